@@ -1,0 +1,1 @@
+"""Procedural memory: procedures, and the places that keep and find them."""

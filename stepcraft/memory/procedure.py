@@ -1,0 +1,130 @@
+"""A procedure: what is needed, what is reached, and the steps between (AAG §3.1)."""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stepcraft.errors import BadInput
+from stepcraft.text import clean, normalised
+
+TEMPLATE = "how to {output} using {input}\n{steps}"
+"""How a procedure reads as one text; `{steps}` becomes the numbered steps."""
+
+MAX_CHARACTERS = 100_000
+"""The longest procedure that is accepted, all fields together."""
+
+_NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """What is needed, what is reached, and the ordered steps between (AAG §3.1).
+
+    Texts are cleaned on the way in. Equal content means an equal id, unless an id is given.
+
+    Raises:
+        BadInput: a field or a step is empty, the whole is too long, or the id is no UUID.
+    """
+
+    input: str
+    """The resources at hand, as a comma-separated text."""
+    output: str
+    """The goal that is reached."""
+    steps: tuple[str, ...]
+    """What to do, in order."""
+    id: str = ""
+    """A UUID. Derived from the content unless given; give one to change a procedure in place."""
+    source: str = ""
+    """Where the procedure was found."""
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Further JSON values that belong to it."""
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output"):
+            object.__setattr__(self, name, _filled(name, getattr(self, name)))
+        object.__setattr__(self, "steps", _filled_steps(self.steps))
+        object.__setattr__(self, "source", clean(self.source).strip())
+        object.__setattr__(self, "metadata", _json_object(self.metadata))
+        size = len(self.input) + len(self.output) + sum(map(len, self.steps))
+        if size > MAX_CHARACTERS:
+            raise BadInput(f"the procedure has {size:,} characters; at most {MAX_CHARACTERS:,} are kept, so shorten it")
+        object.__setattr__(self, "id", _as_uuid(self.id) if self.id else self._content_id())
+
+    def _content_id(self) -> str:
+        content = [normalised(self.input), normalised(self.output), *map(normalised, self.steps)]
+        return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
+
+    def text(self, template: str = TEMPLATE) -> str:
+        """The whole procedure as one text, as it is embedded and shown to a model (AAG §3.2)."""
+        numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
+        return template.format(output=self.output, input=self.input, steps=numbered)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; `from_dict` reads them back."""
+        return {
+            "id": self.id,
+            "input": self.input,
+            "output": self.output,
+            "steps": list(self.steps),
+            "source": self.source,
+            "metadata": dict(self.metadata),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Procedure":
+        """A procedure from what `to_dict` gave.
+
+        Raises:
+            BadInput: a field is missing or not of its type.
+        """
+        missing = [name for name in ("input", "output", "steps") if name not in record]
+        if missing:
+            raise BadInput(f"the procedure has no {' and no '.join(map(repr, missing))}; it has {sorted(record)}")
+        return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
+
+
+def compose(first: Procedure, second: Procedure) -> Procedure:
+    """Do `first`, then `second`: (first.input, second.output, the steps of both) (AAG §3.1).
+
+    Raises:
+        BadInput: what `first` yields is not among the comma-separated inputs of `second`.
+    """
+    needed = {normalised(part).casefold() for part in second.input.replace(";", ",").replace("\n", ",").split(",")}
+    if normalised(first.output).casefold() not in needed | {normalised(second.input).casefold()}:
+        raise BadInput(f"{first.output!r} is not among the inputs of the second procedure, {second.input!r}")
+    return Procedure(input=first.input, output=second.output, steps=first.steps + second.steps)
+
+
+def _filled(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise BadInput(f"{name} must be a text, not {type(value).__name__}: {value!r:.80}")
+    if not normalised(value):
+        raise BadInput(f"{name} is empty; give it a text")
+    return clean(value).strip()
+
+
+def _filled_steps(steps: object) -> tuple[str, ...]:
+    if isinstance(steps, str) or not isinstance(steps, Sequence):
+        raise BadInput(f"steps must be a list of texts, not {type(steps).__name__}: {steps!r:.80}")
+    if not steps:
+        raise BadInput("steps is empty; a procedure has at least one step")
+    return tuple(_filled(f"step {number}", step) for number, step in enumerate(steps, 1))
+
+
+def _json_object(metadata: object) -> dict[str, Any]:
+    try:
+        copy = json.loads(json.dumps(metadata, ensure_ascii=False))
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"metadata must be JSON values: {error}") from error
+    if not isinstance(copy, dict):
+        raise BadInput(f"metadata must be a mapping, not {type(metadata).__name__}")
+    return copy
+
+
+def _as_uuid(value: object) -> str:
+    try:
+        return str(uuid.UUID(str(value)))
+    except ValueError as error:
+        raise BadInput(f"id must be a UUID, not {value!r:.80}; leave it out to derive it from the content") from error
