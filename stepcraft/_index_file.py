@@ -1,0 +1,174 @@
+"""The SQLite file of an index: opened, laid out, and its errors put in plain sentences."""
+
+import os
+import sqlite3
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from stepcraft.errors import MemoryFailure, ReadOnlyMemory
+
+SCHEMA = 1
+"""The layout that this version reads and writes."""
+
+BUSY_S = 5.0
+"""How long to wait for another process that is writing, in seconds."""
+
+_APPLICATION_ID = 0x53544350
+_LAYOUT = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE state (only INTEGER PRIMARY KEY CHECK (only = 1), next INTEGER, writes INTEGER, rewrites INTEGER);
+INSERT INTO state VALUES (1, 1, 0, 0);
+CREATE TABLE entries (seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, text TEXT NOT NULL, payload TEXT NOT NULL);
+CREATE TABLE vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='porter unicode61');
+"""
+
+
+def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool]:
+    """A connection to the index in a file (":memory:" for none), and whether it is read-only.
+
+    Raises:
+        MemoryFailure: the file cannot be opened, is no index, or was written by a later version.
+    """
+    if path != ":memory:":
+        _check_place(Path(path), create=create)
+    read_only = Path(path).exists() and not os.access(path, os.W_OK)
+    with plain_failures(path):
+        connection = sqlite3.connect(
+            _uri(path) if read_only else path,
+            uri=read_only,
+            timeout=BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            _prepare(connection, path, read_only=read_only)
+        except BaseException:
+            connection.close()
+            raise
+    return connection, read_only
+
+
+@contextmanager
+def plain_failures(path: str) -> Generator[None]:
+    """Turn what SQLite raises into one sentence that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _plain(path, error) from error
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, kind: str = "DEFERRED") -> Generator[None]:
+    """One transaction; undone if the block raises."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def recorded(connection: sqlite3.Connection) -> dict[str, str]:
+    """What the file was made with."""
+    return dict(connection.execute("SELECT key, value FROM meta"))
+
+
+def agree(connection: sqlite3.Connection, path: str, wanted: Mapping[str, str], *, read_only: bool) -> None:
+    """Record in the file what it is made with, where it has no such record.
+
+    Raises:
+        MemoryFailure: the file was made with something else.
+    """
+    with plain_failures(path):
+        if wanted.keys() - recorded(connection).keys() and not read_only:
+            with transaction(connection, "IMMEDIATE"):
+                connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", wanted.items())
+        found = recorded(connection)
+    for name, value in wanted.items():
+        if found.get(name, value) != value:
+            raise MemoryFailure(
+                f"{path} was made with {name} {found[name]!r}, not {value!r}: "
+                f"open it with {name} {found[name]!r}, or fill a new file"
+            )
+
+
+def check_dimensions(connection: sqlite3.Connection, path: str, dimensions: int) -> None:
+    """Raise MemoryFailure if the file holds vectors of another length."""
+    found = recorded(connection).get("dimensions", str(dimensions))
+    if found != str(dimensions):
+        raise MemoryFailure(
+            f"{path} holds vectors of {found} dimensions, and the embedding model gives {dimensions}: "
+            "open it with the model that it was made with, or fill a new file"
+        )
+
+
+def _check_place(path: Path, *, create: bool) -> None:
+    if path.is_dir():
+        raise MemoryFailure(f"{path} is a folder; name a file in it")
+    if not path.exists() and not create:
+        raise MemoryFailure(f"{path} does not exist; check the name, or import procedures into it first")
+    if not path.parent.is_dir():
+        raise MemoryFailure(
+            f"{path} cannot be made, for there is no folder {path.parent}; make the folder first"
+        )
+
+
+def _uri(path: str) -> str:
+    """The file to be read only; where nothing beside it can be written, as one that nobody changes."""
+    writable = os.access(Path(path).resolve().parent, os.W_OK)
+    return f"{Path(path).resolve().as_uri()}?mode=ro{'' if writable else '&immutable=1'}"
+
+
+def _prepare(connection: sqlite3.Connection, path: str, *, read_only: bool) -> None:
+    if not read_only:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA cache_size = -65536")
+    if not read_only and _number(connection, "user_version") == 0:
+        with transaction(connection, "IMMEDIATE"):
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                for statement in _LAYOUT.split(";\n"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {SCHEMA}")
+    if _number(connection, "application_id") != _APPLICATION_ID:
+        raise MemoryFailure(f"{path} is a database of something else; name another file")
+    found = _number(connection, "user_version")
+    if found > SCHEMA:
+        raise MemoryFailure(
+            f"{path} was written by a later version of stepcraft (layout {found}, this one reads {SCHEMA}); upgrade"
+        )
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+def _plain(path: str, error: sqlite3.Error) -> MemoryFailure:
+    name = str(getattr(error, "sqlite_errorname", None) or "")
+    if name.startswith("SQLITE_READONLY"):
+        return ReadOnlyMemory(
+            f"{path} cannot be written; check the permissions of the file and of its folder"
+        )
+    if "fts5" in str(error) and "no such module" in str(error):
+        return MemoryFailure(
+            "this Python's SQLite has no full-text search (FTS5); use another build of Python"
+        )
+    for start, reason in _REASONS.items():
+        if name.startswith(start):
+            return MemoryFailure(f"{path} {reason}")
+    return MemoryFailure(f"{path} cannot be used: {error}")
+
+
+_REASONS = {
+    "SQLITE_BUSY": f"is locked: another process has been writing for more than {BUSY_S:.0f} s; try again when it is done",
+    "SQLITE_LOCKED": "is locked by another connection; try again when it is done",
+    "SQLITE_CORRUPT": "is damaged; restore it from a copy, or import the procedures into a new file",
+    "SQLITE_NOTADB": "is no SQLite database; name another file, or import it if it holds procedures as text",
+    "SQLITE_CANTOPEN": "cannot be opened; check the permissions of the file and of its folder",
+    "SQLITE_FULL": "cannot grow, for the disk is full; make room and try again, what was reported as done is kept",
+}

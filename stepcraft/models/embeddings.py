@@ -1,0 +1,154 @@
+"""Embedding models, found by name: the keyless default, none at all, or any that LangChain knows."""
+
+import functools
+import os
+import re
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepcraft.errors import BadInput, MemoryFailure, without_secrets
+from stepcraft.index import Embedder
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+VARIABLE = "STEPCRAFT_EMBEDDINGS"
+"""The environment variable that is read where no embedding model is named."""
+
+
+def default_embeddings() -> str:
+    """The name that counts where none is given: STEPCRAFT_EMBEDDINGS, else wordllama, else none."""
+    return os.environ.get(VARIABLE) or ("wordllama" if find_spec("wordllama") else "none")
+
+
+def resolve_embeddings(embeddings: "str | Embeddings | None" = None) -> Embedder | None:
+    """The embedder for "wordllama", "none", an `init_embeddings` string or an Embeddings object.
+
+    None means `default_embeddings()`. The result is None for "none": search by words alone.
+
+    Raises:
+        BadInput: there is no such model, its package is not installed, or its key is missing.
+    """
+    wanted = embeddings if embeddings is not None else default_embeddings()
+    if not isinstance(wanted, str):
+        return _of_object(wanted)
+    if wanted == "none":
+        return None
+    if wanted == "wordllama":
+        return _wordllama()
+    return LangChainEmbedder(_initialised(wanted), wanted)
+
+
+class WordLlamaEmbedder:
+    """The static embeddings that ship with wordllama: no key, no network, 256 dimensions."""
+
+    name = "wordllama"
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One vector a text, of shape (texts, 256); zeros for a text without known words."""
+        with np.errstate(all="ignore"):
+            vectors = _wordllama_model().embed(list(texts))
+        known: NDArray[np.float32] = np.nan_to_num(
+            np.asarray(vectors, np.float32), nan=0.0, posinf=0.0, neginf=0.0
+        )
+        return known
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a query, of shape (256,)."""
+        vector: NDArray[np.float32] = self.embed_documents([text])[0]
+        return vector
+
+
+class LangChainEmbedder:
+    """Any LangChain embedding model."""
+
+    def __init__(self, model: "Embeddings", name: str) -> None:
+        self._model = model
+        self.name = name
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One vector a text, of shape (texts, dimensions).
+
+        Raises:
+            MemoryFailure: the model failed.
+        """
+        return self._vectors(lambda: self._model.embed_documents(list(texts)))
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a query, of shape (dimensions,).
+
+        Raises:
+            MemoryFailure: the model failed.
+        """
+        return self._vectors(lambda: self._model.embed_query(text))
+
+    def _vectors(self, call: Callable[[], object]) -> NDArray[np.float32]:
+        try:
+            return np.asarray(call(), np.float32)
+        except Exception as error:
+            raise MemoryFailure(f"the embedding model {self.name} failed: {_first_line(error)}") from error
+
+
+@functools.cache
+def _wordllama() -> Embedder:
+    if not find_spec("wordllama"):
+        raise BadInput(
+            "embeddings 'wordllama' need the package wordllama: pip install wordllama, "
+            "or name 'none' to search by words alone"
+        )
+    return WordLlamaEmbedder()
+
+
+@functools.cache
+def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional package
+    """The model from the files in its package: its own loader looks for the tokenizer elsewhere, then downloads it."""
+    wordllama = import_module("wordllama")
+    folder = Path(str(wordllama.__file__)).parent
+    return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+
+
+def _initialised(name: str) -> "Embeddings":
+    from langchain.embeddings import init_embeddings  # noqa: PLC0415 - heavy, and only needed here
+
+    known = "name 'wordllama', 'none' or provider:model, such as 'openai:text-embedding-3-small'"
+    try:
+        return init_embeddings(name)
+    except ImportError as error:
+        provider = name.partition(":")[0].replace("_", "-")
+        raise BadInput(
+            f"embeddings {name!r} need another package: pip install langchain-{provider}"
+        ) from error
+    except ValueError as error:
+        raise BadInput(f"no embedding model goes by {name!r} ({_first_line(error)}); {known}") from error
+    except Exception as error:
+        variable = re.search(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b", str(error))
+        needed = f"set {variable[0]} to its key" if variable else _first_line(error)
+        raise BadInput(f"embeddings {name!r} cannot be used: {needed}, or {known}") from error
+
+
+def _of_object(model: "Embeddings") -> Embedder:
+    """An embedder named like the `init_embeddings` string of the same model, where there is one."""
+    if not callable(getattr(model, "embed_documents", None)) or not callable(
+        getattr(model, "embed_query", None)
+    ):
+        raise BadInput(
+            f"embeddings must be a name or a LangChain Embeddings object, not {type(model).__name__}"
+        )
+    package = type(model).__module__.partition(".")[0]
+    provider = (
+        package.removeprefix("langchain_") if package.startswith("langchain_") else type(model).__name__
+    )
+    named = (getattr(model, attribute, None) for attribute in ("model", "model_name", "model_id"))
+    version = next((value for value in named if isinstance(value, str) and value), "")
+    return LangChainEmbedder(model, f"{provider}:{version}" if version else type(model).__name__)
+
+
+def _first_line(error: Exception) -> str:
+    lines = without_secrets(str(error)).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
