@@ -9,9 +9,13 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 
 def block(name: str, text: str) -> str:
     """What stands between the fences after the marker."""
-    found = re.findall(rf"^<!-- ci: {re.escape(name)} -->\n+```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    found = re.findall(
+        rf"^<!-- ci: {re.escape(name)} -->\n+```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL
+    )
     if len(found) != 1:
-        raise SystemExit(f"README.md has {len(found)} blocks marked '<!-- ci: {name} -->'; there must be one.")
+        raise SystemExit(
+            f"README.md has {len(found)} blocks marked '<!-- ci: {name} -->'; there must be one."
+        )
     return str(found[0])
 
 
