@@ -3,7 +3,7 @@
 import threading
 import weakref
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from stepcraft._index_words import match_expression
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.text import clean
 
-__all__ = ["Changes", "Embedder", "Entry", "Hit", "LocalIndex"]
+__all__ = ["Changes", "Embedder", "Entry", "Hit", "LocalIndex", "recorded_settings"]
 
 _PAGE = 1000
 
@@ -211,3 +211,16 @@ class LocalIndex:
                 "INSERT OR IGNORE INTO meta VALUES ('dimensions', ?)", (str(dimensions),)
             )
             check_dimensions(self._connection, self.path, dimensions)
+
+
+def recorded_settings(path: str | Path) -> dict[str, str]:
+    """What the index in a file was made with: its embeddings and settings; {} if there is no such file yet.
+
+    Raises:
+        MemoryFailure: the file cannot be opened, is no index, or was written by a later version.
+    """
+    if not Path(path).is_file() or not Path(path).stat().st_size:
+        return {}
+    connection, _ = connect(str(path), create=False)
+    with closing(connection), plain_failures(str(path)):
+        return recorded(connection)

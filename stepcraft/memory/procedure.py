@@ -4,7 +4,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from stepcraft.errors import BadInput
 from stepcraft.text import clean, normalised
@@ -38,18 +38,20 @@ class Procedure:
     """A UUID. Derived from the content unless given; give one to change a procedure in place."""
     source: str = ""
     """Where the procedure was found."""
-    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """Further JSON values that belong to it."""
 
     def __post_init__(self) -> None:
         for name in ("input", "output"):
             object.__setattr__(self, name, _filled(name, getattr(self, name)))
         object.__setattr__(self, "steps", _filled_steps(self.steps))
-        object.__setattr__(self, "source", clean(self.source).strip())
+        object.__setattr__(self, "source", _text("source", self.source))
         object.__setattr__(self, "metadata", _json_object(self.metadata))
         size = len(self.input) + len(self.output) + sum(map(len, self.steps))
         if size > MAX_CHARACTERS:
-            raise BadInput(f"the procedure has {size:,} characters; at most {MAX_CHARACTERS:,} are kept, so shorten it")
+            raise BadInput(
+                f"the procedure has {size:,} characters; at most {MAX_CHARACTERS:,} are kept, so shorten it"
+            )
         object.__setattr__(self, "id", _as_uuid(self.id) if self.id else self._content_id())
 
     def _content_id(self) -> str:
@@ -81,7 +83,9 @@ class Procedure:
         """
         missing = [name for name in ("input", "output", "steps") if name not in record]
         if missing:
-            raise BadInput(f"the procedure has no {' and no '.join(map(repr, missing))}; it has {sorted(record)}")
+            raise BadInput(
+                f"the procedure has no {' and no '.join(map(repr, missing))}; it has {sorted(record)}"
+            )
         return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
 
 
@@ -91,18 +95,42 @@ def compose(first: Procedure, second: Procedure) -> Procedure:
     Raises:
         BadInput: what `first` yields is not among the comma-separated inputs of `second`.
     """
-    needed = {normalised(part).casefold() for part in second.input.replace(";", ",").replace("\n", ",").split(",")}
+    needed = {
+        normalised(part).casefold() for part in second.input.replace(";", ",").replace("\n", ",").split(",")
+    }
     if normalised(first.output).casefold() not in needed | {normalised(second.input).casefold()}:
         raise BadInput(f"{first.output!r} is not among the inputs of the second procedure, {second.input!r}")
     return Procedure(input=first.input, output=second.output, steps=first.steps + second.steps)
 
 
-def _filled(name: str, value: object) -> str:
+def checked_template(template: str) -> str:
+    """The template itself.
+
+    Raises:
+        BadInput: it cannot be filled in, or has no place for the steps.
+    """
+    try:
+        filled = template.format(output="", input="", steps="\0")
+    except (LookupError, ValueError, AttributeError) as error:
+        raise BadInput(
+            f"the template {template!r:.80} cannot be filled in ({error}); use {{output}}, {{input}}, {{steps}}"
+        ) from error
+    if "\0" not in filled:
+        raise BadInput(f"the template {template!r:.80} has no place for the steps; put {{steps}} into it")
+    return template
+
+
+def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise BadInput(f"{name} must be a text, not {type(value).__name__}: {value!r:.80}")
-    if not normalised(value):
-        raise BadInput(f"{name} is empty; give it a text")
     return clean(value).strip()
+
+
+def _filled(name: str, value: object) -> str:
+    text = _text(name, value)
+    if not normalised(text):
+        raise BadInput(f"{name} is empty; give it a text")
+    return text
 
 
 def _filled_steps(steps: object) -> tuple[str, ...]:
@@ -110,21 +138,25 @@ def _filled_steps(steps: object) -> tuple[str, ...]:
         raise BadInput(f"steps must be a list of texts, not {type(steps).__name__}: {steps!r:.80}")
     if not steps:
         raise BadInput("steps is empty; a procedure has at least one step")
-    return tuple(_filled(f"step {number}", step) for number, step in enumerate(steps, 1))
+    return tuple(
+        _filled(f"step {number}", step) for number, step in enumerate(cast("Sequence[object]", steps), 1)
+    )
 
 
 def _json_object(metadata: object) -> dict[str, Any]:
     try:
-        copy = json.loads(json.dumps(metadata, ensure_ascii=False))
-    except (TypeError, ValueError) as error:
+        copy = json.loads(clean(json.dumps(metadata, ensure_ascii=False, allow_nan=False)))
+    except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"metadata must be JSON values: {error}") from error
     if not isinstance(copy, dict):
         raise BadInput(f"metadata must be a mapping, not {type(metadata).__name__}")
-    return copy
+    return cast("dict[str, Any]", copy)
 
 
 def _as_uuid(value: object) -> str:
     try:
         return str(uuid.UUID(str(value)))
     except ValueError as error:
-        raise BadInput(f"id must be a UUID, not {value!r:.80}; leave it out to derive it from the content") from error
+        raise BadInput(
+            f"id must be a UUID, not {value!r:.80}; leave it out to derive it from the content"
+        ) from error

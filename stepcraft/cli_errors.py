@@ -1,0 +1,25 @@
+"""How the command line ends when something goes wrong: one line on stderr and an exit status."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import typer
+
+from stepcraft.errors import BadInput, StepcraftError
+
+
+@contextmanager
+def reported() -> Generator[None]:
+    """Turn exceptions into an exit status: 2 for bad input, 1 for another failure, 130 for Ctrl-C."""
+    try:
+        yield
+    except BadInput as error:
+        typer.echo(f"stepcraft: {error}", err=True)
+        raise typer.Exit(2) from error
+    except StepcraftError as error:
+        typer.echo(f"stepcraft: {error}", err=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt as error:
+        raise typer.Exit(130) from error
+    except BrokenPipeError as error:
+        raise typer.Exit(1) from error

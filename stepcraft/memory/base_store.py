@@ -1,0 +1,173 @@
+"""A memory in LangGraph's own store, such as the platform gives to a graph."""
+
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
+
+from stepcraft.errors import BadInput, MemoryFailure, StepcraftError, without_secrets
+from stepcraft.index import Entry, LocalIndex
+from stepcraft.memory.procedure import TEMPLATE, Procedure, checked_template
+from stepcraft.memory.store import AddReport, Found, ProcedureMemory
+
+NAMESPACE = "procedures"
+"""Where procedures are kept in a store when no namespace is named."""
+
+_BATCH = 100
+_PAGE = 1000
+
+
+class StoreMemory(ProcedureMemory):
+    """Procedures in a namespace of a LangGraph store; items there that are no procedures are passed over.
+
+    A store with an index of its own ranks by meaning. In one without, all items are ranked by words.
+
+    Args:
+        store: the store.
+        namespace: its parts joined by "/", such as "team/recipes"; "procedures" if empty.
+        template: how a procedure reads as one text, as which it is embedded; TEMPLATE if None.
+
+    Raises:
+        BadInput: the namespace is not one that a store takes, or the template cannot be filled in.
+    """
+
+    def __init__(self, store: BaseStore, namespace: str = "", *, template: str | None = None) -> None:
+        self._store = store
+        self._namespace = _namespace(namespace)
+        self._template = checked_template(template or TEMPLATE)
+        self._words = LocalIndex(":memory:")
+        self._updating = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The URL that opens it."""
+        return f"store:{'/'.join(self._namespace)}"
+
+    @property
+    def template(self) -> str:
+        """How a procedure reads as one text."""
+        return self._template
+
+    @property
+    def read_only(self) -> bool:
+        """Always false: a store can be written."""
+        return False
+
+    def add(
+        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
+    ) -> AddReport:
+        """Keep procedures, a hundred at a time."""
+        report, done, left = AddReport(), 0, iter(procedures)
+        while batch := list(islice(left, _BATCH)):
+            report.include(self._put(batch))
+            done += len(batch)
+            if progress:
+                progress(done)
+        return report
+
+    def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+        """The k procedures that fit best: by the store's own index unless alpha is 0, else by words."""
+        if k < 1 or not 0 <= (alpha or 0) <= 1:
+            raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
+        if alpha != 0:
+            with self._plain_failures():
+                items = self._store.search(self._namespace, query=query, limit=k)
+            if all(item.score is not None for item in items):
+                return [Found(kept, item.score or 0.0) for item in items if (kept := _procedure(item))]
+        return self._search_words(query, k)
+
+    def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
+        """The procedure with this id, or None."""
+        with self._plain_failures():
+            return _procedure(self._store.get(self._namespace, id))
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Forget procedures; how many of them there were."""
+        kept = self._kept(list(ids))
+        self._batch([PutOp(self._namespace, name, None) for name in kept])
+        return len(kept)
+
+    def count(self) -> int:
+        """How many procedures there are; reads all of them."""
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[Procedure]:
+        """All procedures, in the store's order."""
+        return (procedure for item in self._items() if (procedure := _procedure(item)))
+
+    def close(self) -> None:
+        """Let go of what was held for searching; the store is left as it is."""
+        self._words.close()
+
+    def _put(self, procedures: list[Procedure]) -> AddReport:
+        report = AddReport()
+        unique: dict[str, Procedure] = {procedure.id: procedure for procedure in procedures}
+        report.present = len(procedures) - len(unique)
+        kept = self._kept(list(unique))
+        changed = [procedure for procedure in unique.values() if kept.get(procedure.id) != procedure]
+        report.present += len(unique) - len(changed)
+        report.updated = sum(procedure.id in kept for procedure in changed)
+        report.added = len(changed) - report.updated
+        self._batch([PutOp(self._namespace, item.id, self._value(item), index=["text"]) for item in changed])
+        return report
+
+    def _kept(self, ids: list[str]) -> dict[str, Procedure]:
+        items = self._batch([GetOp(self._namespace, name) for name in dict.fromkeys(ids)])
+        return {
+            item.key: procedure
+            for item in items
+            if isinstance(item, Item) and (procedure := _procedure(item))
+        }
+
+    def _value(self, procedure: Procedure) -> dict[str, Any]:
+        return {"text": procedure.text(self._template), **procedure.to_dict()}
+
+    def _batch(self, operations: list[Op]) -> list[Any]:
+        with self._plain_failures():
+            return self._store.batch(operations) if operations else []
+
+    def _items(self) -> Iterator[SearchItem]:
+        for start in range(0, 1 << 62, _PAGE):
+            with self._plain_failures():
+                page = self._store.search(self._namespace, limit=_PAGE, offset=start)
+            yield from page
+            if len(page) < _PAGE:
+                return
+
+    def _search_words(self, query: str, k: int) -> list[Found]:
+        """Rank all items by words, in an index that is brought up to date first: others may have written."""
+        entries = [Entry(item.id, item.text(self._template), item.to_dict()) for item in self]
+        with self._updating:
+            now = {entry.id for entry in entries}
+            self._words.delete([entry.id for entry in self._words if entry.id not in now])
+            self._words.put(entries)
+            hits = self._words.search(query, k, alpha=0)
+        return [Found(Procedure.from_dict(hit.entry.payload), hit.score) for hit in hits]
+
+    @contextmanager
+    def _plain_failures(self) -> Generator[None]:
+        try:
+            yield
+        except StepcraftError:
+            raise
+        except Exception as error:
+            raise MemoryFailure(
+                f"the store failed at {self.name}: {type(error).__name__}: {without_secrets(str(error))[:200]}"
+            ) from error
+
+
+def _procedure(item: Item | None) -> Procedure | None:
+    try:
+        return Procedure.from_dict(item.value) if item else None
+    except BadInput:
+        return None
+
+
+def _namespace(named: str) -> tuple[str, ...]:
+    parts = tuple(part for part in named.strip().strip("/").split("/") if part) or (NAMESPACE,)
+    if parts[0] == "langgraph" or any("." in part for part in parts):
+        raise BadInput(f"store:{named} cannot be used: no part may hold a dot, nor the first be 'langgraph'")
+    return parts

@@ -1,0 +1,211 @@
+"""Procedures in text files: JSONL, JSON and CSV in, JSONL out."""
+
+import json
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.memory._records import records
+from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.store import AddReport, Failed, ProcedureMemory
+from stepcraft.text import clean
+
+FIELDS = ("output", "input", "steps", "source", "id", "metadata")
+"""What a record may hold; whatever else it holds goes into the metadata."""
+
+_NEEDED = ("output", "input", "steps")
+_log = logging.getLogger(__name__)
+
+
+def read_procedures(
+    path: str | Path, *, fields: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, Procedure | Failed]]:
+    """The line of each record of a file with its procedure, or why it is none.
+
+    Steps are a list, or a text that holds a JSON list or numbered lines. An id that is no UUID goes into the
+    metadata with the fields that are not known.
+
+    Args:
+        path: a .jsonl, .json (an array, or one object a line) or .csv (with a header) file, in UTF-8.
+        fields: what a field is called in the file, where it is called otherwise: `{"output": "title"}`.
+
+    Raises:
+        BadInput: the file cannot be read, has no records, or none of them has the fields of a procedure.
+    """
+    names = _column_names(fields or {})
+    found: set[str] = set()
+    total = foreign = 0
+    for record in records(Path(path)):
+        total += 1
+        missing = (
+            [] if record.values is None else [name for name in _NEEDED if names[name] not in record.values]
+        )
+        if missing:
+            foreign += 1
+            found |= set(record.values or ())
+        yield record.line, _outcome(f"{path}:{record.line}", record.values, record.reason, missing, names)
+    if not total:
+        raise BadInput(f"{path} is empty: it holds no records")
+    if foreign == total:
+        raise BadInput(
+            f"no record of {path} has the fields {', '.join(names[name] for name in _NEEDED)}; "
+            f"they have {', '.join(sorted(found))[:300] or 'none'}. "
+            "Say what they are called, such as --map output=title,input=ingredients,steps=directions"
+        )
+
+
+def import_file(
+    memory: ProcedureMemory,
+    path: str | Path,
+    *,
+    fields: Mapping[str, str] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> AddReport:
+    """Add the procedures of a file to a memory; a record that cannot be read costs only itself.
+
+    Raises:
+        BadInput: as `read_procedures`; nothing was added.
+        MemoryFailure: as `ProcedureMemory.add`.
+    """
+    lines: dict[str, int] = {}
+    unread: list[Failed] = []
+
+    def readable() -> Iterator[Procedure]:
+        for line, outcome in read_procedures(path, fields=fields):
+            if isinstance(outcome, Failed):
+                unread.append(outcome)
+            else:
+                lines[outcome.id] = line
+                yield outcome
+
+    report = memory.add(readable(), progress=progress)
+    refused = [Failed(f"{path}:{lines[failed.where]}", failed.reason) for failed in report.failed]
+    report.failed = unread + refused
+    return report
+
+
+def read_all(path: str | Path) -> list[Procedure]:
+    """The procedures of a file; each record that is none is named in a warning of the log.
+
+    Raises:
+        BadInput: as `read_procedures`, or no record is a procedure.
+    """
+    outcomes = [outcome for _, outcome in read_procedures(path)]
+    failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
+    procedures = [outcome for outcome in outcomes if isinstance(outcome, Procedure)]
+    if not procedures:
+        raise BadInput(f"no record of {path} is a procedure; {failed[0].where}: {failed[0].reason}")
+    for failure in failed:
+        _log.warning("%s is left out: %s", failure.where, failure.reason)
+    return procedures
+
+
+def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
+    """Write procedures to a file, one JSON object a line, and say how many; an error leaves an old file as it was.
+
+    Raises:
+        MemoryFailure: the file cannot be written.
+    """
+    path, written = Path(path), 0
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with draft.open("x", encoding="utf-8") as file:
+            for procedure in procedures:
+                file.write(json_line(procedure) + "\n")
+                written += 1
+        draft.replace(path)
+    except OSError as error:
+        raise MemoryFailure(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return written
+
+
+def json_line(procedure: Procedure) -> str:
+    """A procedure as one line of JSON; `read_procedures` reads it back."""
+    return json.dumps(procedure.to_dict(), ensure_ascii=False)
+
+
+def _column_names(fields: Mapping[str, str]) -> dict[str, str]:
+    for field in fields:
+        if field not in FIELDS:
+            raise BadInput(f"{field!r} is no field of a procedure; the fields are {', '.join(FIELDS)}")
+    return {field: fields.get(field, field) for field in FIELDS}
+
+
+def _outcome(
+    where: str, values: Mapping[str, Any] | None, reason: str, missing: list[str], names: Mapping[str, str]
+) -> Procedure | Failed:
+    if values is None:
+        return Failed(where, reason)
+    if missing:
+        return Failed(where, f"it has no {' and no '.join(repr(names[name]) for name in missing)}")
+    try:
+        return _procedure(values, names)
+    except BadInput as error:
+        return Failed(where, str(error))
+
+
+def _procedure(values: Mapping[str, Any], names: Mapping[str, str]) -> Procedure:
+    known = {field: values[name] for field, name in names.items() if values.get(name) not in (None, "")}
+    extra = {
+        name: value
+        for name, value in values.items()
+        if name not in names.values() and value not in (None, "")
+    }
+    metadata = _listed(known.get("metadata", {}))
+    if not isinstance(metadata, Mapping):
+        extra, metadata = {**extra, "metadata": metadata}, {}
+    id = str(known.get("id", ""))  # noqa: A001 - the field is called id
+    if id and not _is_uuid(id):
+        extra, id = {"id": known["id"], **extra}, ""  # noqa: A001 - the field is called id
+    return Procedure(
+        input=_joined(known.get("input", "")),
+        output=_joined(known.get("output", "")),
+        steps=_steps(known.get("steps", [])),
+        id=id,
+        source=_joined(known.get("source", "")),
+        metadata={**extra, **metadata},
+    )
+
+
+def _joined(value: object) -> Any:  # noqa: ANN401 - what is no text is refused by Procedure
+    """A list of texts, or a text that holds one, as one text with commas."""
+    items = _listed(value)
+    if isinstance(items, str | Mapping):
+        return value
+    try:
+        return ", ".join(items)
+    except TypeError:
+        return value
+
+
+def _steps(value: object) -> Any:  # noqa: ANN401 - what is no list is refused by Procedure
+    """A list of steps, from a list, or from a text that holds a JSON list or numbered lines."""
+    items = _listed(value)
+    return _read_steps(clean(items)) if isinstance(items, str) else items
+
+
+def _listed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The JSON list or object that a text holds; any other value as it is."""
+    if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_steps(text: str) -> list[str]:
+    return [line.strip().lstrip("0123456789.)-*• ") for line in text.splitlines() if line.strip()]

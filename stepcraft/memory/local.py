@@ -1,0 +1,158 @@
+"""A memory in a SQLite file, or one that was read from a text file."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.index import Changes, Embedder, Entry, LocalIndex, recorded_settings
+from stepcraft.memory.files import read_all
+from stepcraft.memory.procedure import TEMPLATE, Procedure, checked_template
+from stepcraft.memory.store import ALPHA, AddReport, Failed, Found, ProcedureMemory
+from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+_BATCH = 1000
+
+
+class LocalMemory(ProcedureMemory):
+    """Procedures in one SQLite file; several threads and processes may use it at once.
+
+    Args:
+        path: the file, made when missing; ":memory:" for none.
+        embeddings: as in `open_memory`.
+        template: as in `open_memory`.
+        create: whether a missing file is made.
+        name: what the memory is called; the path unless given.
+
+    Raises:
+        BadInput: no embedding model goes by this name, or the template cannot be filled in.
+        MemoryFailure: the file cannot be opened, or was made with other embeddings or another template.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        embeddings: "str | Embeddings | None" = None,
+        template: str | None = None,
+        create: bool = True,
+        name: str = "",
+    ) -> None:
+        made_with = recorded_settings(path)
+        self._name = name or str(path)
+        self._template = checked_template(template or made_with.get("template", TEMPLATE))
+        embedder = _embedder(str(path), embeddings, made_with.get("embeddings"))
+        self._index = LocalIndex(path, embedder, settings={"template": self._template}, create=create)
+        self._frozen = False
+
+    @classmethod
+    def of_file(
+        cls,
+        path: Path,
+        *,
+        embeddings: "str | Embeddings | None" = None,
+        template: str | None = None,
+        name: str = "",
+    ) -> Self:
+        """The procedures of a JSONL, JSON or CSV file, read into memory, read-only.
+
+        Raises:
+            BadInput: the file cannot be read, or none of its records is a procedure.
+        """
+        procedures = read_all(path)
+        memory = cls(":memory:", embeddings=embeddings, template=template, name=name or str(path))
+        memory.add(procedures)
+        memory._frozen = True
+        return memory
+
+    @property
+    def name(self) -> str:
+        """The path, or what the memory was called."""
+        return self._name
+
+    @property
+    def template(self) -> str:
+        """How a procedure reads as one text."""
+        return self._template
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was read from a text file, or the database may not be written."""
+        return self._frozen or self._index.read_only
+
+    def add(
+        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
+    ) -> AddReport:
+        """Keep procedures, a transaction for each thousand: what was reported as done survives the process."""
+        self._check_writable()
+        report, done, left = AddReport(), 0, iter(procedures)
+        while batch := list(islice(left, _BATCH)):
+            try:
+                report.include(_report(self._index.put([self._entry(procedure) for procedure in batch])))
+            except MemoryFailure as error:
+                kept = f"; the {done:,} procedures before were kept" if done else ""
+                raise type(error)(f"{error}{kept}") from error
+            done += len(batch)
+            if progress:
+                progress(done)
+        return report
+
+    def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+        """The k procedures that fit best, ranked exactly."""
+        hits = self._index.search(query, k, alpha=ALPHA if alpha is None else alpha)
+        return [Found(Procedure.from_dict(hit.entry.payload), hit.score) for hit in hits]
+
+    def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
+        """The procedure with this id, or None."""
+        entry = self._index.get(id)
+        return Procedure.from_dict(entry.payload) if entry else None
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Forget procedures; how many of them there were."""
+        self._check_writable()
+        return self._index.delete(ids)
+
+    def count(self) -> int:
+        """How many procedures there are."""
+        return self._index.count()
+
+    def __iter__(self) -> Iterator[Procedure]:
+        """All procedures in the order in which they were added."""
+        return (Procedure.from_dict(entry.payload) for entry in self._index)
+
+    def close(self) -> None:
+        """Close the file; it may be called twice."""
+        self._index.close()
+
+    def _check_writable(self) -> None:
+        if self._frozen:
+            raise ReadOnlyMemory(
+                f"{self._name} is read into memory and cannot be changed; import it into a .db file first"
+            )
+
+    def _entry(self, procedure: Procedure) -> Entry:
+        return Entry(procedure.id, procedure.text(self._template), procedure.to_dict())
+
+
+def _embedder(path: str, given: "str | Embeddings | None", recorded: str | None) -> Embedder | None:
+    """What was asked for, else what the file was made with."""
+    asked = given if given is not None else os.environ.get(VARIABLE) or None
+    if asked is not None or recorded is None:
+        return resolve_embeddings(asked)
+    try:
+        return resolve_embeddings(recorded)
+    except BadInput as error:
+        raise MemoryFailure(
+            f"{path} was made with embeddings {recorded!r} ({error}); give them as embeddings=, "
+            "or 'none' to search by words alone"
+        ) from error
+
+
+def _report(changes: Changes) -> AddReport:
+    failed = [Failed(name, reason) for name, reason in changes.failed.items()]
+    return AddReport(changes.added, changes.present, changes.updated, failed)
