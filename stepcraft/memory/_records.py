@@ -27,27 +27,34 @@ def records(path: Path) -> Iterator[Record]:
     """The records of a file, by the ending of its name.
 
     Raises:
-        BadInput: the file is not there, cannot be read, is in UTF-16, or of another kind.
+        BadInput: as `check_file`.
     """
-    readers: dict[str, Callable[[Path], Iterator[Record]]] = {
-        ".jsonl": _json_lines,
-        ".ndjson": _json_lines,
-        ".json": _json,
-        ".csv": _csv,
-    }
+    check_file(path)
+    try:
+        yield from _READERS[path.suffix.lower()](path)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}") from error
+
+
+def check_file(path: Path) -> None:
+    """Look whether a file can be read.
+
+    Raises:
+        BadInput: it is not there, cannot be read, is in UTF-16, or of another kind.
+    """
     if path.is_dir():
         raise BadInput(f"{path} is a folder; name a file in it")
-    if path.suffix.lower() not in readers:
+    if path.suffix.lower() not in _READERS:
         raise BadInput(f"{path} is not a kind of file that is read; name a .jsonl, .json or .csv file")
     try:
         with path.open("rb") as file:
-            if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-                raise BadInput(f"{path} is in UTF-16; save it as UTF-8")
-        yield from readers[path.suffix.lower()](path)
+            start = file.read(2)
     except FileNotFoundError as error:
         raise BadInput(f"there is no file {path}; check the name") from error
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
+    if start in (b"\xff\xfe", b"\xfe\xff"):
+        raise BadInput(f"{path} is in UTF-16; save it as UTF-8")
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -149,3 +156,11 @@ def _not_utf8(text: str) -> str:
         if found
         else ""
     )
+
+
+_READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".json": _json,
+    ".csv": _csv,
+}

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.memory._records import records
+from stepcraft.memory._records import check_file, records
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import AddReport, Failed, ProcedureMemory
 from stepcraft.text import clean
+
+__all__ = ["FIELDS", "check_file", "import_file", "json_line", "read_all", "read_procedures", "write_jsonl"]
 
 FIELDS = ("output", "input", "steps", "source", "id", "metadata")
 """What a record may hold; whatever else it holds goes into the metadata."""

@@ -132,7 +132,7 @@ class LocalMemory(ProcedureMemory):
     def _check_writable(self) -> None:
         if self._frozen:
             raise ReadOnlyMemory(
-                f"{self._name} is read into memory and cannot be changed; import it into a .db file first"
+                f"{self._name} can be searched, not changed; import procedures into a .db file"
             )
 
     def _entry(self, procedure: Procedure) -> Entry:
