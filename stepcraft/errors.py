@@ -12,6 +12,9 @@ StepcraftError
 Every message is a sentence that names the offending value and what to do about it. No message holds a key.
 """
 
+import os
+import re
+
 
 class StepcraftError(Exception):
     """The base of all exceptions that Stepcraft raises on purpose."""
@@ -43,3 +46,16 @@ class UnreadableReply(StepcraftError):
 
 class NoAnswer(StepcraftError):
     """A run ended without anything to answer with."""
+
+
+_SECRET = re.compile(
+    r"\b(?:sk|pk|key|lsv2)[-_][\w*-]{6,}|(?<=Bearer )\S+|(?<=://)[^\s/@]+:[^\s/@]+(?=@)", re.IGNORECASE
+)
+
+
+def without_secrets(text: str) -> str:
+    """The text with keys, bearer tokens, passwords in URLs and secret environment variables blotted out."""
+    for name, value in os.environ.items():
+        if len(value) >= 8 and name.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
+            text = text.replace(value, "***")
+    return _SECRET.sub("***", text)

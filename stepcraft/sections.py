@@ -15,7 +15,9 @@ NAMES = ("answer", "edits", "evidence", "goal", "notes", "question", "reply_form
 """Every section name in use. A node that needs another adds it here."""
 
 _TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(NAMES)})\b)", re.IGNORECASE)
-_SECTION = re.compile(rf'<(?P<name>{"|".join(NAMES)})(?: id="(?P<id>[^"\n]*)")?>\n(?P<text>.*?)\n</(?P=name)>', re.DOTALL)
+_SECTION = re.compile(
+    rf'<(?P<name>{"|".join(NAMES)})(?: id="(?P<id>[^"\n]*)")?>\n(?P<text>.*?)\n</(?P=name)>', re.DOTALL
+)
 
 
 @dataclass(frozen=True)

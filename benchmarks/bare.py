@@ -1,0 +1,101 @@
+"""The topology of AAG written straight on LangGraph: what the house adds is measured against it."""
+
+import operator
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
+
+from stepcraft.memory.store import ProcedureMemory
+
+
+class Input(TypedDict):
+    question: str
+    resources: str
+
+
+class Output(TypedDict, total=False):
+    steps: str
+    answers: Annotated[list[str], operator.add]
+
+
+class State(Output, total=False):
+    question: str
+    resources: str
+    draft: str
+    queries: list[str]
+    found: list[list[str]]
+    edits: str
+    updates: int
+
+
+def bare_aag(model: BaseChatModel, memory: ProcedureMemory, max_updates: int = 3) -> Any:
+    """Nodes that put their state into a prompt, call the model and keep the reply: nothing else."""
+    builder = StateGraph(State, input_schema=Input, output_schema=Output)
+    builder.add_node("begin", lambda state: {"queries": [], "updates": 0})
+    builder.add_node(
+        "retrieve", lambda state: {"found": [_search(memory, query) for query in _queries(state)]}
+    )
+    for name in ("draft", "to_query", "answer", "revise", "critic", "edit"):
+        builder.add_node(name, _calling(model, name), defer=name == "revise")
+    builder.add_edge(START, "begin")
+    builder.add_edge("begin", "retrieve")
+    builder.add_conditional_edges("retrieve", _fan_out, ["draft", "to_query", "answer"])
+    builder.add_edge("to_query", "retrieve")
+    builder.add_edge("draft", "revise")
+    builder.add_edge("answer", "revise")
+    builder.add_edge("revise", "critic")
+    builder.add_conditional_edges(
+        "critic", lambda state: "edit" if "- " in state["edits"] else END, ["edit", END]
+    )
+    builder.add_conditional_edges(
+        "edit", lambda state: "critic" if state["updates"] < max_updates else END, ["critic", END]
+    )
+    return builder.compile()
+
+
+def _search(memory: ProcedureMemory, query: str) -> list[str]:
+    return [found.procedure.text() for found in memory.search(query, 3)]
+
+
+def _queries(state: State) -> list[str]:
+    return state["queries"] or [f"{state['question']} using {state['resources']}"]
+
+
+def _fan_out(state: State) -> list[Send]:
+    if not state["queries"]:
+        return [Send("draft", state), Send("to_query", state)]
+    pairs = zip(state["queries"], state["found"], strict=True)
+    return [Send("answer", {"question": query, "found": [found]}) for query, found in pairs]
+
+
+def _calling(model: BaseChatModel, name: str) -> RunnableLambda:
+    def call(state: State) -> dict[str, Any]:
+        return _update(name, state, model.invoke(_messages(state)).text)
+
+    async def acall(state: State) -> dict[str, Any]:
+        return _update(name, state, (await model.ainvoke(_messages(state))).text)
+
+    return RunnableLambda(call, afunc=acall)
+
+
+def _messages(state: State) -> list[Any]:
+    return [HumanMessage("\n\n".join(f"{key}: {value}" for key, value in state.items()))]
+
+
+def _update(name: str, state: State, reply: str) -> dict[str, Any]:
+    match name:
+        case "draft":
+            return {"draft": reply}
+        case "to_query":
+            return {"queries": [line for line in reply.splitlines() if line.endswith("?")]}
+        case "answer":
+            return {"answers": [reply]}
+        case "critic":
+            return {"edits": reply}
+        case "edit":
+            return {"steps": reply, "updates": state["updates"] + 1}
+    return {"steps": reply}

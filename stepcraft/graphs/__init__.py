@@ -1,0 +1,1 @@
+"""The compiled graphs. Each module has a `build_…` function and, for servers, the bare `graph`."""

@@ -1,0 +1,266 @@
+"""Analogy-augmented generation: a procedure for a goal, by analogy with remembered procedures (AAG §3)."""
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypedDict
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langgraph.cache.base import BaseCache
+from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from langgraph.types import CachePolicy, Checkpointer, Overwrite, Send
+from pydantic import Field
+
+from stepcraft.context import Context, Name, prompt_of
+from stepcraft.errors import NoAnswer
+from stepcraft.evidence import Evidence
+from stepcraft.memory.store import ProcedureMemory
+from stepcraft.models.resolve import GivenModels, checked_model
+from stepcraft.nodes import answer as answering
+from stepcraft.nodes import critic as criticism
+from stepcraft.nodes import draft as drafting
+from stepcraft.nodes import edit as editing
+from stepcraft.nodes import revise as revision
+from stepcraft.nodes import to_query as querying
+from stepcraft.nodes._budget import Budgeted, Usage, calls_left, shares
+from stepcraft.nodes._build import VERSION, Build
+from stepcraft.nodes.begin import BeginNode
+from stepcraft.nodes.retrieve import ranked, retrieve_node
+
+
+@dataclass(frozen=True)
+class AagContext(Context):
+    """What a caller may set for one run of AAG.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    memory: Annotated[
+        Name | None,
+        Field(
+            description="The procedures to learn from: procedures.db, x.jsonl, store: …; by default the bundled ones."
+        ),
+    ] = None
+    embeddings: Annotated[
+        Name | None,
+        Field(
+            description='How texts are compared: "wordllama", "none" (by words alone), or as init_embeddings names it.'
+        ),
+    ] = None
+    alpha: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="Weight of the vectors in a search: 1 only vectors (the paper), 0 only words.",
+        ),
+    ] = None
+    k: Annotated[int, Field(ge=1, le=50, description="Procedures retrieved for each query.")] = 3
+    n_questions: Annotated[
+        int, Field(ge=1, le=20, description="Questions asked before the draft is revised (N).")
+    ] = 4
+    max_updates: Annotated[int, Field(ge=0, le=20, description="The most times that edits are applied.")] = 3
+    questions: Annotated[bool, Field(description="Ask questions and revise; off is the ablation NOQG.")] = (
+        True
+    )
+    answers: Annotated[
+        bool,
+        Field(description="Answer the questions; off (NOAG), their procedures are the context themselves."),
+    ] = True
+    critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
+    draft_instructions: Annotated[str, prompt_of("draft")] = drafting.INSTRUCTIONS
+    to_query_instructions: Annotated[str, prompt_of("to_query")] = querying.INSTRUCTIONS
+    answer_instructions: Annotated[str, prompt_of("answer")] = answering.INSTRUCTIONS
+    revise_instructions: Annotated[str, prompt_of("revise")] = revision.INSTRUCTIONS
+    critic_instructions: Annotated[str, prompt_of("critic")] = criticism.INSTRUCTIONS
+    edit_instructions: Annotated[str, prompt_of("edit")] = editing.INSTRUCTIONS
+
+
+class _Goal(TypedDict):
+    question: str
+    """The goal: what is to be reached."""
+
+
+class Input(_Goal, total=False):
+    """A goal, and the resources at hand."""
+
+    resources: str | list[str]
+    """What is at hand, as a comma-separated text or a list."""
+
+
+class Output(TypedDict):
+    """The procedure and how it came about."""
+
+    answer: str
+    """The steps as one numbered text."""
+    steps: list[str]
+    """What to do, in order."""
+    questions: Annotated[list[answering.Answered], operator.add]
+    """What was asked on the way, with its answer and the ids of the procedures that it came from."""
+    evidence: list[Evidence]
+    """The procedures that were used, with their best scores."""
+    critiques: list[criticism.Critique]
+    """What the critic asked for each time, and what became of it."""
+    warnings: list[str]
+    """What a reader of the answer should know of how it came about."""
+    usage: Usage
+    """Model calls and tokens, in all and by node."""
+
+
+class State(Output, Budgeted):
+    """All that the nodes of AAG hand to each other."""
+
+    question: str
+    """The goal."""
+    resources: str
+    """What is at hand, "" if nothing was named."""
+    draft: list[str]
+    """The first steps, doubts between [[ and ]]."""
+    queries: list[str]
+    """The questions that are looked up."""
+    found: list[list[Evidence]]
+    """What was found for each of them."""
+    knowledge: list[Evidence]
+    """Without answers (NOAG): what was found for all of them."""
+    edits: list[str]
+    """What the critic asks for now."""
+
+
+MODEL_NODES = {
+    node.name: node
+    for node in (
+        drafting.draft,
+        querying.to_query,
+        answering.answer,
+        revision.revise,
+        criticism.critic,
+        editing.edit,
+    )
+}
+
+
+def to_look_up(state: State) -> list[str]:
+    """The questions; before there are any, the goal with its resources (AAG §3.2)."""
+    if state["queries"]:
+        return state["queries"]
+    return [f"{state['question']} using {state['resources']}" if state["resources"] else state["question"]]
+
+
+def keep_found(state: State, found: list[list[Evidence]]) -> dict[str, Any]:
+    """What was found for the goal; then for each question, as its own or as common knowledge (NOAG)."""
+    if not state["queries"]:
+        return {"evidence": found[0]}
+    kept: dict[str, Any] = {"found": found, "evidence": ranked(state["evidence"], *found)}
+    if not AagContext.current().answers:
+        asked = zip(state["queries"], found, strict=True)
+        kept["questions"] = [answering.answered(query, "", evidence) for query, evidence in asked]
+        kept["knowledge"] = ranked(*found)
+    return kept
+
+
+def after_retrieve(state: State) -> list[Send] | Literal["revise"]:
+    """The draft beside the questions; then each question to its own branch, or all they found to the revision."""
+    context = AagContext.current()
+    left = calls_left(state, context)
+    if not state["queries"]:
+        nodes = ["draft", "to_query"] if context.questions else ["draft"]
+        return [
+            Send(node, {**state, **share})
+            for node, share in zip(nodes, shares(left, len(nodes)), strict=True)
+        ]
+    if not context.answers:
+        return "revise"
+    common = {name: state[name] for name in ("usage", "settings", "started") if name in state}
+    asked = zip(state["queries"], state["found"], shares(left, len(state["queries"])), strict=True)
+    return [
+        Send("answer", {"query": query, "evidence": found, **common, **share})
+        for query, found, share in asked
+    ]
+
+
+def after_draft(state: State) -> Literal["revise", "critic", "__end__"]:
+    """To the revision, which waits for the answers; without questions straight to the critic."""
+    if AagContext.current().questions:
+        return "revise"
+    if not state["steps"]:
+        raise NoAnswer(f"no steps were written: {state['warnings'][-1]}")
+    return to_critic(state)
+
+
+def to_critic(_state: State) -> Literal["critic", "__end__"]:
+    """To the critic, where there is one whose edits may be applied."""
+    context = AagContext.current()
+    return "critic" if context.critic and context.max_updates else "__end__"
+
+
+def after_critic(state: State) -> Literal["edit", "__end__"]:
+    """To the edits, where it asks for any."""
+    return "edit" if state["edits"] else "__end__"
+
+
+def after_edit(state: State) -> Literal["critic", "__end__"]:
+    """Back to the critic, while further edits may be applied."""
+    return "critic" if len(state["critiques"]) < AagContext.current().max_updates else "__end__"
+
+
+def _fresh() -> dict[str, Any]:
+    lists = ("steps", "evidence", "critiques", "draft", "queries", "found", "knowledge", "edits")
+    return {"answer": "", "questions": Overwrite([]), **{name: [] for name in lists}}
+
+
+def build_aag(
+    *,
+    model: BaseChatModel | str | None = None,
+    node_models: Mapping[str, BaseChatModel | str] | None = None,
+    memory: ProcedureMemory | str | None = None,
+    embeddings: Embeddings | str | None = None,
+    checkpointer: Checkpointer = None,
+    store: BaseStore | None = None,
+    cache: BaseCache[Any] | None = None,
+) -> CompiledStateGraph[State, AagContext, Input, Output]:
+    """The AAG graph, compiled (AAG §3).
+
+    What a run's context names goes before what is given here; this goes before the environment's
+    `STEPCRAFT_MODEL`, `STEPCRAFT_MEMORY` and `STEPCRAFT_EMBEDDINGS`; without any of them the keyless model works
+    with the bundled procedures.
+
+    Args:
+        model: The model of all nodes, as an object or a name for `init_chat_model`.
+        node_models: Another model for some nodes, by the node's name.
+        memory: The procedures, opened, or what `open_memory` opens.
+        embeddings: How a memory that is named compares texts.
+        checkpointer: Keeps the state of each thread, so that a run that was killed goes on where it was.
+        store: Injected into the nodes; the memory `store:` is kept in it.
+        cache: Keeps the replies of model nodes: the same prompt to the same model is then asked once.
+
+    Raises:
+        BadInput: what is given as a model is neither a chat model nor a name.
+    """
+    own = {node: checked_model(named) for node, named in (node_models or {}).items()}
+    models = GivenModels(None if model is None else checked_model(model), own)
+    build = Build("aag", AagContext, models, memory, embeddings)
+    builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
+    builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build))
+    builder.add_node("retrieve", retrieve_node("retrieve", to_look_up, keep_found, build))
+    for name, node in MODEL_NODES.items():
+        policy = CachePolicy(key_func=node.within(build).cache_key) if cache else None
+        builder.add_node(name, node.within(build), defer=name == "revise", cache_policy=policy)
+    builder.add_edge(START, "begin")
+    builder.add_edge("begin", "retrieve")
+    builder.add_conditional_edges("retrieve", after_retrieve, ["draft", "to_query", "answer", "revise"])
+    builder.add_edge("to_query", "retrieve")
+    builder.add_conditional_edges("draft", after_draft)
+    builder.add_edge("answer", "revise")
+    builder.add_conditional_edges("revise", to_critic)
+    builder.add_conditional_edges("critic", after_critic)
+    builder.add_conditional_edges("edit", after_edit)
+    compiled = builder.compile(checkpointer, cache=cache, store=store, name="aag")
+    return compiled.with_config(metadata={"stepcraft_method": "aag", "stepcraft_version": VERSION})
+
+
+graph = build_aag()
+"""AAG with everything from the context, the environment and the defaults, for servers and Studio."""

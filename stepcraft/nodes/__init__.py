@@ -1,0 +1,1 @@
+"""The steps that the graphs are made of: one verb a file, its prompt beside it."""

@@ -1,0 +1,154 @@
+"""What a run has used and what it may still use.
+
+A run's limits hold over parallel branches without anything shared between them: the router that fans out deals
+each branch its share of the calls that are left. The clock is a value that no checkpoint keeps, so the deadline
+of a resumed run counts from its resumption.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from langchain_core.messages import AIMessage
+from langgraph.channels import UntrackedValue
+
+from stepcraft.context import Context
+
+
+class NodeUsage(TypedDict):
+    """Model calls, repeated ones included, and the tokens that were read and written."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+class Usage(NodeUsage):
+    """The whole run's, and by node."""
+
+    nodes: dict[str, NodeUsage]
+
+
+def _nothing() -> NodeUsage:
+    return {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+
+
+def no_usage() -> Usage:
+    """Nothing used yet."""
+    return {**_nothing(), "nodes": {}}
+
+
+def add_usage(left: Usage, right: Usage) -> Usage:
+    """The sum, node by node. A reducer: with it parallel branches report their own share."""
+    total = left or no_usage()
+    nodes = dict(total["nodes"])
+    for name, used in right["nodes"].items():
+        nodes[name] = _sum(nodes[name], used) if name in nodes else used
+    return {**_sum(total, right), "nodes": nodes}
+
+
+def _sum(left: NodeUsage, right: NodeUsage) -> NodeUsage:
+    return {
+        "calls": left["calls"] + right["calls"],
+        "input_tokens": left["input_tokens"] + right["input_tokens"],
+        "output_tokens": left["output_tokens"] + right["output_tokens"],
+    }
+
+
+def add_warnings(left: list[str], right: list[str]) -> list[str]:
+    """Both lists, each line once. A reducer."""
+    return list(dict.fromkeys([*left, *right]))
+
+
+class Budgeted(TypedDict):
+    """The part of every graph's state that the limits need."""
+
+    warnings: Annotated[list[str], add_warnings]
+    """What a reader of the answer should know of how it came about."""
+    usage: Annotated[Usage, add_usage]
+    """Model calls and tokens so far."""
+    started: NotRequired[Annotated[float, UntrackedValue(float, guard=False)]]
+    """When this process began the run, on the monotonic clock."""
+    settings: str
+    """What the run was set to, as JSON: cached replies hold for these settings alone."""
+    share: NotRequired[int]
+    """How many calls this branch may make; only in what is sent to a parallel branch."""
+
+
+def calls_left(state: Mapping[str, Any], context: Context) -> int | None:
+    """How many model calls this step may still make; None without a limit."""
+    if context.max_calls is None:
+        return None
+    if "share" in state:
+        return int(state["share"])
+    return max(0, context.max_calls - (state.get("usage") or no_usage())["calls"])
+
+
+def shares(left: int | None, branches: int) -> list[dict[str, int]]:
+    """What each parallel branch is sent of the calls that are left: equal parts, the rest to the first."""
+    if left is None:
+        return [{}] * branches
+    part, rest = divmod(left, branches)
+    return [{"share": part + (number < rest)} for number in range(branches)]
+
+
+@dataclass
+class Budget:
+    """The limits of one step while it runs, and what it uses."""
+
+    node: str
+    context: Context
+    left: int | None
+    started: float
+    told: bool
+    """Whether the state knows when the run was begun; after a resumption the first step tells it."""
+    used: NodeUsage = field(default_factory=_nothing)
+
+    @classmethod
+    def of(cls, node: str, state: Mapping[str, Any], context: Context) -> "Budget":
+        """The limits that hold for a step that is given this state."""
+        started = state.get("started")
+        return cls(
+            node, context, calls_left(state, context), started or time.monotonic(), started is not None
+        )
+
+    def seconds_left(self) -> float | None:
+        """Until the deadline, never below 0; None without one."""
+        if self.context.deadline_s is None:
+            return None
+        return max(0.0, self.started + self.context.deadline_s - time.monotonic())
+
+    def spent(self) -> str | None:
+        """Which limit is reached, as a warning, or None."""
+        if self.left is not None and self.left <= 0:
+            return (
+                f"the run stopped early: max_calls={self.context.max_calls} model calls were not enough; "
+                "this is the best answer so far"
+            )
+        if self.seconds_left() == 0:
+            return (
+                f"the run stopped early: the deadline of {self.context.deadline_s:g} s has passed; "
+                "this is the best answer so far"
+            )
+        return None
+
+    def call_made(self) -> None:
+        """Count one model call, whatever becomes of it."""
+        self.used["calls"] += 1
+        if self.left is not None:
+            self.left -= 1
+
+    def tokens_used(self, reply: AIMessage) -> None:
+        """Count the tokens that the model reports."""
+        if reply.usage_metadata:
+            self.used["input_tokens"] += reply.usage_metadata["input_tokens"]
+            self.used["output_tokens"] += reply.usage_metadata["output_tokens"]
+
+    def update(self, warnings: Iterable[str]) -> dict[str, Any]:
+        """What the state is told of it."""
+        return {
+            "usage": {**self.used, "nodes": {self.node: self.used} if self.used["calls"] else {}},
+            "warnings": list(warnings),
+            **({} if self.told else {"started": self.started}),
+        }

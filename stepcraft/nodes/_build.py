@@ -1,0 +1,47 @@
+"""What a graph was built with: the objects that its nodes use where the context names none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+from langgraph.runtime import get_runtime
+
+from stepcraft.context import Context
+from stepcraft.memory.store import ProcedureMemory, shared_memory
+from stepcraft.models.resolve import GivenModels
+
+VERSION = version("stepcraft")
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a graph was built with."""
+
+    method: str = ""
+    """The graph's name in traces."""
+    context: type[Context] = Context
+    """The settings that a run of it takes."""
+    models: GivenModels = field(default_factory=GivenModels)
+    memory: ProcedureMemory | str | None = None
+    embeddings: Embeddings | str | None = None
+
+    def labels(self, context: Context) -> Mapping[str, Any]:
+        """What makes a trace readable: the method, the version and the settings that differ from the defaults."""
+        options = {f"stepcraft_{name}": value for name, value in context.changed().items()}
+        return {"stepcraft_method": self.method, "stepcraft_version": VERSION, **options}
+
+    def open_memory(self, context: Context) -> ProcedureMemory:
+        """The memory of a run: the context's, then the given one, then the environment's, then the bundled one.
+
+        Raises:
+            BadInput: nothing can be opened under this name.
+            MemoryFailure: it is there and cannot be read.
+        """
+        named = getattr(context, "memory", None)
+        choice = named or self.memory
+        if choice is not None and not isinstance(choice, str):
+            return choice
+        embeddings = getattr(context, "embeddings", None) or self.embeddings
+        return shared_memory(choice, embeddings=embeddings, store=get_runtime().store)

@@ -1,0 +1,225 @@
+"""The only place where a model is called.
+
+A model node is two pure functions, `ask` (state to messages) and `read` (reply to state update), and this
+adapter. What the adapter does next is decided by one generator, `ModelNode._talk`, which yields requests and is
+sent their outcomes; `invoke` and `ainvoke` only carry the requests out.
+"""
+
+import json
+import random
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from stepcraft.context import Context
+from stepcraft.errors import ModelFailure, UnreadableReply
+from stepcraft.models.resolve import model_name
+from stepcraft.nodes import _failures
+from stepcraft.nodes._budget import Budget
+from stepcraft.nodes._build import Build
+from stepcraft.nodes._fit import fitted
+from stepcraft.nodes._reply import Refused, is_cut_off, reply_text
+from stepcraft.nodes._requests import Call, Pause, Request, Resolve, acarry_out, carry_out
+
+ATTEMPTS = 3
+"""How often one call is made when it fails in a way that may pass."""
+
+State = Any
+"""What a node reads: a TypedDict of the node's own."""
+Update = dict[str, Any]
+Ask = Callable[[State, Context], Sequence[BaseMessage]]
+Read = Callable[[str, State, Context], Update]
+Fallback = Callable[[State, str], Update]
+
+
+@dataclass
+class _Failed(Exception):
+    error: BaseException
+
+
+class ModelNode(Runnable[Any, Update]):
+    """A step of a graph that asks a model; `within` gives it the graph it belongs to."""
+
+    name: str  # pyright: ignore[reportIncompatibleVariableOverride] - always named, unlike a Runnable
+
+    def __init__(
+        self, name: str, ask: Ask, read: Read, *, fallback: Fallback, shortens: str, build: Build
+    ) -> None:
+        self.name = name
+        self.ask = ask
+        self.read = read
+        self.fallback = fallback
+        self.shortens = shortens
+        self.build = build
+
+    def within(self, build: Build) -> "ModelNode":
+        """The same node in a graph that was built with `build`."""
+        return ModelNode(
+            self.name, self.ask, self.read, fallback=self.fallback, shortens=self.shortens, build=build
+        )
+
+    def cache_key(self, state: State) -> str:
+        """What a reply depends on: the settings of the run and what the node reads of its state."""
+        read = {name: value for name, value in state.items() if name not in _BESIDE_THE_POINT}
+        return json.dumps([self.name, read, state.get("started") is None], sort_keys=True)
+
+    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
+        """Ask the model and return the state update.
+
+        Raises:
+            ModelFailure: the first call of a run is refused for good (a wrong key, an unknown model).
+            NoAnswer: the step failed and there is nothing to go on with.
+        """
+        talk, outcome = self._talk(input), None
+        config = self._labelled(config)
+        while True:
+            try:
+                request = talk.send(outcome)
+            except StopIteration as end:
+                update: Update = end.value
+                return update
+            outcome = carry_out(request, config)
+
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
+        """As `invoke`, without blocking the event loop."""
+        talk, outcome = self._talk(input), None
+        config = self._labelled(config)
+        while True:
+            try:
+                request = talk.send(outcome)
+            except StopIteration as end:
+                update: Update = end.value
+                return update
+            outcome = await acarry_out(request, config)
+
+    def _labelled(self, config: RunnableConfig | None) -> RunnableConfig:
+        config = config or {}
+        labels = self.build.labels(self.build.context.current())
+        return {**config, "metadata": {**config.get("metadata", {}), **labels}}
+
+    def _talk(self, state: State) -> Generator[Request, Any, Update]:
+        context = self.build.context.current()
+        budget = Budget.of(self.name, state, context)
+        if limit := budget.spent():
+            return {**self.fallback(state, limit), **budget.update([limit])}
+        model = yield Resolve(self.build.models.choice(self.name, context))
+        limit_tokens = context.max_input_tokens or (model.profile or {}).get("max_input_tokens")
+        messages, warnings = fitted(self, state, context, limit_tokens)
+        try:
+            update = yield from self._readable(model, messages, state, budget, warnings)
+        except (_Failed, Refused, UnreadableReply) as failure:
+            why = self._why(failure, state, model, budget)
+            warnings.append(why)
+            update = self.fallback(state, why)
+        return {**update, **budget.update(warnings)}
+
+    def _readable(
+        self,
+        model: BaseChatModel,
+        messages: list[BaseMessage],
+        state: State,
+        budget: Budget,
+        warnings: list[str],
+    ) -> Generator[Request, Any, Update]:
+        """The update that the model's reply makes; an unreadable reply is handed back once."""
+        asked = messages
+        while True:
+            reply: AIMessage = yield from self._reply(model, asked, budget)
+            if is_cut_off(reply):
+                warnings.append(
+                    f"{self.name}: the reply was cut off by the token limit; raise the model's max_tokens"
+                )
+            try:
+                return self.read(reply_text(reply), state, budget.context)
+            except UnreadableReply as problem:
+                if asked is not messages or budget.spent():
+                    raise
+                asked = [
+                    *messages,
+                    *([reply] if reply.content else []),
+                    HumanMessage(_HAND_BACK.format(problem)),
+                ]
+
+    def _reply(
+        self, model: BaseChatModel, messages: list[BaseMessage], budget: Budget
+    ) -> Generator[Request, Any, AIMessage]:
+        """The model's reply, the call made again while it fails in a way that may pass."""
+        temperature = budget.context.temperature
+        options = {} if temperature is None else {"temperature": temperature}
+        attempt = 1
+        while True:
+            budget.call_made()
+            outcome = yield Call(model, messages, options, budget.seconds_left())
+            if isinstance(outcome, AIMessage):
+                budget.tokens_used(outcome)
+                return outcome
+            pause = (
+                None
+                if attempt == ATTEMPTS or _retries_itself(model)
+                else _pause_before(attempt, outcome, budget)
+            )
+            if pause is None:
+                raise _Failed(outcome)
+            yield Pause(pause)
+            attempt += 1
+
+    def _why(self, failure: Exception, state: State, model: BaseChatModel, budget: Budget) -> str:
+        """Why the step is skipped, for the warnings; raises where nothing after it could succeed."""
+        if limit := budget.spent():
+            return limit
+        if isinstance(failure, Refused):
+            return f"{self.name} was skipped: the model declined: {failure!s:.200}"
+        if isinstance(failure, UnreadableReply):
+            return f"{self.name} was skipped: the model's reply could not be read, asked twice: {failure}"
+        error = failure.error if isinstance(failure, _Failed) else failure
+        if _failures.is_fatal(error) and not (state.get("usage") or {}).get("calls"):
+            raise ModelFailure(
+                f"the model {model_name(model)!r} refuses every call: {_failures.describe(error)}. "
+                "Check its name and its key."
+            ) from error
+        return f"{self.name} was skipped: the model could not be asked: {_failures.describe(error)}"
+
+
+def model_node(
+    name: str, ask: Ask, read: Read, *, fallback: Fallback, shortens: str = "evidence"
+) -> ModelNode:
+    """A step that asks a model.
+
+    Args:
+        name: The node's name in graphs, traces, `usage` and `node_models`.
+        ask: Makes the messages from what the node reads.
+        read: Makes the state update from the reply; raises UnreadableReply with a sentence that tells the model
+            what was wrong.
+        fallback: Makes the update when the step fails, from the state and the reason; raises NoAnswer where
+            there is nothing to go on with.
+        shortens: The key of the list from whose end pieces are left out of a prompt that is too long.
+    """
+    return ModelNode(name, ask, read, fallback=fallback, shortens=shortens, build=Build())
+
+
+_BESIDE_THE_POINT = frozenset({"usage", "warnings", "started", "share"})
+
+_HAND_BACK = (
+    "Your reply could not be used: {} Reply again to the same task, in the format that reply_format asks for, "
+    "with nothing before or after it."
+)
+
+
+def _retries_itself(model: BaseChatModel) -> bool:
+    """Whether a model object makes retries of its own, as provider clients do unless told not to."""
+    return "max_retries" in type(model).model_fields and getattr(model, "max_retries", 0) != 0
+
+
+def _pause_before(attempt: int, error: Exception, budget: Budget) -> float | None:
+    """Seconds to wait before the call is made again; None if that would be of no use or too late."""
+    if not _failures.is_passing(error) or budget.spent():
+        return None
+    jittered = budget.context.retry_wait_s * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    asked = _failures.retry_after(error)
+    pause = jittered if asked is None else asked
+    left = budget.seconds_left()
+    return pause if pause <= _failures.LONGEST_WAIT_S and (left is None or pause < left) else None

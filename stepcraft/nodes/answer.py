@@ -1,0 +1,71 @@
+"""Answer one question from the procedures that were found for it (AAG §3.3, answer generation)."""
+
+from collections.abc import Sequence
+from typing import Any, TypedDict
+
+from langchain_core.messages import BaseMessage
+
+from stepcraft.context import Context
+from stepcraft.evidence import Evidence
+from stepcraft.nodes._model_node import model_node
+from stepcraft.nodes._prompt import evidence_sections, prompt
+from stepcraft.sections import section
+from stepcraft.text import unfenced, without_markers
+
+INSTRUCTIONS = """\
+Answer the question from the evidence and from nothing else. The evidence holds procedures for other goals.
+Answer in two to five sentences that are complete in themselves: say what is done, in which order, with the exact
+names, calls, settings and amounts that the evidence gives.
+Do not mention the evidence, a procedure or an example, and do not say where you know it from.
+If the evidence answers only a part of the question, answer that part."""
+
+NOT_SAID = "The procedures do not say."
+"""What the model replies when the evidence has no answer; such an answer is no note for later steps."""
+
+_FORMAT = f"Plain sentences, without a heading or a list. If the evidence answers no part of the question: {NOT_SAID}"
+
+
+class Reading(TypedDict):
+    """What this node reads."""
+
+    query: str
+    evidence: list[Evidence]
+
+
+class Answered(TypedDict):
+    """A question, its answer ("" if there is none) and the ids of the procedures that it was answered from."""
+
+    question: str
+    answer: str
+    evidence: list[str]
+
+
+def ask(state: Reading, context: Context) -> list[BaseMessage]:
+    """The procedures and the question."""
+    sections = [section("question", state["query"]), *evidence_sections(state["evidence"])]
+    return prompt(context.instructions("answer", INSTRUCTIONS), _FORMAT, "text", sections)
+
+
+def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
+    """The answer, without a fence or a remark before it."""
+    text = without_markers(unfenced(reply)).strip()
+    return {"questions": [answered(state["query"], text, state["evidence"])]}
+
+
+def without_answer(state: Reading, _why: str) -> dict[str, Any]:
+    """The question goes unanswered; the others' answers stand."""
+    return {"questions": [answered(state["query"], "", state["evidence"])]}
+
+
+def stacked(questions: Sequence[Answered]) -> str:
+    """The answers as notes for later steps: "Q: …" and "A: …"; what was not said is left out."""
+    told = [asked for asked in questions if asked["answer"] and asked["answer"] != NOT_SAID]
+    return "\n".join(f"Q: {asked['question']}\nA: {asked['answer']}" for asked in told)
+
+
+def answered(query: str, text: str, evidence: Sequence[Evidence]) -> Answered:
+    """A question with its answer and where the answer came from."""
+    return Answered(question=query, answer=text, evidence=[found["id"] for found in evidence])
+
+
+answer = model_node("answer", ask, read, fallback=without_answer)

@@ -1,0 +1,64 @@
+"""Update the draft with what was looked up (AAG §3.4, Update Response)."""
+
+from typing import Any, TypedDict
+
+from langchain_core.messages import BaseMessage
+
+from stepcraft.context import Context
+from stepcraft.errors import NoAnswer
+from stepcraft.evidence import Evidence
+from stepcraft.lists import numbered
+from stepcraft.nodes._model_node import model_node
+from stepcraft.nodes._notes import notes_sections
+from stepcraft.nodes._prompt import goal_sections, prompt
+from stepcraft.nodes._steps import STEPS_FORMAT, answered, steps_of
+from stepcraft.nodes.answer import Answered
+from stepcraft.sections import section
+
+INSTRUCTIONS = """\
+Improve the steps of a procedure with what has been looked up since they were drafted.
+Correct what the knowledge below contradicts, and add steps or details that it shows to be missing for this goal.
+What stands between [[ and ]] is what the writer doubted: settle it with the knowledge; where that is silent, keep
+it if it is sensible and drop it if it is not.
+Leave every other step as it is, in its words. Add nothing that the goal does not need, and say nothing twice.
+If there are no steps yet, write them.
+Do not mention the knowledge or its questions, and write no [[ or ]]."""
+
+
+class Reading(TypedDict):
+    """What this node reads."""
+
+    question: str
+    resources: str
+    draft: list[str]
+    questions: list[Answered]
+    knowledge: list[Evidence]
+
+
+def ask(state: Reading, context: Context) -> list[BaseMessage]:
+    """Goal, resources and draft first, what was looked up last."""
+    sections = [
+        *goal_sections(state["question"], state["resources"]),
+        section("steps", numbered(state["draft"])) if state["draft"] else "",
+        *notes_sections(state["questions"], state["knowledge"]),
+    ]
+    return prompt(context.instructions("revise", INSTRUCTIONS), STEPS_FORMAT, "steps", sections)
+
+
+def read(reply: str, _state: Reading, _context: Context) -> dict[str, Any]:
+    """The revised steps."""
+    return answered(steps_of(reply))
+
+
+def keep_the_draft(state: Reading, why: str) -> dict[str, Any]:
+    """The draft stands as it is.
+
+    Raises:
+        NoAnswer: there is none.
+    """
+    if not state["draft"]:
+        raise NoAnswer(f"no steps were written: {why}")
+    return {}
+
+
+revise = model_node("revise", ask, read, fallback=keep_the_draft, shortens="knowledge")

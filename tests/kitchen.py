@@ -1,0 +1,61 @@
+"""A small memory and scripts for AAG, shared by the tests of nodes and graphs."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stepcraft import Procedure
+from stepcraft.memory.local import LocalMemory
+
+GOAL = {"question": "bake a rye bread", "resources": "rye flour, a sourdough starter"}
+
+PROCEDURES = [
+    Procedure(
+        "wheat flour, yeast", "bake a white bread", ("Knead flour and yeast.", "Let it rise.", "Bake it.")
+    ),
+    Procedure(
+        "a jar, rye flour", "feed a sourdough starter", ("Stir rye flour into the jar.", "Wait a day.")
+    ),
+    Procedure("milk, a starter", "make yoghurt", ("Warm the milk.", "Stir in the starter.")),
+    Procedure("a knife, bread", "slice a bread", ("Let the bread cool.", "Cut it.")),
+]
+
+DRAFT = "1. Mix the rye flour with water.\n2. [[Let it rise for an hour.]]\n3. Bake it."
+QUESTIONS = (
+    "OUTLINE\n- mix\n- rise\n- bake\nQUESTIONS\n"
+    "1. How is a sourdough starter fed?\n2. How is bread baked?\n3. How is dough kneaded?\n4. How is bread cooled?"
+)
+REVISED = "1. Mix the rye flour with water and the sourdough starter.\n2. Let it rise.\n3. Bake it."
+CONTENT = "NO UPDATE REQUIRED"
+
+
+def small_memory() -> LocalMemory:
+    """Four procedures, searched by words alone."""
+    memory = LocalMemory(":memory:", embeddings="none", name="kitchen")
+    memory.add(PROCEDURES)
+    return memory
+
+
+def edited(number: int) -> str:
+    return f"1. Mix.\n2. Edited {number} times."
+
+
+def cook(critiques: int = 0) -> dict[str, list[Any]]:
+    """Replies by node for a run whose critic asks for edits so many times."""
+    return {
+        "draft": [DRAFT],
+        "to_query": [QUESTIONS],
+        "answer": [f"Answer {number}." for number in range(1, 5)],
+        "revise": [REVISED],
+        "critic": [f"- Edit {number} the second step." for number in range(1, critiques + 1)] + [CONTENT],
+        "edit": [edited(number) for number in range(1, critiques + 1)],
+    }
+
+
+def forever(replies: dict[str, list[Any]]) -> Callable[[str, str], Any]:
+    """Each node's replies in turn, the last one again and again."""
+    queues: dict[str, Iterator[Any]] = {node: iter(given) for node, given in replies.items()}
+
+    def answer(node: str, _prompt: str) -> Any:
+        return next(queues[node], replies[node][-1])
+
+    return answer
