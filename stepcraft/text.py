@@ -41,7 +41,6 @@ _NO_STOP = re.compile(
 _MARKER = re.compile(r"\[\[|\]\]")
 _GAP = re.compile(r"(?<=\S)[ \t]+(?=[.,;:!?](?:\s|$))|(?<=\S)[ \t]+(?=[ \t])")
 
-_THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+.-]*)[ \t]*")
 _OPENER = re.compile(
     r"(?:(?:sure|certainly|of course|absolutely|okay|ok|great|got it)\b[^\n]{0,200}[:!.\uff1a]"
@@ -135,15 +134,9 @@ def _unmarked(line: str) -> str:
     return indent + _GAP.sub("", body.strip())
 
 
-def without_thoughts(text: str) -> str:
-    """A reply without the `<think>` block that some models begin with."""
-    match = _THOUGHT.match(text)
-    return text[match.end() :].lstrip() if match else text
-
-
 def unfenced(text: str) -> str:
-    """A reply without what models wrap it in: thoughts, "Sure, here is …:", one code fence around all of it."""
-    reply = without_thoughts(text)
+    """A reply without what models wrap it in: "Sure, here is …:", one code fence around all of it."""
+    reply = text
     for _ in range(2):
         plain = reply.replace("\u2019", "'").lstrip()
         opener = _OPENER.match(plain) or _EXCLAIMED.match(plain)
