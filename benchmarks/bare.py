@@ -40,13 +40,12 @@ def bare_aag(model: BaseChatModel, memory: ProcedureMemory, max_updates: int = 3
         "retrieve", lambda state: {"found": [_search(memory, query) for query in _queries(state)]}
     )
     for name in ("draft", "to_query", "answer", "revise", "critic", "edit"):
-        builder.add_node(name, _calling(model, name), defer=name == "revise")
+        builder.add_node(name, _calling(model, name))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "retrieve")
     builder.add_conditional_edges("retrieve", _fan_out, ["draft", "to_query", "answer"])
     builder.add_edge("to_query", "retrieve")
-    builder.add_edge("draft", "revise")
-    builder.add_edge("answer", "revise")
+    builder.add_edge(["draft", "answer"], "revise")
     builder.add_edge("revise", "critic")
     builder.add_conditional_edges(
         "critic", lambda state: "edit" if "- " in state["edits"] else END, ["edit", END]

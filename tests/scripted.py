@@ -15,6 +15,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import ensure_config
 from pydantic import PrivateAttr
 
 Reply = str | AIMessage | Exception
@@ -80,7 +81,8 @@ class ScriptedModel(BaseChatModel):
     def _begin(
         self, messages: list[BaseMessage], manager: Manager, kwargs: dict[str, Any]
     ) -> tuple[Call, Reply]:
-        node = str(manager.metadata.get("langgraph_node", "")) if manager else ""
+        metadata = manager.metadata if manager else ensure_config().get("metadata", {})
+        node = str(metadata.get("langgraph_node", ""))
         call = Call(node, messages, kwargs, time.perf_counter())
         with self._lock:
             self._calls.append(call)

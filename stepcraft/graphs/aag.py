@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import CachePolicy, Checkpointer, Overwrite, Send
@@ -182,13 +182,13 @@ def after_retrieve(state: State) -> list[Send] | Literal["revise"]:
     ]
 
 
-def after_draft(state: State) -> Literal["revise", "critic", "__end__"]:
-    """To the revision, which waits for the answers; without questions straight to the critic."""
+def after_draft(state: State) -> list[Literal["critic", "__end__"]]:
+    """Without questions (NOQG) to the critic; else on with the revision, which waits for the answers."""
     if AagContext.current().questions:
-        return "revise"
+        return []
     if not state["steps"]:
         raise NoAnswer(f"no steps were written: {state['warnings'][-1]}")
-    return to_critic(state)
+    return [to_critic(state)]
 
 
 def to_critic(_state: State) -> Literal["critic", "__end__"]:
@@ -248,13 +248,13 @@ def build_aag(
     builder.add_node("retrieve", retrieve_node("retrieve", to_look_up, keep_found, build))
     for name, node in MODEL_NODES.items():
         policy = CachePolicy(key_func=node.within(build).cache_key) if cache else None
-        builder.add_node(name, node.within(build), defer=name == "revise", cache_policy=policy)
+        builder.add_node(name, node.within(build), cache_policy=policy)
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "retrieve")
     builder.add_conditional_edges("retrieve", after_retrieve, ["draft", "to_query", "answer", "revise"])
     builder.add_edge("to_query", "retrieve")
-    builder.add_conditional_edges("draft", after_draft)
-    builder.add_edge("answer", "revise")
+    builder.add_conditional_edges("draft", after_draft, ["critic", END])
+    builder.add_edge(["draft", "answer"], "revise")
     builder.add_conditional_edges("revise", to_critic)
     builder.add_conditional_edges("critic", after_critic)
     builder.add_conditional_edges("edit", after_edit)
