@@ -68,12 +68,13 @@ def lines_of(text: str) -> list[Line]:
     loose = True
     for row, code in zip(rows, _in_code(rows), strict=True):
         body = row.lstrip()
+        rule = not code and (_is_rule(body) or body in ("```", "~~~"))  # a fence that stands alone is none
         if code:
             lines.append(Line(row, body, len(row) - len(body), None, code=True, loose=loose))
-        elif body and not _is_rule(body) and body not in ("```", "~~~"):
+        elif body and not rule:
             rank, content = bullet(body)
             lines.append(Line(row, content, len(row) - len(body), rank, code=False, loose=loose))
-        loose = not body or (not code and _is_rule(body))
+        loose = not body or rule
     return lines
 
 
@@ -118,6 +119,8 @@ def _is_rule(body: str) -> bool:
 
 def _in_code(rows: list[str]) -> list[bool]:
     """Which lines stand in a code block, its fences included; an unclosed fence begins none."""
+    if not any("```" in row or "~~~" in row for row in rows):
+        return [False] * len(rows)
     flags: list[bool] = []
     opened: tuple[int, str] | None = None
     for number, match in enumerate(map(_fence, rows)):

@@ -1,0 +1,165 @@
+"""The keyless model: it puts replies together from the sections that it is given and knows nothing else."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LangSmithParams
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+
+from stepcraft.lists import numbered, read_bullets, read_steps
+from stepcraft.models import recombine
+from stepcraft.sections import Section, parse
+from stepcraft.text import sentences
+
+NAME = "extractive"
+
+_COUNT = re.compile(r"\b(\d{1,2})\b")
+_CHUNK = re.compile(r"\s*\S+\s*|\s+")
+
+
+class ExtractiveModel(BaseChatModel):
+    """A chat model without a language model: deterministic, offline, quick, and only as good as its evidence.
+
+    It reads the sections of a prompt (`stepcraft.sections`), the form of the reply among them, and recombines the
+    sentences that stand in them. It replies to any messages.
+    """
+
+    @property
+    def _llm_type(self) -> str:
+        return NAME
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: object) -> LangSmithParams:
+        params = super()._get_ls_params(stop=stop, **kwargs)
+        params["ls_provider"] = "stepcraft"
+        params["ls_model_name"] = NAME
+        return params
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the signature is LangChain's
+        **kwargs: object,  # noqa: ARG002
+    ) -> ChatResult:
+        text = _until(reply_to(messages), stop)
+        message = AIMessage(text, usage_metadata=_usage(messages, text), response_metadata=_metadata())
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: object,  # noqa: ARG002 - the signature is LangChain's
+    ) -> Iterator[ChatGenerationChunk]:
+        text = _until(reply_to(messages), stop)
+        for word in _CHUNK.findall(text):
+            chunk = ChatGenerationChunk(message=AIMessageChunk(content=word))
+            if run_manager:
+                run_manager.on_llm_new_token(word, chunk=chunk)
+            yield chunk
+        last = AIMessageChunk(
+            content="",
+            usage_metadata=_usage(messages, text),
+            response_metadata=_metadata(),
+            chunk_position="last",
+        )
+        yield ChatGenerationChunk(message=last)
+
+
+def reply_to(messages: Sequence[BaseMessage]) -> str:
+    """The reply to some messages, in the form that their `reply_format` section asks for; never empty."""
+    texts = [str(message.text) for message in messages]
+    sections = [section for text in texts for section in parse(text)]
+    form = next((section for section in sections if section.name == "reply_format"), None)
+    material = _Material([section for section in sections if section.name != "reply_format"])
+    make = _REPLIES.get(form.id) if form else None
+    reply = make(material, form.text) if make and form else ""
+    return reply or _gist(material, texts)
+
+
+class _Material:
+    """The sections of a prompt by what they hold."""
+
+    def __init__(self, sections: Sequence[Section]) -> None:
+        self.sections = sections
+
+    def text(self, name: str) -> str:
+        """The texts of all sections of a name."""
+        return "\n".join(section.text for section in self.sections if section.name == name)
+
+    @property
+    def examples(self) -> list[recombine.Example]:
+        return [
+            recombine.read_example(section.text) for section in self.sections if section.name == "evidence"
+        ]
+
+    @property
+    def knowledge(self) -> list[str]:
+        """The sentences of the notes and the steps of the evidence."""
+        steps = [step for example in self.examples for step in example.steps]
+        return list(dict.fromkeys([*recombine.read_notes(self.text("notes")), *steps]))
+
+    @property
+    def steps(self) -> list[str]:
+        text = self.text("steps")
+        return read_steps(text) or [line.strip() for line in text.split("\n") if line.strip()]
+
+
+def _write_steps(material: _Material, _form: str) -> str:
+    goal, resources, steps = material.text("goal"), material.text("resources"), material.steps
+    if steps and (edits := read_bullets(material.text("edits"))):
+        steps = recombine.edit(steps, edits, material.knowledge)
+    elif steps:
+        steps = recombine.revise(goal, resources, steps, material.knowledge)
+    else:
+        notes = recombine.Example("", tuple(recombine.read_notes(material.text("notes"))))
+        steps = recombine.draft(goal, resources, [*material.examples, notes])
+    return numbered(steps)
+
+
+def _criticise(material: _Material, _form: str) -> str:
+    return recombine.criticise(material.text("resources"), material.steps)
+
+
+def _ask(material: _Material, form: str) -> str:
+    count = _COUNT.search(form)
+    goal = material.text("goal") or material.text("question")
+    asked = recombine.questions(goal, material.text("resources"), int(count[1]) if count else 4)
+    return numbered(asked)
+
+
+def _answer(material: _Material, _form: str) -> str:
+    return recombine.answer(material.text("question") or material.text("goal"), material.examples)
+
+
+_REPLIES: dict[str, Callable[[_Material, str], str]] = {
+    "steps": _write_steps,
+    "critique": _criticise,
+    "questions": _ask,
+    "text": _answer,
+}
+
+
+def _gist(material: _Material, texts: Sequence[str]) -> str:
+    """The first sentences of the evidence, or of what was said last, for a prompt of no known form."""
+    told = material.text("evidence") or (texts[-1] if texts else "")
+    return " ".join(sentences(told[:2000])[:3]) or "There is nothing to work with."
+
+
+def _until(text: str, stop: Sequence[str] | None) -> str:
+    """The text before the first stop sequence."""
+    ends = [text.index(end) for end in stop or () if end and end in text]
+    return text[: min(ends)] if ends else text
+
+
+def _usage(messages: Sequence[BaseMessage], text: str) -> UsageMetadata:
+    asked, told = sum(len(str(message.text).split()) for message in messages), len(text.split())
+    return UsageMetadata(input_tokens=asked, output_tokens=told, total_tokens=asked + told)
+
+
+def _metadata() -> dict[str, str]:
+    return {"model_name": NAME, "model_provider": "stepcraft", "finish_reason": "stop"}
