@@ -28,7 +28,7 @@ def status(error: BaseException) -> int | None:
     for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "status", "code"):
             value = getattr(holder, name, None)
-            if isinstance(value, int) and 100 <= value < 600:
+            if isinstance(value, int) and 400 <= value < 600:
                 return value
     return None
 

@@ -140,7 +140,7 @@ class ModelNode(Runnable[Any, Update]):
                     raise
                 asked = [
                     *messages,
-                    *([reply] if reply.content else []),
+                    *([reply] if reply.text.strip() else []),
                     HumanMessage(_HAND_BACK.format(problem)),
                 ]
 
