@@ -9,9 +9,10 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from stepcraft.lists import numbered, read_bullets, read_steps
+from stepcraft.lists import numbered, read_bullets
 from stepcraft.models import recombine
-from stepcraft.sections import Section, parse
+from stepcraft.models._material import Example, Material
+from stepcraft.sections import parse
 from stepcraft.text import sentences
 
 NAME = "extractive"
@@ -75,68 +76,40 @@ def reply_to(messages: Sequence[BaseMessage]) -> str:
     texts = [str(message.text) for message in messages]
     sections = [section for text in texts for section in parse(text)]
     form = next((section for section in sections if section.name == "reply_format"), None)
-    material = _Material([section for section in sections if section.name != "reply_format"])
+    material = Material([section for section in sections if section.name != "reply_format"])
     make = _REPLIES.get(form.id) if form else None
     reply = make(material, form.text) if make and form else ""
     return reply or _gist(material, texts)
 
 
-class _Material:
-    """The sections of a prompt by what they hold."""
-
-    def __init__(self, sections: Sequence[Section]) -> None:
-        self.sections = sections
-
-    def text(self, name: str) -> str:
-        """The texts of all sections of a name."""
-        return "\n".join(section.text for section in self.sections if section.name == name)
-
-    @property
-    def examples(self) -> list[recombine.Example]:
-        return [
-            recombine.read_example(section.text) for section in self.sections if section.name == "evidence"
-        ]
-
-    @property
-    def knowledge(self) -> list[str]:
-        """The sentences of the notes and the steps of the evidence."""
-        steps = [step for example in self.examples for step in example.steps]
-        return list(dict.fromkeys([*recombine.read_notes(self.text("notes")), *steps]))
-
-    @property
-    def steps(self) -> list[str]:
-        text = self.text("steps")
-        return read_steps(text) or [line.strip() for line in text.split("\n") if line.strip()]
-
-
-def _write_steps(material: _Material, _form: str) -> str:
+def _write_steps(material: Material, _form: str) -> str:
     goal, resources, steps = material.text("goal"), material.text("resources"), material.steps
     if steps and (edits := read_bullets(material.text("edits"))):
-        steps = recombine.edit(steps, edits, material.knowledge)
+        steps = recombine.edit(goal, steps, edits, material.knowledge)
     elif steps:
         steps = recombine.revise(goal, resources, steps, material.knowledge)
     else:
-        notes = recombine.Example("", tuple(recombine.read_notes(material.text("notes"))))
+        notes = Example("", tuple(material.notes))
         steps = recombine.draft(goal, resources, [*material.examples, notes])
     return numbered(steps)
 
 
-def _criticise(material: _Material, _form: str) -> str:
+def _criticise(material: Material, _form: str) -> str:
     return recombine.criticise(material.text("resources"), material.steps)
 
 
-def _ask(material: _Material, form: str) -> str:
+def _ask(material: Material, form: str) -> str:
     count = _COUNT.search(form)
     goal = material.text("goal") or material.text("question")
     asked = recombine.questions(goal, material.text("resources"), int(count[1]) if count else 4)
     return numbered(asked)
 
 
-def _answer(material: _Material, _form: str) -> str:
+def _answer(material: Material, _form: str) -> str:
     return recombine.answer(material.text("question") or material.text("goal"), material.examples)
 
 
-_REPLIES: dict[str, Callable[[_Material, str], str]] = {
+_REPLIES: dict[str, Callable[[Material, str], str]] = {
     "steps": _write_steps,
     "critique": _criticise,
     "questions": _ask,
@@ -144,7 +117,7 @@ _REPLIES: dict[str, Callable[[_Material, str], str]] = {
 }
 
 
-def _gist(material: _Material, texts: Sequence[str]) -> str:
+def _gist(material: Material, texts: Sequence[str]) -> str:
     """The first sentences of the evidence, or of what was said last, for a prompt of no known form."""
     told = material.text("evidence") or (texts[-1] if texts else "")
     return " ".join(sentences(told[:2000])[:3]) or "There is nothing to work with."

@@ -4,18 +4,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepcraft.lists import read_steps
 from stepcraft.models._fit import fit, is_alike, mentions, place, stems, weight, weights
-from stepcraft.text import sentences, without_markers
+from stepcraft.models._material import Example, things
+from stepcraft.text import without_markers
 
 CONTENT = "NO UPDATE REQUIRED"
 NOT_SAID = "The procedures do not say."
 MOST_STEPS = 12
 MOST_ADDED = 3
+_ON_TOPIC = 0.35
 
-_APART = re.compile(r"[,;\n\uff0c\u3001](?![^()`]{0,200}\))")
-_NOTE = re.compile(r"^(?=[QA]: )", re.MULTILINE)
 _ASKING = re.compile(r"(?:please\s+)?(?:how (?:to|do i|do you|can i|do we|can we)\s+)", re.IGNORECASE)
+_HAVING = "Have {} ready."
+_LEANING = re.compile(
+    r"(?:if|to|for|then|it|its|this|that|these|those|they|otherwise|here|there|also)\b", re.IGNORECASE
+)
 _UNUSED = re.compile(r"Use the resource (.+): no step mentions it\.", re.DOTALL)
 _REMOVE = re.compile(r"(?:remove|delete|drop) step (\d{1,3})\b", re.IGNORECASE)
 _ADD = re.compile(
@@ -24,44 +27,33 @@ _ADD = re.compile(
 
 
 @dataclass(frozen=True)
-class Example:
-    """A procedure as it stands in the evidence."""
+class Wanted:
+    """The words that a text should have, and what each weighs."""
 
-    title: str
-    steps: tuple[str, ...]
+    goal: frozenset[str]
+    resources: frozenset[str]
+    weighing: dict[str, float]
 
-
-def read_example(text: str) -> Example:
-    """A procedure from its text: a title, then the steps; plain prose gives its sentences as steps."""
-    title, _, rest = text.partition("\n")
-    steps = read_steps(rest) or read_steps(text)
-    if steps:
-        return Example(title.strip(), tuple(without_markers(step) for step in steps))
-    return Example("", tuple(sentences(without_markers(text))))
-
-
-def read_notes(text: str) -> list[str]:
-    """The sentences of the answers in notes that are stacked as "Q: …" and "A: …"."""
-    parts = [part for part in _NOTE.split(text) if part.strip() and not part.startswith("Q: ")]
-    return [sentence for part in parts for sentence in sentences(without_markers(part.removeprefix("A: ")))]
-
-
-def things(resources: str) -> list[str]:
-    """The resources of a comma-separated text, each once."""
-    parts = (" ".join(part.split()).removeprefix("and ").strip(" .") for part in _APART.split(resources))
-    return list(dict.fromkeys(part for part in parts if part))
+    def gain(self, text: str, missing: frozenset[str]) -> float:
+        """What a text adds of what is missing; nothing if it has too little to do with the goal."""
+        own = stems(text)
+        about = weight(own & self.goal, self.weighing) + 0.5 * weight(own & self.resources, self.weighing)
+        if (
+            _LEANING.match(text)
+            or len(own & self.goal) < 2
+            or about < _ON_TOPIC * weight(self.goal, self.weighing)
+        ):
+            return 0.0
+        return weight(own & missing, self.weighing)
 
 
 def draft(goal: str, resources: str, examples: Sequence[Example]) -> list[str]:
     """Steps for a goal: those of the example that fits best, and what others add that the goal asks for."""
     examples = [example for example in examples if example.steps]
     weighing = weights([step for example in examples for step in (example.title, *example.steps)])
-    wanted = stems(f"{goal} {resources}")
+    wanted = Wanted(stems(goal), stems(resources), weighing)
     ranked = sorted(
-        (
-            (_example_fit(example, goal, wanted, weighing) * 0.95**rank, -rank)
-            for rank, example in enumerate(examples)
-        ),
+        ((_example_fit(example, wanted) * 0.85**rank, -rank) for rank, example in enumerate(examples)),
         reverse=True,
     )
     if not ranked or not ranked[0][0]:
@@ -69,12 +61,13 @@ def draft(goal: str, resources: str, examples: Sequence[Example]) -> list[str]:
     order = [examples[-rank] for _, rank in ranked]
     steps = list(dict.fromkeys(order[0].steps))[:MOST_STEPS]
     others = [step for example in order[1:] for step in example.steps]
-    return add(steps, others, wanted, weighing)
+    return add(steps, others, wanted)
 
 
-def _example_fit(example: Example, goal: str, wanted: frozenset[str], weighing: dict[str, float]) -> float:
-    steps = sum(fit(wanted, step, weighing) for step in example.steps) / len(example.steps)
-    return 2 * fit(stems(goal), example.title, weighing) + steps
+def _example_fit(example: Example, wanted: Wanted) -> float:
+    words = wanted.goal | wanted.resources
+    steps = sum(fit(words, step, wanted.weighing) for step in example.steps) / len(example.steps)
+    return 2 * fit(wanted.goal, example.title, wanted.weighing) + steps
 
 
 def outline(goal: str, resources: str) -> list[str]:
@@ -95,35 +88,26 @@ def purpose(goal: str) -> str:
     return _ASKING.sub("", line, count=1) if _ASKING.match(line) else line or "reach the goal"
 
 
-def add(
-    steps: list[str], candidates: Sequence[str], wanted: frozenset[str], weighing: dict[str, float]
-) -> list[str]:
-    """The steps with at most three of the candidates that have wanted words which no step has yet."""
+def add(steps: list[str], candidates: Sequence[str], wanted: Wanted) -> list[str]:
+    """The steps with at most three of the candidates that say something about the goal that no step says."""
     steps = list(steps)
     for _ in range(MOST_ADDED):
-        missing = wanted - stems("\n".join(steps))
-        best = max(candidates, key=lambda text: _gain(text, missing, wanted, weighing), default="")
-        if len(steps) >= MOST_STEPS or not _gain(best, missing, wanted, weighing):
+        missing = wanted.goal | wanted.resources
+        missing -= stems("\n".join(steps))
+        gain, best = max(((wanted.gain(text, missing), text) for text in candidates), default=(0.0, ""))
+        if not gain or len(steps) >= MOST_STEPS:
             break
         candidates = [text for text in candidates if text != best]
         if not is_alike(best, steps):
-            steps.insert(place(best, steps, weighing), best)
+            steps.insert(place(best, steps, wanted.weighing), best)
     return steps
-
-
-def _gain(text: str, missing: frozenset[str], wanted: frozenset[str], weighing: dict[str, float]) -> float:
-    """What a text would add; one shared word is chance, two are a reason."""
-    own = stems(text)
-    if not own & missing or len(own & wanted) < 2:
-        return 0.0
-    return weight(own & missing, weighing) + 0.5 * fit(wanted, text, weighing)
 
 
 def revise(goal: str, resources: str, steps: Sequence[str], knowledge: Sequence[str]) -> list[str]:
     """The steps, and what the knowledge adds to them for the goal."""
     weighing = weights([*steps, *knowledge])
     kept = [shown for step in steps if (shown := without_markers(step))]
-    return add(kept, knowledge, stems(f"{goal} {resources}"), weighing)
+    return add(kept, knowledge, Wanted(stems(goal), stems(resources), weighing))
 
 
 def criticise(resources: str, steps: Sequence[str]) -> str:
@@ -133,29 +117,36 @@ def criticise(resources: str, steps: Sequence[str]) -> str:
     return "\n".join(f"- Use the resource {thing}: no step mentions it." for thing in unused) or CONTENT
 
 
-def edit(steps: Sequence[str], edits: Sequence[str], knowledge: Sequence[str]) -> list[str]:
+def edit(goal: str, steps: Sequence[str], edits: Sequence[str], knowledge: Sequence[str]) -> list[str]:
     """The steps after the edits that can be understood; the others are passed over."""
     weighing = weights([*steps, *knowledge])
-    changed: list[str | None] = list(steps)
+    removed = {int(match[1]) for wish in edits if (match := _REMOVE.match(wish))}
+    kept = [step for number, step in enumerate(steps, 1) if number not in removed] or list(steps)
     for wish in edits:
-        if (match := _REMOVE.match(wish)) and 0 < int(match[1]) <= len(steps):
-            changed[changed.index(steps[int(match[1]) - 1])] = None
-    kept = [step for step in changed if step is not None] or list(steps)
-    for wish in edits:
-        if wanted := _wished(wish, kept, knowledge):
-            kept.insert(place(wanted, kept, weighing), wanted)
+        if wanted := _wished(wish, goal, kept, knowledge):
+            kept.insert(0 if wanted.startswith("Have ") else place(wanted, kept, weighing), wanted)
     return kept
 
 
-def _wished(wish: str, steps: Sequence[str], knowledge: Sequence[str]) -> str:
-    """The step that an edit asks for, in the words of the knowledge if it has any; "" for none."""
+def _wished(wish: str, goal: str, steps: Sequence[str], knowledge: Sequence[str]) -> str:
+    """The step that an edit asks for; "" for none."""
     if match := _UNUSED.fullmatch(wish.strip()):
-        thing = match[1]
-        telling = [text for text in knowledge if mentions(text, thing) and not is_alike(text, steps)]
-        best = max(telling, key=lambda text: len(stems(text) & stems(thing)), default=f"Use {thing}.")
-        return "" if mentions("\n".join(steps), thing) else best
+        return "" if mentions("\n".join(steps), match[1]) else _using(match[1], goal, steps, knowledge)
     match = _ADD.match(wish)
     return f"{match[1][:1].upper()}{match[1][1:]}" if match and not is_alike(match[1], steps) else ""
+
+
+def _using(thing: str, goal: str, steps: Sequence[str], knowledge: Sequence[str]) -> str:
+    """A step that uses a resource, in the words of the knowledge if it has any that fit the goal."""
+
+    def shared(text: str) -> int:
+        return len(stems(text) & stems(f"{thing} {goal}"))
+
+    telling = [
+        text for text in knowledge if mentions(text, thing) and stems(text) & stems(goal) - stems(thing)
+    ]
+    telling = [text for text in telling if not _LEANING.match(text) and not is_alike(text, steps)]
+    return max(telling, key=shared, default=_HAVING.format(thing))
 
 
 def questions(goal: str, resources: str, count: int) -> list[str]:
@@ -163,7 +154,7 @@ def questions(goal: str, resources: str, count: int) -> list[str]:
     aim = purpose(goal)
     asked = [
         f"How to {aim}?",
-        *(f"How is {thing} set up and used?" for thing in things(resources)),
+        *(f"How does one work with {thing}?" for thing in things(resources)),
         f"What is needed to {aim}?",
         f"What is done first to {aim}?",
         f"How is the result checked after one did {aim}?",
