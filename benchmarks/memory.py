@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -30,7 +31,7 @@ from stepcraft._index_words import match_expression
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import open_memory
-from stepcraft.models.embeddings import resolve_embeddings
+from stepcraft.models.embeddings import WordLlamaEmbedder
 
 K = 3
 QUERIES = 40
@@ -67,7 +68,7 @@ class Bare:
             self.connection.execute(f"PRAGMA {pragma}")
         for statement in _LAYOUT.split(";\n"):
             self.connection.execute(statement)
-        self.embedder = resolve_embeddings("wordllama")
+        self.embedder = WordLlamaEmbedder()
 
     def add(self, rows: list[tuple[str, str, str]]) -> None:
         """(id, text, payload) in one transaction."""
@@ -79,17 +80,20 @@ class Bare:
             "INSERT INTO entries VALUES (?, ?, ?, ?)", ((n, *row) for n, row in enumerate(rows, 1))
         )
         self.connection.executemany(
-            "INSERT INTO vectors VALUES (?, ?)", ((n, vector.tobytes()) for n, vector in enumerate(vectors, 1))
+            "INSERT INTO vectors VALUES (?, ?)",
+            ((n, vector.tobytes()) for n, vector in enumerate(vectors, 1)),
         )
         self.connection.executemany(
-            "INSERT INTO words (rowid, text) VALUES (?, ?)", ((n, text) for n, (_, text, _) in enumerate(rows, 1))
+            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            ((n, text) for n, (_, text, _) in enumerate(rows, 1)),
         )
         self.connection.execute("COMMIT")
 
     def search(self, query: str) -> object:
         """The k best by words, and the k best by vectors."""
         found = self.connection.execute(
-            "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?", (match_expression(query), K)
+            "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?",
+            (match_expression(query), K),
         ).fetchall()
         scores = self.matrix @ self.embedder.embed_query(query)
         return found, np.argpartition(scores, -K)[-K:]
@@ -110,11 +114,15 @@ def measure(size: int, folder: Path) -> dict[str, float]:
     memory = LocalMemory(folder / f"memory{size}.db", embeddings="wordllama")
     memory.search("warm up"), bare.embedder.embed_query("warm up")
     figures = {"bare add": seconds(lambda: bare.add(rows)), "add": seconds(lambda: memory.add(known))}
-    del rows
     asked = queries(known)
     memory.search(asked[0]), bare.search(asked[0])
-    pairs = [(seconds(lambda q=q: memory.search(q, K)), seconds(lambda q=q: bare.search(q))) for q in asked]
-    figures |= {"search": median(ours for ours, _ in pairs), "bare search": median(plain for _, plain in pairs)}
+    pairs = [
+        (seconds(partial(memory.search, query, K)), seconds(partial(bare.search, query))) for query in asked
+    ]
+    figures |= {
+        "search": median(ours for ours, _ in pairs),
+        "bare search": median(plain for _, plain in pairs),
+    }
     figures["search ratio"] = median(ours / plain for ours, plain in pairs)
     memory.close()
     bare.connection.close()
@@ -129,7 +137,9 @@ def peak(size: int) -> float:
         memory.search("load the model")
         start = resident()
         memory.add(
-            Procedure(output=f"{made[n % 1000].output} {n}", input=made[n % 1000].input, steps=made[n % 1000].steps)
+            Procedure(
+                output=f"{made[n % 1000].output} {n}", input=made[n % 1000].input, steps=made[n % 1000].steps
+            )
             for n in range(size)
         )
         memory.search("search the long-term memory of an agent")
@@ -147,18 +157,24 @@ def resident() -> float:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--peak", type=int, help="only print the peak memory at this size")
     options = parser.parse_args()
     if options.peak:
         print(f"{peak(options.peak):.0f}")
         return
-    print(f"{'procedures':>10}  {'search':>9}  {'bare':>9}  {'ratio':>5}  {'add':>8}  {'bare':>8}  {'ratio':>5}  peak")
+    print(
+        f"{'procedures':>10}  {'search':>9}  {'bare':>9}  {'ratio':>5}  {'add':>8}  {'bare':>8}  {'ratio':>5}  peak"
+    )
     for size in map(int, options.sizes.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             found = measure(size, Path(folder))
-        used = subprocess.run([sys.executable, __file__, "--peak", str(size)], capture_output=True, text=True, check=True)
+        used = subprocess.run(
+            [sys.executable, __file__, "--peak", str(size)], capture_output=True, text=True, check=True
+        )
         print(
             f"{size:>10,}  {1000 * found['search']:>6.2f} ms  {1000 * found['bare search']:>6.2f} ms  "
             f"{found['search ratio']:>5.2f}  {found['add']:>6.2f} s  {found['bare add']:>6.2f} s  "

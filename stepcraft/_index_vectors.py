@@ -39,7 +39,7 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes | None
     if not distinct:
         return {}
     vectors = embedder.embed_documents(distinct)
-    if vectors.ndim != 2 or len(vectors) != len(distinct):
+    if vectors.ndim != 2 or len(vectors) != len(distinct) or not vectors.size:
         raise MemoryFailure(
             f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for {len(distinct)} texts; "
             "use another model"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.lists import read_steps
 from stepcraft.memory._records import check_file, records
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import AddReport, Failed, ProcedureMemory
-from stepcraft.text import clean
 
 __all__ = ["FIELDS", "check_file", "import_file", "json_line", "read_all", "read_procedures", "write_jsonl"]
 
@@ -188,7 +188,7 @@ def _joined(value: object) -> Any:  # noqa: ANN401 - what is no text is refused 
 def _steps(value: object) -> Any:  # noqa: ANN401 - what is no list is refused by Procedure
     """A list of steps, from a list, or from a text that holds a JSON list or numbered lines."""
     items = _listed(value)
-    return _read_steps(clean(items)) if isinstance(items, str) else items
+    return (read_steps(items) or [items]) if isinstance(items, str) else items
 
 
 def _listed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -207,7 +207,3 @@ def _is_uuid(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _read_steps(text: str) -> list[str]:
-    return [line.strip().lstrip("0123456789.)-*• ") for line in text.splitlines() if line.strip()]

@@ -1,0 +1,87 @@
+"""Memories in LangGraph's own store."""
+
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langgraph.store.memory import InMemoryStore
+
+from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.store import open_memory
+
+DISHES = [
+    Procedure(output="potato soup", input="potatoes", steps=["Boil."], source="a book", metadata={"x": [1]}),
+    Procedure(output="bread", input="flour", steps=["Knead.", "Bake."]),
+    Procedure(output="fish curry", input="fish", steps=["Fry."]),
+]
+
+
+@pytest.fixture(params=[False, True], ids=["by words", "by the store's index"])
+def store(request):
+    index = (
+        {"dims": 8, "embed": DeterministicFakeEmbedding(size=8), "fields": ["text"]}
+        if request.param
+        else None
+    )
+    return InMemoryStore(index=index)
+
+
+def test_procedures_are_kept_found_and_forgotten(store):
+    with open_memory("store:kitchen/dishes", store=store) as memory:
+        assert memory.name == "store:kitchen/dishes"
+        assert memory.add(DISHES).added == 3
+        again = memory.add(
+            [DISHES[0], Procedure(**{**DISHES[1].to_dict(), "source": "me"}), DISHES[2], DISHES[2]]
+        )
+        assert (again.added, again.present, again.updated) == (0, 3, 1)
+        assert memory.get(DISHES[0].id) == DISHES[0]
+        assert {item.output for item in memory} == {"potato soup", "bread", "fish curry"}
+        assert memory.search(DISHES[2].text(), 1)[0].procedure == DISHES[2]
+        assert memory.delete([DISHES[2].id, DISHES[2].id, "nobody"]) == 1
+        assert memory.count() == 2
+        assert "fish curry" not in [found.procedure.output for found in memory.search("fish curry", 3)]
+    assert [item.namespace for item in store.search(())] == [("kitchen", "dishes")] * 2
+
+
+def test_words_find_what_others_put_there(store):
+    ours, theirs = (open_memory("store:", store=store) for _ in range(2))
+    ours.add(DISHES)
+    assert [found.procedure.output for found in theirs.search("soup", 3, alpha=0)] == ["potato soup"]
+    ours.delete([DISHES[0].id])
+    ours.add([Procedure(output="fish soup", input="fish", steps=["Boil."])])
+    assert [found.procedure.output for found in theirs.search("soup", 3, alpha=0)] == ["fish soup"]
+    ours.close()
+    theirs.close()
+
+
+def test_items_that_are_no_procedures_are_passed_over(store):
+    store.put(("procedures",), "note", {"text": "potato soup"})
+    with open_memory("store:", store=store) as memory:
+        memory.add(DISHES)
+        assert memory.count() == 3
+        assert memory.get("note") is None
+        assert len(memory.search("potato soup", 5, alpha=0)) == 1
+
+
+def test_more_than_a_page_is_read():
+    with open_memory("store:", store=InMemoryStore()) as memory:
+        memory.add(Procedure(output=f"dish {number}", input="x", steps=["y"]) for number in range(2100))
+        assert memory.count() == 2100
+        assert memory.search("dish 2099", 1)[0].procedure.output == "dish 2099"
+
+
+@pytest.mark.parametrize(("k", "alpha"), [(0, None), (3, 7)])
+def test_k_and_alpha_out_of_bounds_are_refused(store, k, alpha):
+    with open_memory("store:", store=store) as memory, pytest.raises(BadInput):
+        memory.search("x", k, alpha=alpha)
+
+
+def test_a_store_that_fails_is_named():
+    class Broken(InMemoryStore):
+        def batch(self, ops):
+            raise ConnectionError("gone")
+
+    with open_memory("store:", store=Broken()) as memory:
+        with pytest.raises(MemoryFailure, match="store:procedures: ConnectionError: gone"):
+            memory.add(DISHES)
+        with pytest.raises(MemoryFailure):
+            memory.search("x")

@@ -1,0 +1,84 @@
+"""Memories as LangChain retrievers."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.retrievers import BaseRetriever
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+from langgraph.store.memory import InMemoryStore
+from pydantic import ValidationError
+
+from stepcraft.memory.retriever import ProcedureRetriever
+from stepcraft.memory.store import open_memory
+
+
+class TestBundled(RetrieversIntegrationTests):
+    """The retriever of the bundled procedures in the suite that LangChain has for retrievers."""
+
+    @pytest.fixture(autouse=True)
+    def _memory(self):
+        with open_memory(embeddings="none") as self.memory:
+            yield
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return ProcedureRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"memory": self.memory}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "add long-term memory to a chat agent"
+
+
+class TestStore(TestBundled):
+    """The same over LangGraph's store."""
+
+    @pytest.fixture(autouse=True)
+    def _memory(self):
+        with (
+            open_memory(embeddings="none") as bundled,
+            open_memory("store:", store=InMemoryStore()) as self.memory,
+        ):
+            self.memory.add(bundled)
+            yield
+
+
+def test_documents_hold_the_procedure_and_where_it_came_from():
+    with open_memory(embeddings="none") as memory:
+        (document,) = memory.as_retriever(1).invoke("create a key-value dataset from a CSV file")
+        kept = memory.get(document.metadata["id"])
+    assert document.page_content == kept.text()
+    assert document.metadata["title"] == kept.output
+    assert document.metadata["source"] == kept.source
+    assert document.metadata["score"] == 1
+
+
+def test_a_search_shows_as_a_retriever_run():
+    queries: list[str] = []
+
+    class Seen(BaseCallbackHandler):
+        def on_retriever_start(self, serialized, query, **_):
+            queries.append(query)
+
+    with open_memory(embeddings="none") as memory:
+        memory.as_retriever(2).invoke("stream tokens", {"callbacks": [Seen()]})
+    assert queries == ["stream tokens"]
+
+
+async def test_searches_run_side_by_side_off_the_event_loop(tmp_path: Path):
+    with open_memory(embeddings="none") as memory:
+        retriever = memory.as_retriever(2)
+        found = await asyncio.gather(*(retriever.ainvoke("stream tokens") for _ in range(20)))
+        assert all(documents == found[0] for documents in found)
+
+
+@pytest.mark.parametrize("options", [{"k": 0}, {"alpha": 2}])
+def test_options_out_of_bounds_are_refused(options):
+    with open_memory(embeddings="none") as memory, pytest.raises(ValidationError):
+        memory.as_retriever(**options)

@@ -1,0 +1,368 @@
+"""LocalIndex: what is kept, how it is ranked, and what happens to files that are not as they should be."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepcraft._index_words import match_expression, spaced
+from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.index import Entry, LocalIndex
+
+
+class Letters:
+    """Vectors that count letters, so that a test can reckon them itself."""
+
+    def __init__(self, name: str = "letters", alphabet: str = "abcdefgh") -> None:
+        self.name = name
+        self.alphabet = alphabet
+        self.embedded: list[str] = []
+
+    def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
+        self.embedded += texts
+        return np.array([self.embed_query(text) for text in texts], np.float32)
+
+    def embed_query(self, text: str) -> np.ndarray:
+        if "nan" in text:
+            return np.full(len(self.alphabet), np.nan, np.float32)
+        return np.array([text.lower().count(letter) for letter in self.alphabet], np.float32)
+
+
+def entries(*texts: str) -> list[Entry]:
+    return [Entry(f"id{number}", text, {"number": number}) for number, text in enumerate(texts)]
+
+
+def ids(index: LocalIndex, query: str, k: int = 10, alpha: float = 0.4) -> list[str]:
+    return [hit.entry.id for hit in index.search(query, k, alpha=alpha)]
+
+
+@pytest.fixture
+def index():
+    index = LocalIndex(":memory:", Letters())
+    yield index
+    index.close()
+
+
+def brute_force(texts: list[str], query: str, alpha: float) -> list[tuple[str, float]]:
+    """All rows scored one by one; the words by a query of their own."""
+    expression = match_expression(query)
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE words USING fts5 (text, tokenize='porter unicode61')")
+    connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(map(spaced, texts)))
+    sql = "SELECT rowid, -bm25(words) FROM words WHERE words MATCH ?"
+    by_words = dict(connection.execute(sql, (expression,))) if expression and alpha < 1 else {}
+    connection.close()
+    best = max(by_words.values(), default=1)
+    asked = Letters().embed_query(query).astype(float)
+    scored = []
+    for number, text in enumerate(texts):
+        vector = Letters().embed_query(text).astype(float)
+        lengths = np.linalg.norm(vector) * np.linalg.norm(asked)
+        cosine = float(vector @ asked / lengths) if lengths else 0.0
+        scored.append((f"id{number}", alpha * cosine + (1 - alpha) * by_words.get(number, 0) / best))
+    return sorted(scored, key=lambda pair: -round(pair[1], 5))
+
+
+WORDS = st.sampled_from(
+    [
+        "bad",
+        "cab",
+        "dead",
+        "face",
+        "bead",
+        "head",
+        "egg",
+        "fed",
+        "ace",
+        "babe",
+        "cafe",
+        "deaf",
+        "edge",
+        "high",
+        "jazz",
+    ]
+)
+TEXT = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
+
+
+@given(
+    st.lists(TEXT, min_size=1, max_size=40),
+    st.lists(WORDS, min_size=1, max_size=3).map(" ".join),
+    st.sampled_from([0.2, 0.4, 1]),
+)
+def test_ranking_equals_brute_force_over_all_rows(texts, query, alpha):
+    expected = brute_force(texts, query, alpha)
+    index = LocalIndex(":memory:", Letters())
+    index.put(entries(*texts))
+    found = index.search(query, len(texts), alpha=alpha)
+    top = index.search(query, 3, alpha=alpha)
+    index.close()
+    if not Letters().embed_query(query).any():
+        return
+    assert [hit.score for hit in found] == pytest.approx([score for _, score in expected], abs=1e-5)
+    scores = dict(expected)
+    assert [hit.score for hit in found] == pytest.approx([scores[hit.entry.id] for hit in found], abs=1e-5)
+    assert [hit.entry.id for hit in top] == [hit.entry.id for hit in found[:3]]
+
+
+def test_equal_scores_stand_in_the_order_in_which_they_were_added(index):
+    index.put(entries(*["bad cab"] * 50))
+    assert ids(index, "bad cab", 50) == [f"id{n}" for n in range(50)]
+    assert ids(index, "bad cab", 3, alpha=0) == ["id0", "id1", "id2"]
+
+
+def test_alpha_weighs_vectors_against_words(index):
+    index.put(entries("bead", "abed"))
+    assert ids(index, "bead", 1, alpha=0) == ["id0"]
+    assert len(ids(index, "bead", alpha=0)) == 1, "only what shares a word"
+    assert ids(index, "abed", 2, alpha=0.4) == ["id1", "id0"]
+    assert {round(hit.score, 5) for hit in index.search("bead", 2, alpha=1)} == {1}
+
+
+def test_without_vectors_only_words_count():
+    index = LocalIndex(":memory:")
+    index.put(entries("cook potatoes", "bake bread"))
+    assert ids(index, "cooking a potato", alpha=1) == ["id0"], "words are stemmed; alpha has nothing to weigh"
+    assert ids(index, "bread", alpha=0.4) == ["id1"]
+    assert ids(index, "", alpha=0.4) == []
+    index.close()
+
+
+def test_chinese_is_found_by_pairs_of_characters():
+    index = LocalIndex(":memory:")
+    index.put(entries("为聊天代理添加长期记忆", "部署一个图", "长的图"))
+    assert ids(index, "长期记忆") == ["id0"]
+    assert ids(index, "图") == ["id1", "id2"] or ids(index, "图") == ["id2", "id1"]
+    assert ids(index, "LangGraph的部署") == ["id1"]
+    index.put([Entry("id0", "另一个", {})])
+    assert ids(index, "长期记忆") == [], "the old words are gone"
+    index.close()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '"',
+        "a OR b AND (",
+        "NEAR(x y)",
+        "col:x",
+        "*",
+        "\x00\ud800",
+        "^bad",
+        "-",
+        "的" * 3,
+        "x" * 100_000,
+        "w " * 100_000,
+    ],
+)
+def test_no_query_upsets_the_search(index, query):
+    index.put(entries("bad cab"))
+    for alpha in (0, 0.4, 1):
+        index.search(query, 3, alpha=alpha)
+
+
+def test_a_query_of_stop_words_alone_still_finds():
+    index = LocalIndex(":memory:")
+    index.put(entries("to be or not to be", "other words"))
+    assert ids(index, "to be") == ["id0"]
+    index.close()
+
+
+@pytest.mark.parametrize(("k", "alpha"), [(0, 0.4), (-1, 0.4), (3, -0.1), (3, 1.5), (3, float("nan"))])
+def test_k_and_alpha_out_of_bounds_are_refused(index, k, alpha):
+    with pytest.raises(BadInput):
+        index.search("bad", k, alpha=alpha)
+
+
+def test_put_counts_what_was_added_present_and_updated(index):
+    assert index.put(entries("bad", "cab")).added == 2
+    again = index.put(entries("bad", "face"))
+    assert (again.added, again.present, again.updated) == (0, 1, 1)
+    assert [entry.text for entry in index] == ["bad", "face"], "updated in place"
+    assert ids(index, "cab", alpha=0) == []
+    assert ids(index, "face", 1) == ["id1"]
+    twice = index.put([Entry("x", "egg", {}), Entry("x", "egg", {}), Entry("x", "fed", {})])
+    assert (twice.added, twice.present, twice.updated) == (1, 1, 1)
+    assert index.get("x").text == "fed"
+
+
+def test_each_text_is_embedded_once():
+    letters = Letters()
+    index = LocalIndex(":memory:", letters)
+    index.put([Entry("1", "bad", {}), Entry("2", "bad", {}), Entry("3", "cab", {})])
+    index.put([Entry("1", "bad", {}), Entry("3", "cab", {"other": "payload"})])
+    assert sorted(letters.embedded) == ["bad", "cab"]
+    index.close()
+
+
+def test_delete_forgets_words_and_vectors(index):
+    index.put(entries("bad", "cab", "face"))
+    assert index.search("cab", 1, alpha=0.4)[0].entry.id == "id1"
+    assert index.delete(["id1", "id1", "nobody"]) == 1
+    assert index.count() == 2
+    assert index.get("id1") is None
+    assert "id1" not in ids(index, "cab")
+    index.put(entries("bad", "cab"))
+    assert [entry.id for entry in index] == ["id0", "id2", "id1"]
+    assert ids(index, "cab", 1) == ["id1"]
+
+
+def test_a_vector_that_is_not_finite_costs_its_entry(index):
+    changes = index.put(entries("bad", "nan", "cab"))
+    assert changes.added == 2
+    assert "letters" in changes.failed["id1"]
+    assert index.count() == 2
+
+
+def test_a_vector_of_zeros_is_found_by_words_alone(index):
+    index.put(entries("xyz", "bad"))
+    assert ids(index, "xyz", 1) == ["id0"], "a query without vector"
+    assert index.search("xyz bad", 2, alpha=1)[-1].score == 0
+
+
+@pytest.mark.parametrize("alpha", [0, 0.4, 1])
+def test_two_connections_see_what_the_other_wrote(tmp_path: Path, alpha):
+    ours, theirs = (LocalIndex(tmp_path / "i.db", Letters()) for _ in range(2))
+    ours.put(entries("bad"))
+    assert ids(theirs, "bad", alpha=alpha) == ["id0"]
+    ours.put([Entry("new", "gghh", {})])
+    assert ids(theirs, "gghh", 1, alpha=alpha) == ["new"]
+    theirs.put([Entry("id0", "cccc", {})])
+    assert ids(ours, "cccc", 1, alpha=alpha) == ["id0"]
+    theirs.delete(["id0"])
+    assert ids(ours, "gghh cccc", alpha=alpha) == ["new"]
+    ours.close()
+    theirs.close()
+
+
+def test_threads_may_read_and_write_at_once(tmp_path: Path):
+    index = LocalIndex(tmp_path / "i.db", Letters())
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(20):
+                index.put([Entry(f"{number}-{turn}", "bad cab " * (turn % 3 + 1), {})])
+                assert index.search("cab", 3, alpha=0.4)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert index.count() == 160
+    index.close()
+
+
+def test_another_model_is_refused_and_words_alone_may_read(tmp_path: Path):
+    path = tmp_path / "i.db"
+    index = LocalIndex(path, Letters())
+    index.put(entries("bad"))
+    index.close()
+    with pytest.raises(MemoryFailure, match="'letters', not 'other'"):
+        LocalIndex(path, Letters("other"))
+    wider = LocalIndex(path, Letters(alphabet="abcdefghijkl"))
+    with pytest.raises(MemoryFailure, match=r"8 dimensions.*12"):
+        wider.put(entries("bad", "cab"))
+    with pytest.raises(MemoryFailure, match=r"8 dimensions.*12"):
+        wider.search("bad", 1, alpha=0.4)
+    wider.close()
+    words = LocalIndex(path)
+    assert ids(words, "bad") == ["id0"]
+    with pytest.raises(MemoryFailure, match="letters"):
+        words.put(entries("bad", "cab"))
+    words.close()
+
+
+def test_other_settings_are_refused(tmp_path: Path):
+    LocalIndex(tmp_path / "i.db", settings={"template": "a"}).close()
+    with pytest.raises(MemoryFailure, match="template 'a', not 'b'"):
+        LocalIndex(tmp_path / "i.db", settings={"template": "b"})
+
+
+def written(path: Path) -> Path:
+    index = LocalIndex(path, Letters())
+    index.put([Entry(str(number), f"bad {number}" * 50, {}) for number in range(300)])
+    index.close()
+    return path
+
+
+def test_a_locked_database_is_named(tmp_path: Path):
+    path = written(tmp_path / "i.db")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    index = LocalIndex(path, Letters())
+    assert ids(index, "bad", 1), "reading goes on"
+    with pytest.raises(MemoryFailure, match=r"i\.db is locked"):
+        index.put(entries("cab"))
+    index.close()
+    other.close()
+
+
+def test_a_damaged_database_is_named(tmp_path: Path):
+    path = written(tmp_path / "i.db")
+    content = path.read_bytes()
+    path.write_bytes(content[:5000] + b"\xff" * (len(content) - 5000))
+    with pytest.raises(MemoryFailure, match=r"i\.db is damaged"):
+        read_all(path)
+
+
+def read_all(path: Path) -> list[Entry]:
+    with closing(LocalIndex(path, Letters())) as index:
+        return list(index)
+
+
+def test_what_is_no_index_is_refused(tmp_path: Path):
+    (tmp_path / "text.db").write_text("this is no database, but quite a long text " * 50)
+    with pytest.raises(MemoryFailure, match="no SQLite database"):
+        LocalIndex(tmp_path / "text.db")
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE bookmarks (url)")
+    other.close()
+    with pytest.raises(MemoryFailure, match="something else"):
+        LocalIndex(tmp_path / "other.db")
+    with pytest.raises(MemoryFailure, match="folder"):
+        LocalIndex(tmp_path)
+    with pytest.raises(MemoryFailure, match="no folder"):
+        LocalIndex(tmp_path / "missing" / "i.db")
+    with pytest.raises(MemoryFailure, match="does not exist"):
+        LocalIndex(tmp_path / "i.db", create=False)
+    assert not (tmp_path / "i.db").exists()
+
+
+def test_a_later_version_is_refused(tmp_path: Path):
+    path = written(tmp_path / "i.db")
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(MemoryFailure, match=r"later version.*99"):
+        LocalIndex(path, Letters())
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write read-only files")
+def test_a_read_only_file_can_be_searched(tmp_path: Path):
+    path = written(tmp_path / "i.db")
+    path.chmod(0o444)
+    index = LocalIndex(path, Letters())
+    assert index.read_only
+    assert ids(index, "bad", 1)
+    with pytest.raises(ReadOnlyMemory, match="cannot be written"):
+        index.put(entries("cab"))
+    index.close()
+
+
+def test_an_index_that_was_closed_says_so(index):
+    index.close()
+    index.close()
+    with pytest.raises(MemoryFailure, match="closed"):
+        index.count()
