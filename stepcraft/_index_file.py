@@ -118,9 +118,10 @@ def _check_place(path: Path, *, create: bool) -> None:
 
 
 def _uri(path: str) -> str:
-    """The file to be read only; where nothing beside it can be written, as one that nobody changes."""
-    writable = os.access(Path(path).resolve().parent, os.W_OK)
-    return f"{Path(path).resolve().as_uri()}?mode=ro{'' if writable else '&immutable=1'}"
+    """The file to be read only; as one that nobody changes where nothing can be put beside it and nobody writes it."""
+    file = Path(path).resolve()
+    unchanging = not os.access(file.parent, os.W_OK) and not file.with_name(f"{file.name}-wal").exists()
+    return f"{file.as_uri()}?mode=ro{'&immutable=1' if unchanging else ''}"
 
 
 def _prepare(connection: sqlite3.Connection, path: str, *, read_only: bool) -> None:

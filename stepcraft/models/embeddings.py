@@ -22,6 +22,12 @@ VARIABLE = "STEPCRAFT_EMBEDDINGS"
 """The environment variable that is read where no embedding model is named."""
 
 
+_WORDLLAMA_DIMENSIONS = 256
+
+_LONG = 4000
+"""Texts of more characters are embedded one at a time: wordllama pads a batch to its longest text."""
+
+
 def default_embeddings() -> str:
     """The name that counts where none is given: STEPCRAFT_EMBEDDINGS, else wordllama, else none."""
     return os.environ.get(VARIABLE) or ("wordllama" if find_spec("wordllama") else "none")
@@ -52,11 +58,13 @@ class WordLlamaEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector a text, of shape (texts, 256); zeros for a text without known words."""
+        vectors = np.empty((len(texts), _WORDLLAMA_DIMENSIONS), np.float32)
+        short = [place for place, text in enumerate(texts) if len(text) <= _LONG]
+        batches = [short, *([place] for place, text in enumerate(texts) if len(text) > _LONG)]
         with np.errstate(all="ignore"):
-            vectors = _wordllama_model().embed(list(texts))
-        known: NDArray[np.float32] = np.nan_to_num(
-            np.asarray(vectors, np.float32), nan=0.0, posinf=0.0, neginf=0.0
-        )
+            for batch in filter(None, batches):
+                vectors[batch] = _wordllama_model().embed([texts[place] for place in batch])
+        known: NDArray[np.float32] = np.nan_to_num(vectors, nan=0.0, posinf=0.0, neginf=0.0)
         return known
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -108,7 +116,12 @@ def _wordllama() -> Embedder:
 @functools.cache
 def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional package
     """The model from the files in its package: its own loader looks for the tokenizer elsewhere, then downloads it."""
-    wordllama = import_module("wordllama")
+    try:
+        wordllama = import_module("wordllama")
+    except ImportError as error:
+        raise BadInput(
+            f"wordllama cannot be loaded ({error}); name embeddings 'none' to search by words alone"
+        ) from error
     folder = Path(str(wordllama.__file__)).parent
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 
