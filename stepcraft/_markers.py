@@ -9,7 +9,7 @@ HEADED, STEP, CHINESE, NUMBER, LETTER, BULLET = range(6)
 """Ranks of bullets: when several stand at the margin, the later ones list what belongs to the earlier ones."""
 
 _COUNT = "(?:[0-9\uff10-\uff19]{1,3}|[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]{1,4})"
-_TIGHT = r"(?!\d)(?=\s|$|[A-Z`\[]|\*\*|[^\x00-\x7f])"  # "1.Install" is numbered, "3.5 GB" is not
+_TIGHT = r"(?!\d)(?=\s|$|[A-Z`\[]|\*\*|__|[^\x00-\x7f])"  # "1.Install" is numbered, "3.5 GB" is not
 _STEP_WORD = (
     r"(?:(?i:step)\s{0,2}(?:\d{1,3}|(?i:one|two|three|four|five|six|seven|eight|nine|ten))(?:\s?(?:/|of)\s?\d{1,3})?"
     r"\s{0,3}(?:\*\*|__)?\s{0,3}(?:[:.)\uff1a\u3001\u2013\u2014-](?!\d)|$)"

@@ -34,7 +34,7 @@ _STOP = re.compile(
 )
 _NO_STOP = re.compile(
     r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|fig|figs|eq|sec|ch|vol|pp?|ca|approx|incl|resp)"
-    r"|(?:^|\W)[A-Za-z]|^\W{0,3}\d{1,3})\.$",
+    r"|(?:^|\W)(?-i:[A-Z])|^\W{0,3}\d{1,3})\.$",
     re.IGNORECASE,
 )
 
