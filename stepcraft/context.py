@@ -31,7 +31,10 @@ class Context:
     ] = None
     node_models: Annotated[
         dict[str, Name],
-        Field(description='Another model for one node: {"critic": "openai:gpt-5"}.'),
+        Field(
+            description='Another model for one node: {"critic": "openai:gpt-5"}.',
+            json_schema_extra={"default": {}},
+        ),
     ] = field(default_factory=dict)
     temperature: Annotated[
         float | None,

@@ -1,6 +1,6 @@
 """Evidence: a retrieved passage with its source, as plain JSON that survives any checkpointer."""
 
-from typing import TypedDict
+from typing_extensions import TypedDict
 
 
 class Evidence(TypedDict):

@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -13,6 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import CachePolicy, Checkpointer, Overwrite, Send
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from stepcraft.context import Context, Name, prompt_of
 from stepcraft.errors import NoAnswer
@@ -27,6 +28,7 @@ from stepcraft.nodes import revise as revision
 from stepcraft.nodes import to_query as querying
 from stepcraft.nodes._budget import Budgeted, Usage, calls_left, shares
 from stepcraft.nodes._build import VERSION, Build
+from stepcraft.nodes._cache import GoodReplies
 from stepcraft.nodes.begin import BeginNode
 from stepcraft.nodes.retrieve import ranked, retrieve_node
 
@@ -258,7 +260,8 @@ def build_aag(
     builder.add_conditional_edges("revise", to_critic)
     builder.add_conditional_edges("critic", after_critic)
     builder.add_conditional_edges("edit", after_edit)
-    compiled = builder.compile(checkpointer, cache=cache, store=store, name="aag")
+    kept = GoodReplies(cache) if cache else None
+    compiled = builder.compile(checkpointer, cache=kept, store=store, name="aag")
     return compiled.with_config(metadata={"stepcraft_method": "aag", "stepcraft_version": VERSION})
 
 

@@ -8,10 +8,11 @@ of a resumed run counts from its resumption.
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AIMessage
 from langgraph.channels import UntrackedValue
+from typing_extensions import TypedDict
 
 from stepcraft.context import Context
 

@@ -1,6 +1,6 @@
 """Prompts that keep within what a model takes: the least similar evidence is left out first."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from langchain_core.messages import BaseMessage
@@ -21,8 +21,8 @@ class Asking(Protocol):
 
 
 def fitted(
-    node: Asking, state: Any, context: Context, limit: int | None
-) -> tuple[list[BaseMessage], list[str]]:  # noqa: ANN401 - a node's own state
+    node: Asking, state: Mapping[str, Any], context: Context, limit: int | None
+) -> tuple[list[BaseMessage], list[str]]:
     """The messages within `limit` tokens, and warnings about what was left out.
 
     Only pieces of evidence are left out, from the end; the question and the instructions never.

@@ -1,9 +1,10 @@
 """Answer one question from the procedures that were found for it (AAG §3.3, answer generation)."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
 
 from stepcraft.context import Context
 from stepcraft.evidence import Evidence

@@ -1,8 +1,9 @@
 """Judge the steps: edits, or nothing to change (AAG §3.5)."""
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
 
 from stepcraft.context import Context
 from stepcraft.errors import UnreadableReply

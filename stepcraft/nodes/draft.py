@@ -1,8 +1,9 @@
 """Draft the steps of a procedure from procedures for similar goals (AAG §3.2, the RAG prompt)."""
 
-from typing import Any, TypedDict
+from typing import Any
 
 from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
 
 from stepcraft.context import Context
 from stepcraft.evidence import Evidence

@@ -1,8 +1,9 @@
 """Apply the critic's edits to the steps and leave the rest alone (AAG §3.5)."""
 
-from typing import Any, TypedDict
+from typing import Any
 
 from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
 
 from stepcraft.context import Context
 from stepcraft.evidence import Evidence

@@ -1,8 +1,9 @@
 """Update the draft with what was looked up (AAG §3.4, Update Response)."""
 
-from typing import Any, TypedDict
+from typing import Any
 
 from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
 
 from stepcraft.context import Context
 from stepcraft.errors import NoAnswer

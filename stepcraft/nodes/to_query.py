@@ -1,9 +1,10 @@
 """Ask what should be looked up before the steps are settled (AAG §3.3, query generation)."""
 
 import re
-from typing import Any, TypedDict
+from typing import Any
 
 from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
 
 from stepcraft.context import Context
 from stepcraft.errors import UnreadableReply
