@@ -1,0 +1,93 @@
+"""AAG on the real LangGraph server, as a client of the SDK sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.client import SyncLangGraphClient
+
+GIVEN = {"question": "add long-term memory to a chat agent", "resources": ["a LangGraph agent", "a store"]}
+
+
+@pytest.fixture
+def client(langgraph_server: str) -> Iterator[SyncLangGraphClient]:
+    with get_sync_client(url=langgraph_server) as opened:
+        yield opened
+
+
+def run(client: SyncLangGraphClient, given: Any = GIVEN, **options: Any) -> Any:
+    return client.runs.wait(None, "aag", input=given, **options)
+
+
+def test_a_run_with_a_context_of_its_own(client: SyncLangGraphClient) -> None:
+    context = {"k": 1, "n_questions": 2, "critic": False, "nobody_knows": "this"}
+    result = run(client, context=context)
+    assert result["steps"]
+    assert result["answer"].startswith(f"1. {result['steps'][0]}")
+    assert [len(asked["evidence"]) for asked in result["questions"]] == [1, 1]
+    assert 1 <= len(result["evidence"]) <= 3
+    assert all(passage["title"] and passage["score"] > 0 for passage in result["evidence"])
+    assert result["critiques"] == []
+    assert result["usage"]["calls"] == 5
+    assert "no language model wrote this" in result["warnings"][0]
+    assert set(result) == {"answer", "steps", "questions", "evidence", "critiques", "warnings", "usage"}
+
+
+def test_an_assistant_keeps_its_context(client: SyncLangGraphClient) -> None:
+    assistant = client.assistants.create("aag", context={"questions": False, "critic": False})
+    result = client.runs.wait(None, assistant["assistant_id"], input=GIVEN)
+    assert (result["usage"]["calls"], result["questions"]) == (1, [])
+
+
+def test_tokens_stream_with_the_name_of_their_node(client: SyncLangGraphClient) -> None:
+    nodes: list[str] = []
+    parts = client.runs.stream(
+        None,
+        "aag",
+        input=GIVEN,
+        context={"n_questions": 1, "max_updates": 1},
+        stream_mode=["updates", "messages-tuple"],
+    )
+    for part in parts:
+        assert part.event != "error", part.data
+        if part.event == "messages":
+            nodes.append(part.data[1]["langgraph_node"])
+        if part.event == "updates":
+            nodes += part.data
+    assert set(nodes) - {"edit"} == {"begin", "retrieve", "draft", "to_query", "answer", "revise", "critic"}
+    assert nodes.count("draft") > 5, "word by word"
+
+
+def test_a_thread_keeps_the_state(client: SyncLangGraphClient) -> None:
+    thread = client.threads.create()["thread_id"]
+    result = client.runs.wait(thread, "aag", input=GIVEN, context={"questions": False})
+    state = client.threads.get_state(thread)
+    assert state["next"] == []
+    assert state["values"]["steps"] == result["steps"]
+
+
+def test_schemas(client: SyncLangGraphClient) -> None:
+    assistant = client.assistants.search(graph_id="aag")[0]["assistant_id"]
+    schemas: Any = client.assistants.get_schemas(assistant)
+    assert schemas["input_schema"]["required"] == ["question"]
+    assert {"answer", "steps", "evidence"} <= set(schemas["output_schema"]["properties"])
+    prompt = schemas["context_schema"]["properties"]["critic_instructions"]
+    assert (prompt["langgraph_nodes"], prompt["langgraph_type"]) == (["critic"], "prompt")
+
+
+@pytest.mark.parametrize(
+    ("given", "context", "sentence"),
+    [
+        ({"question": " "}, {}, "the question is empty; say what is to be reached"),
+        (GIVEN, {"k": 0}, "k=0 cannot be used: it should be greater than or equal to 1"),
+        (GIVEN, {"model": "nosuch:model"}, "the model 'nosuch:model' cannot be used"),
+    ],
+)
+def test_bad_input_is_an_error_with_our_sentence(
+    client: SyncLangGraphClient, given: Any, context: Any, sentence: str
+) -> None:
+    result = run(client, given, context=context, raise_error=False)
+    assert sentence in result["__error__"]["message"]
