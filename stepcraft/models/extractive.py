@@ -35,7 +35,7 @@ class ExtractiveModel(BaseChatModel):
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: object) -> LangSmithParams:
         params = super()._get_ls_params(stop=stop, **kwargs)
         params["ls_provider"] = "stepcraft"
-        params["ls_model_name"] = NAME
+        params["ls_model_name"] = str(kwargs.get("model") or NAME)
         return params
 
     def _generate(

@@ -22,7 +22,7 @@ _LEANING = re.compile(
 _UNUSED = re.compile(r"Use the resource (.+): no step mentions it\.", re.DOTALL)
 _REMOVE = re.compile(r"(?:remove|delete|drop) step (\d{1,3})\b", re.IGNORECASE)
 _ADD = re.compile(
-    r"(?:add|insert) (?:a |another )?step (?:that |to |which |: ?)?(\S.*)", re.IGNORECASE | re.DOTALL
+    r"(?:add|insert) (?:a |another )?step(?: that| to| which|:)? (\S.*)", re.IGNORECASE | re.DOTALL
 )
 
 
