@@ -49,7 +49,7 @@ class NoAnswer(StepcraftError):
 
 
 _SECRET = re.compile(
-    r"\b(?:sk|pk|key|lsv2)[-_][\w*-]{6,}|(?<=Bearer )\S+|(?<=://)[^\s/@]+:[^\s/@]+(?=@)", re.IGNORECASE
+    r"\b(?:sk|pk|key|lsv2)[-_][\w*-]{6,}|(?<=Bearer )\S+|(?<=://)[^\s/@]+(?=@)", re.IGNORECASE
 )
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 ALPHA = 0.4
 """The default weight of the vectors in a hybrid search: 1 only vectors (the AAG paper), 0 only words."""
 
+BUNDLED = "the bundled procedures"
+"""The name of the memory that ships with the package."""
+
 VARIABLE = "STEPCRAFT_MEMORY"
 """The environment variable that is read where no memory is named."""
 
@@ -171,9 +174,7 @@ def open_memory(
 
     if not where:
         bundled = Path(str(files("stepcraft.memory") / "lgstep.jsonl"))
-        return LocalMemory.of_file(
-            bundled, name="the bundled procedures", embeddings=embeddings, template=template
-        )
+        return LocalMemory.of_file(bundled, name=BUNDLED, embeddings=embeddings, template=template)
     path = path_of(where)
     if is_text(path):
         return LocalMemory.of_file(path, embeddings=embeddings, template=template)

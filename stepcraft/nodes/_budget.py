@@ -72,7 +72,7 @@ class Budgeted(TypedDict):
     started: NotRequired[Annotated[float, UntrackedValue(float, guard=False)]]
     """When this process began the run, on the monotonic clock."""
     settings: str
-    """What the run was set to, as JSON: cached replies hold for these settings alone."""
+    """A digest of what the run was set to: cached replies hold for these settings alone."""
     share: NotRequired[int]
     """How many calls this branch may make; only in what is sent to a parallel branch."""
 

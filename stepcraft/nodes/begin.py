@@ -1,6 +1,7 @@
 """Check what a run was given before any work is done, and begin a thread's next run afresh."""
 
 import asyncio
+import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -64,7 +65,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
     def _settings(self, context: Context) -> str:
         choices = [self.build.models.choice(node, context) for node in self.asks]
         names = [choice if isinstance(choice, str) else model_name(choice) for choice in choices]
-        return json.dumps([names, asdict(context)], sort_keys=True)
+        return hashlib.sha256(json.dumps([names, asdict(context)], sort_keys=True).encode()).hexdigest()
 
     def _models(self, context: Context) -> list[str]:
         named = {**self.build.models.node_models, **context.node_models}
