@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepcraft.lists import read_steps
+from stepcraft.lists import read_lines, read_steps
 from stepcraft.sections import Section
 from stepcraft.text import sentences, without_markers
 
@@ -70,5 +70,5 @@ class Material:
     @property
     def steps(self) -> list[str]:
         """The steps as they stand."""
-        text = self.text("steps")
-        return read_steps(text) or [line.strip() for line in text.split("\n") if line.strip()]
+        text = without_markers(self.text("steps"))
+        return read_steps(text) or read_lines(text)

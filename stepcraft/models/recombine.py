@@ -106,8 +106,7 @@ def add(steps: list[str], candidates: Sequence[str], wanted: Wanted) -> list[str
 def revise(goal: str, resources: str, steps: Sequence[str], knowledge: Sequence[str]) -> list[str]:
     """The steps, and what the knowledge adds to them for the goal."""
     weighing = weights([*steps, *knowledge])
-    kept = [shown for step in steps if (shown := without_markers(step))]
-    return add(kept, knowledge, Wanted(stems(goal), stems(resources), weighing))
+    return add(list(steps), knowledge, Wanted(stems(goal), stems(resources), weighing))
 
 
 def criticise(resources: str, steps: Sequence[str]) -> str:
