@@ -1,9 +1,10 @@
 """AAG's speed: the critical path, what the house adds to LangGraph, and many runs at once.
 
-Run with `python benchmarks/aag.py`. Every figure is a ratio of two measurements of the same run of this script.
+Run with `python benchmarks/aag.py`. Every figure is a ratio of two measurements in this one run.
 """
 
 import asyncio
+import gc
 import statistics
 import sys
 import time
@@ -13,13 +14,134 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from langchain_core.messages import HumanMessage
+from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bare import bare_aag
 from stepcraft import build_aag
-from tests.kitchen import GOAL, cook, forever, small_memory
+from tests.kitchen import GOAL, cook, small_memory
 from tests.scripted import ScriptedModel
-from tests.servers.openai_server import OpenAIServer
+
+RUNS_AT_ONCE = 200
+SERVER = Path(__file__).with_name("model_server.py")
+
+
+def scripted(edits: int, latency: float) -> ScriptedModel:
+    """A model that always has the same reply for a node; asked bare, it is a critic."""
+    replies = cook(edits)
+
+    def answer(node: str, _prompt: str) -> str:
+        asked = replies[node or "critic"]
+        return asked[0] if node == "critic" else asked[-1]
+
+    return ScriptedModel(answer, latency=latency)
+
+
+def seconds(work: Callable[[], Any], repeat: int) -> float:
+    """The median of so many runs."""
+    work()
+    times: list[float] = []
+    for _ in range(repeat):
+        gc.collect()
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+async def looped(work: Callable[[], Awaitable[Any]], repeat: int) -> float:
+    """As `seconds`, on the event loop that is running."""
+    await work()
+    times: list[float] = []
+    for _ in range(repeat):
+        gc.collect()
+        began = time.perf_counter()
+        await work()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def critical_path(table: Table) -> None:
+    """Wall time over the critical path, with 100 ms a call."""
+    memory = small_memory()
+    for case, edits, path, calls in (("best", 0, 4, 8), ("worst", 3, 9, 13)):
+        graph = build_aag(model=scripted(edits, 0.1), memory=memory)
+        blocking = seconds(lambda graph=graph: graph.invoke(GOAL), 5)
+        unblocking = asyncio.run(looped(lambda graph=graph: graph.ainvoke(GOAL), 5))
+        for kind, wall in (("sync", blocking), ("async", unblocking)):
+            ratio = wall / (path * 0.1)
+            table.add_row(
+                f"wall / critical path of {path} calls, {case}, {kind}",
+                f"{ratio:.3f}",
+                "≤ 1.10",
+                f"{wall:.3f} s; one after the other {calls * 0.1:.1f} s",
+            )
+
+
+def overhead(table: Table) -> None:
+    """A run over the same topology written straight on LangGraph, with a model of no latency."""
+    memory = small_memory()
+    for case, edits in (("best", 0), ("worst", 3)):
+        graphs = build_aag(model=scripted(edits, 0), memory=memory), bare_aag(scripted(edits, 0), memory)
+        blocking = [seconds(lambda graph=graph: graph.invoke(GOAL), 40) for graph in graphs]
+        unblocking = [asyncio.run(looped(lambda graph=graph: graph.ainvoke(GOAL), 40)) for graph in graphs]
+        for kind, (house, straight) in (("sync", blocking), ("async", unblocking)):
+            table.add_row(
+                f"run / same topology with bare nodes, {case}, {kind}",
+                f"{house / straight:.2f}",
+                "≤ 1.3",
+                f"{house * 1e3:.1f} ms over {straight * 1e3:.1f} ms",
+            )
+
+
+async def bare_calls(model: BaseChatModel, prompts: list[list[Any]]) -> None:
+    """The calls of a best-case run with nothing around them: side by side where the graph has them so."""
+    await asyncio.gather(*(model.ainvoke(prompt) for prompt in prompts[:2]))
+    await asyncio.gather(*(model.ainvoke(prompt) for prompt in prompts[2:6]))
+    await model.ainvoke(prompts[6])
+    await model.ainvoke(prompts[7])
+
+
+async def throughput(table: Table) -> None:
+    """Many runs at once over a 50 ms model behind HTTP, against the same calls made bare."""
+    memory = small_memory()
+    recorder = scripted(0, 0)
+    build_aag(model=recorder, memory=memory).invoke(GOAL)
+    prompts = [call.messages for call in recorder.calls]
+    server = await asyncio.create_subprocess_exec(sys.executable, str(SERVER), stdout=asyncio.subprocess.PIPE)
+    try:
+        url = f"http://127.0.0.1:{int(await server.stdout.readline())}/v1"
+        served = ChatOpenAI(model="served", base_url=url, api_key="none", max_retries=0)
+        await compare("through langchain-openai and HTTP", served, prompts, table)
+    finally:
+        server.kill()
+        await server.wait()
+    await compare("a model in the process", scripted(0, 0.05), prompts, table)
+
+
+async def compare(name: str, model: BaseChatModel, prompts: list[list[Any]], table: Table) -> None:
+    """One row: the graph's runs against the same calls made bare."""
+    graph = build_aag(model=model, memory=small_memory())
+    ours = await looped(lambda: asyncio.gather(*(graph.ainvoke(GOAL) for _ in range(RUNS_AT_ONCE))), 3)
+    bare = await looped(lambda: asyncio.gather(*(bare_calls(model, prompts) for _ in range(RUNS_AT_ONCE))), 3)
+    table.add_row(
+        f"throughput of {RUNS_AT_ONCE} runs at once / bare calls, {name}",
+        f"{bare / ours:.2f}",
+        "≥ 0.8",
+        f"{ours:.2f} s over {bare:.2f} s",
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    table = Table("what", "ratio", "wanted", "of")
+    critical_path(table)
+    overhead(table)
+    asyncio.run(throughput(table))
+    Console(width=150).print(table)
+
+
+if __name__ == "__main__":
+    main()
