@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import CachePolicy, Checkpointer, Overwrite, Send
+from langgraph.types import CachePolicy, Overwrite, Send
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -133,7 +134,7 @@ class State(Output, Budgeted):
 
 
 MODEL_NODES = {
-    node.name: node
+    node.node: node
     for node in (
         drafting.draft,
         querying.to_query,
@@ -176,7 +177,7 @@ def after_retrieve(state: State) -> list[Send] | Literal["revise"]:
         ]
     if not context.answers:
         return "revise"
-    common = {name: state[name] for name in ("usage", "settings", "started") if name in state}
+    common = {name: value for name, value in state.items() if name in {"usage", "settings", "started"}}
     asked = zip(state["queries"], state["found"], shares(left, len(state["queries"])), strict=True)
     return [
         Send("answer", {"query": query, "evidence": found, **common, **share})
@@ -220,7 +221,7 @@ def build_aag(
     node_models: Mapping[str, BaseChatModel | str] | None = None,
     memory: ProcedureMemory | str | None = None,
     embeddings: Embeddings | str | None = None,
-    checkpointer: Checkpointer = None,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
 ) -> CompiledStateGraph[State, AagContext, Input, Output]:

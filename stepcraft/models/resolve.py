@@ -73,7 +73,7 @@ def is_built(choice: BaseChatModel | str) -> bool:
 def model_name(model: BaseChatModel) -> str:
     """What a model is called in messages and traces."""
     name = getattr(model, "model_name", None) or getattr(model, "model", None)
-    return name if isinstance(name, str) else model._llm_type  # the only name that all have
+    return name if isinstance(name, str) else type(model).__name__
 
 
 def _build(name: str) -> BaseChatModel:

@@ -11,7 +11,7 @@ from stepcraft.context import Context
 class Asking(Protocol):
     """What makes a prompt, and the key of the list that may be shortened, best first."""
 
-    name: str
+    node: str
     shortens: str
 
     @property
@@ -38,10 +38,10 @@ def fitted(
     warnings: list[str] = []
     if found > len(kept):
         left_out = f"{found - len(kept)} of {found} procedures, the least similar, were left out"
-        warnings.append(f"{node.name}: {left_out} to keep within {limit:,} input tokens")
+        warnings.append(f"{node.node}: {left_out} to keep within {limit:,} input tokens")
     if _tokens(messages) > limit:
         warnings.append(
-            f"{node.name}: the prompt is longer than {limit:,} input tokens even without evidence"
+            f"{node.node}: the prompt is longer than {limit:,} input tokens even without evidence"
         )
     return messages, warnings
 

@@ -44,12 +44,10 @@ class _Failed(Exception):
 class ModelNode(Runnable[Any, Update]):
     """A step of a graph that asks a model; `within` gives it the graph it belongs to."""
 
-    name: str  # pyright: ignore[reportIncompatibleVariableOverride] - always named, unlike a Runnable
-
     def __init__(
         self, name: str, ask: Ask, read: Read, *, fallback: Fallback, shortens: str, build: Build
     ) -> None:
-        self.name = name
+        self.name = self.node = name
         self.ask = ask
         self.read = read
         self.fallback = fallback
@@ -59,13 +57,13 @@ class ModelNode(Runnable[Any, Update]):
     def within(self, build: Build) -> "ModelNode":
         """The same node in a graph that was built with `build`."""
         return ModelNode(
-            self.name, self.ask, self.read, fallback=self.fallback, shortens=self.shortens, build=build
+            self.node, self.ask, self.read, fallback=self.fallback, shortens=self.shortens, build=build
         )
 
     def cache_key(self, state: State) -> str:
         """What a reply depends on: the settings of the run and what the node reads of its state."""
         read = {name: value for name, value in state.items() if name not in _BESIDE_THE_POINT}
-        return json.dumps([self.name, read, state.get("started") is None], sort_keys=True)
+        return json.dumps([self.node, read, state.get("started") is None], sort_keys=True)
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
         """Ask the model and return the state update.
@@ -103,10 +101,10 @@ class ModelNode(Runnable[Any, Update]):
 
     def _talk(self, state: State) -> Generator[Request, Any, Update]:
         context = self.build.context.current()
-        budget = Budget.of(self.name, state, context)
+        budget = Budget.of(self.node, state, context)
         if limit := budget.spent():
             return {**self.fallback(state, limit), **budget.update([limit])}
-        model = yield Resolve(self.build.models.choice(self.name, context))
+        model = yield Resolve(self.build.models.choice(self.node, context))
         limit_tokens = context.max_input_tokens or (model.profile or {}).get("max_input_tokens")
         messages, warnings = fitted(self, state, context, limit_tokens)
         try:
@@ -131,7 +129,7 @@ class ModelNode(Runnable[Any, Update]):
             reply: AIMessage = yield from self._reply(model, asked, budget)
             if is_cut_off(reply):
                 warnings.append(
-                    f"{self.name}: the reply was cut off by the token limit; raise the model's max_tokens"
+                    f"{self.node}: the reply was cut off by the token limit; raise the model's max_tokens"
                 )
             try:
                 return self.read(reply_text(reply), state, budget.context)
@@ -172,16 +170,16 @@ class ModelNode(Runnable[Any, Update]):
         if limit := budget.spent():
             return limit
         if isinstance(failure, Refused):
-            return f"{self.name} was skipped: the model declined: {failure!s:.200}"
+            return f"{self.node} was skipped: the model declined: {failure!s:.200}"
         if isinstance(failure, UnreadableReply):
-            return f"{self.name} was skipped: the model's reply could not be read, asked twice: {failure}"
+            return f"{self.node} was skipped: the model's reply could not be read, asked twice: {failure}"
         error = failure.error if isinstance(failure, _Failed) else failure
         if _failures.is_fatal(error) and not (state.get("usage") or {}).get("calls"):
             raise ModelFailure(
                 f"the model {model_name(model)!r} refuses every call: {_failures.describe(error)}. "
                 "Check its name and its key."
             ) from error
-        return f"{self.name} was skipped: the model could not be asked: {_failures.describe(error)}"
+        return f"{self.node} was skipped: the model could not be asked: {_failures.describe(error)}"
 
 
 def model_node(

@@ -143,7 +143,7 @@ def test_output(run: Any, memory: LocalMemory) -> None:
         assert set(asked["evidence"]) <= set(known)
     used = result["evidence"]
     assert {passage["id"] for passage in used} >= {
-        id for asked in result["questions"] for id in asked["evidence"]
+        one for asked in result["questions"] for one in asked["evidence"]
     }
     assert [passage["score"] for passage in used] == sorted(
         (passage["score"] for passage in used), reverse=True
