@@ -1,9 +1,11 @@
 """Embedding models, found by name: the keyless default, none at all, or any that LangChain knows."""
 
 import functools
+import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -117,13 +119,37 @@ def _wordllama() -> Embedder:
 def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional package
     """The model from the files in its package: its own loader looks for the tokenizer elsewhere, then downloads it."""
     try:
-        wordllama = import_module("wordllama")
+        with _logging_as_it_is():
+            wordllama = import_module("wordllama")
     except ImportError as error:
         raise BadInput(
             f"wordllama cannot be loaded ({error}); name embeddings 'none' to search by words alone"
         ) from error
     folder = Path(str(wordllama.__file__)).parent
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+
+
+@contextmanager
+def _own_logging() -> Generator[None]:
+    """Importing wordllama configures the root logger, unless it has a handler."""
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+@contextmanager
+def _logging_as_it_is() -> Generator[None]:
+    """wordllama sets up the logging of the whole process when it is imported, which is the application's to do."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 def _initialised(name: str) -> "Embeddings":

@@ -103,3 +103,13 @@ def test_resolving_none_imports_nothing():
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         == "[]\n"
     )
+
+
+@needs_wordllama
+def test_wordllama_leaves_the_logging_of_its_user_alone():
+    code = (
+        "import logging; from stepcraft.models.embeddings import resolve_embeddings; "
+        "resolve_embeddings('wordllama').embed_query('tea'); print(logging.root.handlers, logging.root.level)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] 30\n"
