@@ -119,7 +119,7 @@ def _wordllama() -> Embedder:
 def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional package
     """The model from the files in its package: its own loader looks for the tokenizer elsewhere, then downloads it."""
     try:
-        with _logging_as_it_is():
+        with _own_logging():
             wordllama = import_module("wordllama")
     except ImportError as error:
         raise BadInput(
@@ -138,18 +138,6 @@ def _own_logging() -> Generator[None]:
         yield
     finally:
         root.removeHandler(handler)
-
-
-@contextmanager
-def _logging_as_it_is() -> Generator[None]:
-    """wordllama sets up the logging of the whole process when it is imported, which is the application's to do."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    try:
-        yield
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
 
 
 def _initialised(name: str) -> "Embeddings":
