@@ -1,6 +1,8 @@
 """The command line. What is heavy is imported by the command that needs it."""
 
+import io
 import json
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,7 +25,10 @@ app.add_typer(memory_app, name="memory")
 
 
 def main() -> None:
-    """The entry point of the console script."""
+    """The entry point of the console script. What a terminal cannot show costs the character, not the answer."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()
 
 
@@ -66,11 +71,12 @@ def aag(
         from stepcraft.cli_run import show_result, watched
 
         context = _aag_context(settings or [], model=model, memory=memory)
-        result = watched(goal, using, context, Console(stderr=True, quiet=quiet))
+        err = Console(stderr=True, quiet=quiet)
+        result = watched(goal, using, context, err)
         if as_json:
             typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
         else:
-            show_result(result, Console(highlight=False, soft_wrap=True), Console(stderr=True, quiet=quiet))
+            show_result(result, Console(highlight=False), err)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import typer
 
-from stepcraft.errors import BadInput, StepcraftError
+from stepcraft.errors import BadInput, StepcraftError, without_secrets
 
 
 @contextmanager
@@ -22,4 +22,10 @@ def reported() -> Generator[None]:
     except KeyboardInterrupt as error:
         raise typer.Exit(130) from error
     except BrokenPipeError as error:
+        raise typer.Exit(1) from error
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        what = " ".join(without_secrets(str(error)).split())[:500]
+        typer.echo(f"stepcraft: something went wrong: {type(error).__name__}: {what}", err=True)
         raise typer.Exit(1) from error

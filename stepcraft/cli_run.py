@@ -1,20 +1,27 @@
 """Runs a graph for the command line: progress while it works, then the answer."""
 
-import os
+import asyncio
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
+from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 from rich.text import Text
 
+from stepcraft.cli_tracing import tracing
 from stepcraft.errors import BadInput
-from stepcraft.graphs.aag import AagContext, build_aag
+from stepcraft.evidence import Evidence
+from stepcraft.graphs.aag import AagContext, Output, build_aag
 from stepcraft.nodes._build import Build
 from stepcraft.text import clean
 
 GRAPHS = {"aag": "stepcraft.graphs.aag"}
+
+_SHOWN = 5
+"""How many of the procedures used are listed."""
 
 
 def drawn(name: str, *, xray: bool) -> str:
@@ -29,65 +36,94 @@ def drawn(name: str, *, xray: bool) -> str:
     return str(graph.get_graph(xray=xray).draw_mermaid())
 
 
-def watched(goal: str, resources: str, context: AagContext, progress: Console) -> dict[str, Any]:
-    """The result of a run, whose steps are shown while they are done."""
-    began = time.monotonic()
-    config: Any = {
-        "metadata": dict(Build("aag", AagContext).labels(context)),
-        "callbacks": _bounded_tracing(),
-    }
+def watched(goal: str, resources: str, context: AagContext, err: Console) -> dict[str, Any]:
+    """The result of a run, whose steps are shown while they are done.
+
+    It runs on an event loop, where Ctrl-C ends a model's call at once; a thread would be waited for.
+    """
+    given = {"question": clean(goal), "resources": clean(resources)}
+    with tracing(err) as callbacks:
+        config: RunnableConfig = {
+            "metadata": dict(Build("aag", AagContext).labels(context)),
+            "callbacks": [*callbacks],
+        }
+        return asyncio.run(_watched(given, config, context, err))
+
+
+async def _watched(given: Any, config: RunnableConfig, context: AagContext, err: Console) -> dict[str, Any]:  # noqa: ANN401 - a graph's input
     result: dict[str, Any] = {}
-    given: Any = {"question": clean(goal), "resources": clean(resources)}
-    steps: Iterator[Any] = build_aag().stream(
+    steps: AsyncIterator[Any] = build_aag().astream(
         given, config, context=context, stream_mode=["tasks", "updates", "values"]
     )
-    with progress.status("begin") as status:
-        for mode, data in steps:
+    with _Progress(err) as progress:
+        async for mode, data in steps:
             if mode == "values":
                 result = data
-            elif mode == "tasks" and "input" in data:
-                status.update(f"{data['name']} …")
-            elif mode == "updates":
+            elif mode == "tasks":
+                progress.runs(data["name"], 1 if "input" in data else -1)
+            else:
                 for node, update in data.items():
-                    _report(progress, time.monotonic() - began, node, update or {})
-    return result
+                    progress.done(node, update or {})
+    return {name: result[name] for name in Output.__annotations__}
 
 
-def show_result(result: dict[str, Any], out: Console, err: Console) -> None:
-    """The numbered steps and the procedures used on one console, the warnings on the other."""
-    out.print(Text(result["answer"]))
-    if result["evidence"]:
-        out.print(Text("\nProcedures used:"))
-    for used in result["evidence"]:
-        source = f"  ({used['source']})" if used["source"] else ""
-        out.print(Text(f"  {used['score']:.2f}  {used['title']}{source}"))
-    for warning in result["warnings"]:
-        err.print(Text(f"warning: {warning}", style="yellow"))
+class _Progress:
+    """A line for each step that is done and, on a terminal, what is being done now."""
 
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.began = time.monotonic()
+        self.running: Counter[str] = Counter()
+        self.status = console.status("…")
 
-def _report(progress: Console, seconds: float, node: str, update: dict[str, Any]) -> None:
-    line = f"{seconds:6.1f} s  {node:<9} {_news(node, update)}"
-    progress.print(Text(line.rstrip()), highlight=False)
+    def __enter__(self) -> Self:
+        self.status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.status.stop()
+
+    def runs(self, node: str, more: int) -> None:
+        """One more or one fewer of this node is running."""
+        self.running[node] += more
+        now = [
+            name if count == 1 else f"{name} ×{count}" for name, count in self.running.items() if count > 0
+        ]
+        self.status.update(" · ".join(now))
+
+    def done(self, node: str, update: dict[str, Any]) -> None:
+        """This node is done, and this is what it gave."""
+        line = f"{time.monotonic() - self.began:6.1f} s  {node:<8}  {_news(node, update)}".rstrip()
+        self.console.print(Text(line), soft_wrap=True, highlight=False)
 
 
 def _news(node: str, update: dict[str, Any]) -> str:
-    if node == "retrieve":
-        return f"{len(update.get('evidence', []))} procedures"
-    if node == "to_query":
-        return f"{len(update.get('queries', []))} questions"
     if node == "answer":
-        return "".join(asked["question"] for asked in update.get("questions", []))
-    if node == "critic":
-        return f"{len(update.get('edits', []))} edits" if update.get("edits") else "content"
-    return f"{len(update['steps'])} steps" if update.get("steps") else ""
+        return "".join(" ".join(clean(asked["question"]).split()) for asked in update.get("questions", []))
+    if node == "critic" and update.get("critiques"):
+        return _count(update["edits"], "edit") if update["edits"] else "content"
+    counted = {"retrieve": ("evidence", "procedure"), "to_query": ("queries", "question")}
+    field, what = counted.get(node, ("steps", "step"))
+    return _count(update[field], what) if update.get(field) else ""
 
 
-def _bounded_tracing() -> list[Any]:
-    """A tracer that gives up soon when LangSmith is out of reach, so that the command ends when its work is done."""
-    if os.environ.get("LANGSMITH_TRACING", "").lower() != "true":
-        return []
-    from langchain_core.tracers import LangChainTracer
-    from langsmith import Client
-    from urllib3.util import Retry
+def _count(things: Sequence[object], what: str) -> str:
+    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
 
-    return [LangChainTracer(client=Client(timeout_ms=(1000, 2000), retry_config=Retry(total=0)))]
+
+def show_result(result: dict[str, Any], out: Console, err: Console) -> None:
+    """The numbered steps and the best of the procedures on one console, the warnings on the other."""
+    lines = [result["answer"]]
+    used = result["evidence"]
+    if used:
+        lines += ["", "Procedures used:", *map(_used, used[:_SHOWN])]
+    if len(used) > _SHOWN:
+        lines.append(f"  and {len(used) - _SHOWN} more, which --json shows")
+    out.print(Text("\n".join(lines)), soft_wrap=True)
+    for warning in result["warnings"]:
+        err.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+
+
+def _used(passage: Evidence) -> str:
+    source = f"  ({passage['source']})" if passage["source"] else ""
+    return f"  {passage['score']:.2f}  {passage['title']}{source}"

@@ -1,0 +1,151 @@
+"""`stepcraft aag` and `stepcraft draw`: what is printed where, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from stepcraft.cli import app
+from stepcraft.memory.files import write_jsonl
+from tests.kitchen import GOAL, PROCEDURES
+
+PROGRESS = re.compile(r" +\d+\.\d s  (begin|retrieve|draft|to_query|answer|revise|critic|edit)\b.*")
+
+
+@pytest.fixture
+def kitchen(tmp_path: Path) -> str:
+    file = tmp_path / "kitchen.jsonl"
+    write_jsonl(PROCEDURES, file)
+    return str(file)
+
+
+def stepcraft(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def bake(kitchen: str, *arguments: str) -> Result:
+    using = ["--using", GOAL["resources"], "--memory", kitchen]
+    return stepcraft("aag", GOAL["question"], *using, *arguments)
+
+
+def test_steps_and_procedures_on_stdout_the_rest_on_stderr(kitchen: str) -> None:
+    result = bake(kitchen)
+    assert result.exit_code == 0
+    steps, used = result.stdout.split("\nProcedures used:\n")
+    assert re.fullmatch(r"(\d+\. .+\n)+", steps)
+    assert re.fullmatch(r"(  \d\.\d\d  .+\n)+", used)
+    assert {line[8:] for line in used.splitlines()} <= {procedure.output for procedure in PROCEDURES}
+    *progress, warning = result.stderr.splitlines()
+    assert all(PROGRESS.fullmatch(line) for line in progress)
+    assert [line.split()[2] for line in progress].count("answer") == 4
+    assert warning.startswith("warning: no language model wrote this")
+
+
+def test_json(kitchen: str) -> None:
+    result = bake(kitchen, "--json")
+    told = json.loads(result.stdout)
+    assert set(told) == {"answer", "steps", "questions", "evidence", "critiques", "warnings", "usage"}
+    assert told["answer"].startswith(f"1. {told['steps'][0]}")
+    assert (result.exit_code, told["usage"]["calls"] >= 8) == (0, True)
+
+
+def test_quiet(kitchen: str) -> None:
+    result = bake(kitchen, "--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("1. ")
+
+
+def test_a_long_list_of_procedures_is_cut() -> None:
+    result = stepcraft(
+        "aag", "add long-term memory to a chat agent", "--set", "k=10", "--set", "critic=false"
+    )
+    listed = result.stdout.split("Procedures used:\n")[1].splitlines()
+    assert [line[:2] for line in listed] == ["  "] * 6
+    assert re.fullmatch(r"  and \d+ more, which --json shows", listed[-1])
+
+
+def settings(*values: str) -> list[str]:
+    return [part for value in values for part in ("--set", value)]
+
+
+def test_settings(kitchen: str) -> None:
+    given = settings("k=1", "n_questions=2", "critic=false", 'node_models={"draft": "extractive"}', "alpha=0")
+    told = json.loads(bake(kitchen, "--json", *given).stdout)
+    assert [len(asked["evidence"]) <= 1 for asked in told["questions"]] == [True, True]
+    assert sorted(told["usage"]["nodes"]) == ["answer", "draft", "revise", "to_query"]
+
+
+def test_the_memory_of_the_environment(kitchen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPCRAFT_MEMORY", kitchen)
+    told = json.loads(stepcraft("aag", GOAL["question"], "--json").stdout)
+    assert {used["id"] for used in told["evidence"]} <= {procedure.id for procedure in PROCEDURES}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["aag", ""], "the question is empty; say what is to be reached"),
+        (["aag", " \n\t "], "the question is empty; say what is to be reached"),
+        (["aag", "x" * 60_000], "question has 60,000 characters; at most 50,000 are taken, so shorten it"),
+        (
+            ["aag", "x", "--set", "max_update=1"],
+            "there is no setting 'max_update'; did you mean 'max_updates'?",
+        ),
+        (["aag", "x", "--set", "zzz=1"], "there is no setting 'zzz'; there are model, "),
+        (["aag", "x", "--set", "k=0"], "k='0' cannot be used: it should be greater than or equal to 1"),
+        (["aag", "x", "--set", "k=many"], "k='many' cannot be used: it should be a valid integer"),
+        (["aag", "x", "--set", "k"], "--set 'k' has no value; write --set field=value"),
+        (["aag", "x", "--set", "node_models={"], "node_models='{' cannot be used"),
+        (["aag", "x", "--set", 'node_models={"critics": "extractive"}'], "node_models names 'critics'"),
+        (["aag", "x", "--model", "nosuch:model"], "the model 'nosuch:model' cannot be used"),
+        (["aag", "x", "--model", "nosuch"], "the model 'nosuch' cannot be used"),
+        (["aag", "x", "--model", "openai:gpt-5-mini"], "the model 'openai:gpt-5-mini' cannot be used"),
+        (["aag", "x", "--memory", "/no/such.jsonl"], "there is no file /no/such.jsonl"),
+        (["aag", "x", "--memory", "redis://x"], "no memory goes by redis:"),
+        (["aag", "x", "--memory", "store:"], "store: is LangGraph's store"),
+        (["draw", "aga"], "there is no graph 'aga'; there is aag"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(arguments: list[str], sentence: str) -> None:
+    result = stepcraft(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    [line] = result.stderr.splitlines()
+    assert line.startswith(f"stepcraft: {sentence}")
+
+
+def test_a_missing_key_says_which(kitchen: str) -> None:
+    assert "OPENAI_API_KEY" in bake(kitchen, "--model", "openai:gpt-5-mini").stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["aag"], ["aag", "x", "--bogus"], ["nosuch"], ["draw"]])
+def test_wrong_use_is_status_2(arguments: list[str]) -> None:
+    result = stepcraft(*arguments)
+    assert result.exit_code == 2
+    assert "Usage: " in result.output
+
+
+def test_odd_arguments_are_cleaned(kitchen: str) -> None:
+    goal = "bake \x1b[31m\udcffbread\u202e"
+    result = stepcraft("aag", goal, "--memory", kitchen, "--json", "--set", "questions=false")
+    assert result.exit_code == 0
+    assert not set("\x1b\udcff\u202e") & set(result.output)
+
+
+def test_draw() -> None:
+    plain: Any = stepcraft("draw", "aag")
+    assert plain.exit_code == 0
+    for node in ("draft", "to_query", "retrieve", "answer", "revise", "critic", "edit"):
+        assert f"{node}({node})" in plain.stdout
+    assert stepcraft("draw", "aag", "--xray").stdout.startswith("---\nconfig:")
+
+
+def test_version() -> None:
+    result = stepcraft("--version")
+    assert (result.exit_code, result.stdout) == (0, f"{version('stepcraft')}\n")

@@ -1,0 +1,245 @@
+"""`stepcraft` as a process of its own: models over HTTP, signals, pipes, terminals, tracing."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from stepcraft.memory.files import write_jsonl
+from tests.kitchen import GOAL, PROCEDURES, REVISED, cook
+from tests.servers.openai_replies import Reply, hang
+from tests.servers.openai_server import OpenAIServer
+
+STEPCRAFT = [sys.executable, "-c", "from stepcraft.cli import main; main()"]
+
+
+@pytest.fixture
+def kitchen(tmp_path: Path) -> str:
+    file = tmp_path / "kitchen.jsonl"
+    write_jsonl(PROCEDURES, file)
+    return str(file)
+
+
+def arguments(kitchen: str, *more: str) -> list[str]:
+    using = ["--using", GOAL["resources"], "--memory", kitchen]
+    return [*STEPCRAFT, "aag", GOAL["question"], *using, *more]
+
+
+def openai(base_url: str) -> dict[str, str]:
+    return {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "k"}
+
+
+def run(kitchen: str, *more: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        arguments(kitchen, *more), capture_output=True, text=True, env=env, timeout=60, check=False
+    )
+
+
+def kitchen_replies(body: Any) -> str:
+    """What the cook says to a node, told apart by the form of reply that it asks for."""
+    form = re.findall(r'<reply_format id="(\w+)">', body["messages"][0]["content"])[0]
+    replies = cook()
+    if form == "steps":
+        return replies["revise" if "<notes>" in body["messages"][1]["content"] else "draft"][0]
+    return replies[{"questions": "to_query", "text": "answer", "critique": "critic"}[form]][0]
+
+
+def test_a_model_over_http(kitchen: str) -> None:
+    with OpenAIServer(kitchen_replies) as server:
+        done = run(kitchen, "--model", "openai:anything", env=openai(server.base_url))
+    assert (done.returncode, len(server.requests)) == (0, 8)
+    assert {body["model"] for body in server.bodies} == {"anything"}
+    assert done.stdout.startswith(f"{REVISED}\n\nProcedures used:\n")
+    lines = done.stderr.splitlines()
+    assert len(lines) == 11, "one for each step, and no warning"
+    assert [line.split()[2] for line in lines[-2:]] == ["revise", "critic"]
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_model_that_is_down(kitchen: str) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
+        done = run(kitchen, "--model", "openai:m", "--set", "retry_wait_s=0", env=openai(url))
+    assert (done.returncode, done.stdout) == (1, "")
+    *_, last = done.stderr.splitlines()
+    assert last.startswith(
+        "stepcraft: no steps were written: revise was skipped: the model could not be asked: "
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_ends_quietly(kitchen: str) -> None:
+    asked = Event()
+
+    def reply(_body: Any) -> Reply:
+        asked.set()
+        return hang()
+
+    with OpenAIServer(reply) as server:
+        process = subprocess.Popen(
+            arguments(kitchen, "--model", "openai:m", "--quiet"),
+            env=openai(server.base_url),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            assert asked.wait(60)
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=20) == (b"", b""), "the model is not waited for"
+            assert process.returncode == 130
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_a_broken_pipe_is_quiet(kitchen: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            arguments(kitchen, "--quiet"), stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def read_all(terminal: int) -> str:
+    pieces: list[bytes] = []
+    try:
+        while piece := os.read(terminal, 65536):
+            pieces.append(piece)
+    except OSError:  # how a terminal on Linux says that nobody writes to it any more
+        pass
+    return b"".join(pieces).decode()
+
+
+def test_a_terminal_shows_progress_live_and_leaves_the_answer_clean(kitchen: str) -> None:
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    process = subprocess.Popen(arguments(kitchen), stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    try:
+        shown = read_all(ours)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    live, hidden_until, after = shown.rpartition("\x1b[?25h")
+    assert live.startswith("\x1b[?25l"), "the cursor is hidden while the spinner turns"
+    assert hidden_until
+    assert "draft · to_query" in live
+    assert re.search(r"\n? +\d\.\d s  critic    \w", live)
+    answer, _, used = re.sub(r"\x1b\[[0-9;]*[A-Za-z]|\r", "", after).partition("\nProcedures used:\n")
+    assert re.fullmatch(r"(\d+\. .+\n)+", answer)
+    assert "warning: no language model wrote this" in used
+
+
+def test_characters_that_the_output_cannot_hold(kitchen: str) -> None:
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [*STEPCRAFT, "aag", "烤面包", "--memory", kitchen, "--set", "questions=false"],
+        capture_output=True,
+        env=env,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"1. ")
+
+
+class LangSmith(BaseHTTPRequestHandler):
+    """As much of LangSmith as a client needs to post runs; the runs come to the list `posted` of the server."""
+
+    def do_GET(self) -> None:
+        self.answer(b"{}")
+
+    def do_POST(self) -> None:
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            body = b"".join(iter(self.chunk, b""))
+        else:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.posted.append((self.path, body))  # type: ignore[attr-defined]
+        self.answer(b"{}", 202)
+
+    def chunk(self) -> bytes:
+        piece = self.rfile.read(int(self.rfile.readline(), 16))
+        self.rfile.readline()
+        return piece
+
+    def answer(self, body: bytes, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def langsmith() -> Iterator[Any]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), LangSmith)
+    server.posted = []  # type: ignore[attr-defined]
+    thread = Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def traced(port: int) -> dict[str, str]:
+    endpoint = f"http://127.0.0.1:{port}"
+    return {
+        **os.environ,
+        "LANGSMITH_TRACING": "true",
+        "LANGSMITH_API_KEY": "lsv2_secret",
+        "LANGSMITH_ENDPOINT": endpoint,
+    }
+
+
+def test_a_run_is_traced(kitchen: str, langsmith: Any) -> None:
+    done = run(kitchen, "--set", "k=2", env=traced(langsmith.server_port))
+    assert done.returncode == 0
+    assert "LangSmith" not in done.stderr
+    assert {path for path, _ in langsmith.posted} == {"/runs/multipart"}
+    sent = b"".join(body for _, body in langsmith.posted)
+    for label in (
+        b'"stepcraft_method":"aag"',
+        b'"stepcraft_k":2',
+        b'"stepcraft_memory":"' + kitchen.encode(),
+    ):
+        assert label in sent
+    names = set(re.findall(rb'"name":"(\w+)"', sent))
+    assert {b"aag", b"draft", b"to_query", b"retrieve", b"answer", b"revise", b"critic"} <= names
+
+
+def test_a_langsmith_that_is_away_costs_one_line(kitchen: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        done = run(kitchen, "--json", env=traced(port))
+        silent.settimeout(5)
+        silent.accept()[0].close()
+        silent.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            silent.accept()  # it was asked once and no more
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["steps"]
+    told = [line for line in done.stderr.splitlines() if "LangSmith" in line]
+    assert told == [f"warning: LangSmith does not answer at http://127.0.0.1:{port}; this run is not traced"]
