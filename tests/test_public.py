@@ -1,0 +1,79 @@
+"""What the package promises to those who import it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import stepcraft
+
+HEAVY = (
+    "langchain",
+    "langchain_core",
+    "langchain_openai",
+    "langgraph",
+    "langsmith",
+    "numpy",
+    "openai",
+    "weaviate",
+)
+
+
+def python(code: str, *options: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_the_public_names() -> None:
+    assert stepcraft.__all__ == sorted(stepcraft.__all__)
+    assert dir(stepcraft) == stepcraft.__all__
+    for name in stepcraft.__all__:
+        assert getattr(stepcraft, name).__name__ == name
+        assert getattr(stepcraft, name).__doc__, f"{name} says what it is"
+
+
+def test_every_exception_is_public() -> None:
+    from stepcraft import errors  # noqa: PLC0415
+
+    raised = {name for name, found in vars(errors).items() if isinstance(found, type)}
+    assert raised <= set(stepcraft.__all__)
+
+
+def test_a_name_that_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="module 'stepcraft' has no attribute 'build_tag'"):
+        _ = stepcraft.build_tag  # type: ignore[attr-defined]
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = f"import sys, json, stepcraft; print(json.dumps([n for n in {HEAVY} if n in sys.modules]))"
+    assert json.loads(python(code)) == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["aag", "--help"], ["memory", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = f"""
+import sys
+from stepcraft.cli import app
+app({arguments}, standalone_mode=False)
+print([name for name in {HEAVY} if name in sys.modules])
+"""
+    assert python(code).splitlines()[-1] == "[]"
+
+
+def test_building_a_graph_raises_no_warning() -> None:
+    assert python("import stepcraft; print(stepcraft.build_aag().name)", "-W", "error") == "aag\n"
+
+
+def test_the_logging_of_the_process_is_left_alone() -> None:
+    code = """
+import logging, stepcraft
+stepcraft.open_memory().search("add memory")
+print(logging.getLogger().handlers, logging.getLogger().level)
+"""
+    assert python(code) == "[] 30\n"
