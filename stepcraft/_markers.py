@@ -61,8 +61,11 @@ class Line(NamedTuple):
         )
 
 
-def lines_of(text: str) -> list[Line]:
-    """The lines of a text; blank ones and rules outside of code are dropped."""
+def lines_of(text: str, *, naming_steps: bool = False) -> list[Line]:
+    """The lines of a text; blank ones and rules outside of code are dropped.
+
+    With `naming_steps`, "Step 2:" is what a line is about, and stays in its text.
+    """
     rows = [row.rstrip() for row in text.expandtabs(4).split("\n")]
     lines: list[Line] = []
     loose = True
@@ -72,25 +75,29 @@ def lines_of(text: str) -> list[Line]:
         if code:
             lines.append(Line(row, body, len(row) - len(body), None, code=True, loose=loose))
         elif body and not rule:
-            rank, content = bullet(body)
+            rank, content = bullet(body, naming_steps=naming_steps)
             lines.append(Line(row, content, len(row) - len(body), rank, code=False, loose=loose))
         loose = not body or rule
     return lines
 
 
-def bullet(body: str) -> tuple[int | None, str]:
+def bullet(body: str, *, naming_steps: bool = False) -> tuple[int | None, str]:
     """The rank of the bullet that a line without indentation begins with, and the text after it."""
     if body[0] in _LETTERS and not _LETTERED.intersection(body[:6]) and body[:4].lower() != "step":
         return None, body  # most lines of prose
     match = _BULLET.match(body)
     if match:
-        return BULLET, _again(body[match.end() :].lstrip())
+        rest = body[match.end() :].lstrip()
+        return BULLET, rest if naming_steps else _again(rest)
     match = _ORDINAL.match(body)
     if not match:
         return None, body
     kind = next(name for name in _RANKS if match[name])
+    rank = HEADED if match["hash"] else _RANKS[kind]
+    if naming_steps and kind == "step":
+        return rank, body.lstrip("# ")
     rest = _closed(body[match.end() :], match["bold"], match[kind])
-    return HEADED if match["hash"] else _RANKS[kind], _again(rest)
+    return rank, rest if naming_steps else _again(rest)
 
 
 def _again(rest: str) -> str:
@@ -124,7 +131,9 @@ def _in_code(rows: list[str]) -> list[bool]:
     flags: list[bool] = []
     opened: tuple[int, str] | None = None
     for number, match in enumerate(map(_fence, rows)):
-        if match and opened and match[1].startswith(opened[1]) and not match[2]:
+        if (
+            match and opened and match[1].startswith(opened[1]) and match[2] in {"", "]]"}
+        ):  # a doubt ends with it
             opened = None
             flags.append(True)
             continue

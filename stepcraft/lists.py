@@ -39,8 +39,11 @@ def read_steps(text: str) -> list[str]:
 
 
 def read_bullets(text: str) -> list[str]:
-    """The items of a list, in order, without their bullets; unlike `read_steps`, nothing where nothing is bulleted."""
-    return _items(lines_of(unwrapped(clean(text))))
+    """The items of a list, in order, without their bullets; unlike `read_steps`, nothing where nothing is bulleted.
+
+    "Step 2:" at the beginning of an item stays: it says what the item is about.
+    """
+    return _items(lines_of(unwrapped(clean(text)), naming_steps=True))
 
 
 def read_lines(text: str) -> list[str]:

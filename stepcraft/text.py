@@ -38,8 +38,7 @@ _NO_STOP = re.compile(
     re.IGNORECASE,
 )
 
-_MARKER = re.compile(r"\[\[|\]\]")
-_GAP = re.compile(r"(?<=\S)[ \t]+(?=[.,;:!?](?:\s|$))|(?<=\S)[ \t]+(?=[ \t])")
+_BRACKET = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)|`[^`\n]*`|\[\[[ \t]*|\[|\]", re.DOTALL | re.MULTILINE)
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+.-]*)[ \t]*")
 _OPENER = re.compile(
@@ -121,17 +120,47 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def without_markers(text: str) -> str:
-    """The text without `[[` and `]]`, the marks of an unsure step; what stands between them stays."""
-    lines = (_unmarked(line) if _MARKER.search(line) else line for line in clean(text).split("\n"))
-    return "\n".join(lines)
+    """The text without `[[` and `]]` around what a writer doubts; what stands between them stays.
+
+    Brackets of code are no such marks: those in code spans and fences, those that continue a name
+    (`table[["a", "b"]]`), lists of lists, and a `]]` that closes two single brackets.
+    """
+    text = clean(text)
+    parts, end = [], 0
+    for start, stop in sorted(_marks(text)):
+        parts.append(text[end:start].rstrip(" \t") if text[start] == "]" else text[end:start])
+        end = stop
+    return "".join([*parts, text[end:]])
 
 
-def _unmarked(line: str) -> str:
-    indent = line[: len(line) - len(line.lstrip())]
-    body = _MARKER.sub("", line)
-    if _MARKER.search(body):  # what was removed stood between two halves of another marker
-        body = body.replace("[", "").replace("]", "")
-    return indent + _GAP.sub("", body.strip())
+def _marks(text: str) -> list[tuple[int, int]]:
+    """Where the marks stand, the blanks after an opening one included."""
+    marks: list[tuple[int, int]] = []
+    unclosed: list[tuple[int, int] | None] = []
+    done = 0
+    for match in _BRACKET.finditer(text):
+        start, bracket = match.start(), match[0].rstrip()
+        if bracket == "[[" and _is_mark(text, *match.span()):
+            unclosed.append(match.span())
+        elif bracket in {"[", "[["}:
+            unclosed += [None] * len(bracket)
+        elif bracket == "]" and start >= done:
+            if unclosed and unclosed[-1] is None:
+                unclosed.pop()
+            elif text.startswith("]]", start):
+                done = start + 2
+                marks += [(start, done), *(span for span in unclosed[-1:] if span)]
+                del unclosed[-1:]
+    return marks + [span for span in unclosed if span]
+
+
+def _is_mark(text: str, start: int, stop: int) -> bool:
+    """Whether a `[[` marks a doubt: it continues no name and begins no list of lists."""
+    before = text[start - 1 : start]
+    if before.isascii() and (before.isalnum() or before in {"_", ")", "]", '"', "'"}):
+        return False
+    leads = text[max(0, start - 2) : start].rstrip()[-1:] in {"=", "(", ",", "[", "{"}
+    return not (leads and text[stop : stop + 1] in set("0123456789\"'[-{"))
 
 
 def unfenced(text: str) -> str:

@@ -40,7 +40,17 @@ def test_every_bullet_is_read(style: str, between: str, steps: list[str]) -> Non
     assert read_steps(text) == steps
     assert read_steps(f"Sure, here are the steps:\n\n{text}\n\nLet me know if you have questions.") == steps
     assert read_steps(f"```\n{text}\n```") == steps
-    assert read_bullets(text) == steps
+    named = [item for item in read_bullets(text) if not item.endswith(tuple(steps))]
+    assert named == []
+    assert len(read_bullets(text)) == len(steps)
+
+
+@pytest.mark.parametrize("bullet", ["- ", "* ", "1. ", "• ", ""])
+@pytest.mark.parametrize(
+    "item", ["Step 3: Add salt.", "**Step 3:** Add salt.", "Step 3 - Add salt.", "第3步：加盐。"]
+)
+def test_the_step_that_a_bullet_is_about_stays(bullet: str, item: str) -> None:
+    assert read_bullets(f"{bullet}{item}\n{bullet}{item}") == [item, item]
 
 
 REPLIES = {

@@ -8,8 +8,8 @@ from stepcraft.text import without_markers
 
 STEPS_FORMAT = """\
 A numbered list of the steps and nothing else: no title, no introduction, no closing remark, no headings.
-Each step begins on a new line with its number and a full stop: "1. ...". Code that belongs to a step stands under
-it, indented. No lists within a step."""
+Each step begins on a new line with its number and a full stop: "1. ...". Code of more than one line stands under its
+step, between ``` fences. No lists within a step."""
 
 
 def steps_of(reply: str) -> list[str]:

@@ -15,10 +15,10 @@ from stepcraft.text import unfenced, without_markers
 
 INSTRUCTIONS = """\
 Answer the question from the evidence and from nothing else. The evidence holds procedures for other goals.
-Answer in two to five sentences that are complete in themselves: say what is done, in which order, with the exact
-names, calls, settings and amounts that the evidence gives.
-Do not mention the evidence, a procedure or an example, and do not say where you know it from.
-If the evidence answers only a part of the question, answer that part."""
+Answer in one to five sentences that are complete in themselves: say what is done, in which order, with the exact
+names, calls, settings and amounts that the evidence gives. Do not mention the evidence, a procedure or an example.
+If the evidence answers only a part of the question, answer that part. Add nothing that you know from elsewhere, and
+do not carry over to one product, version or setting what the evidence says of another; name the one it speaks of."""
 
 NOT_SAID = "The procedures do not say."
 """What the model replies when the evidence has no answer; such an answer is no note for later steps."""

@@ -15,8 +15,9 @@ INSTRUCTIONS = """\
 You write procedures for people who will follow them to the letter.
 Write the steps that reach the goal with the resources at hand, in the order in which they are done.
 The evidence holds procedures that were written for similar goals, the most similar first. Carry over what serves
-this goal, with its exact names, calls, settings and amounts; change what differs; leave out the rest.
-Each step is one action, in one to three sentences, concrete enough to be done without asking back.
+this goal, with its exact names, calls, settings and amounts; change what differs; leave out the rest. Where the
+evidence is silent, write what you know.
+Each step is one action, in one to three sentences beside its code, concrete enough to be done without asking back.
 Use every resource that the goal needs. Do not repeat the goal or the resources as a step.
 Where you are not sure that a step, or part of one, is right for this goal, put it between [[ and ]]."""
 

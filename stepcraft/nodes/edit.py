@@ -18,9 +18,10 @@ from stepcraft.sections import section
 
 INSTRUCTIONS = """\
 Apply the edits to the steps of a procedure.
-Change what the edits ask for and nothing else: every other step stays as it is, word for word and in its place.
-Where an edit leaves details open, take them from the knowledge below if it has them.
-Reply with all the steps, the changed ones and the others. Do not mention the edits or the knowledge."""
+Change what the edits ask for and nothing else: every other step stays as it is, word for word and in its order; only
+where steps refer to each other by number, the numbers follow.
+Where an edit leaves details open, take them from the notes or the evidence if they have them.
+Reply with all the steps, the changed ones and the others. Do not mention the edits, the notes or the evidence."""
 
 
 class Reading(TypedDict):

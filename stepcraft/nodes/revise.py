@@ -17,13 +17,14 @@ from stepcraft.nodes.answer import Answered
 from stepcraft.sections import section
 
 INSTRUCTIONS = """\
-Improve the steps of a procedure with what has been looked up since they were drafted.
-Correct what the knowledge below contradicts, and add steps or details that it shows to be missing for this goal.
-What stands between [[ and ]] is what the writer doubted: settle it with the knowledge; where that is silent, keep
-it if it is sensible and drop it if it is not.
+Improve the steps of a procedure with what has been looked up since they were drafted: the notes, or the evidence.
+Correct what it contradicts, and add steps or details that it shows to be missing for this goal. What it says of
+another product, version or setting contradicts nothing.
+What stands between [[ and ]] is what the writer doubted: settle it with what was looked up; where that is silent,
+keep it if it is right as far as you know, and drop or mend it if it is not.
 Leave every other step as it is, in its words. Add nothing that the goal does not need, and say nothing twice.
 If there are no steps yet, write them.
-Do not mention the knowledge or its questions, and write no [[ or ]]."""
+Do not mention what was looked up, and write no [[ or ]] around doubts."""
 
 
 class Reading(TypedDict):

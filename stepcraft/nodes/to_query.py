@@ -16,9 +16,10 @@ INSTRUCTIONS = """\
 Somebody is about to write a procedure for the goal, with the resources at hand.
 First outline the steps that it will need, a few words each.
 Then ask the questions whose answers would help most to get these steps right. They are answered from a memory of
-procedures for other goals, so ask how a part of the work is done in general, not how the whole goal is reached.
-Each question is about another part of the work, stands on its own, names the thing that it is about and can be
-answered in a few sentences. Begin with the part where a mistake is likeliest."""
+procedures for other goals in the same field, so ask how a part of the work is done in general ("How is ... set up?",
+"How does one ...?"), neither how the whole goal is reached nor for a detail that only this goal has.
+Each question is about another part of the work, asks one thing in one short sentence, and stands on its own: it
+names what it is about. Begin with the part where a mistake is likeliest."""
 
 _FORMAT = """\
 A line OUTLINE, and under it the outline. Then a line QUESTIONS, and under it exactly {count} questions, each on

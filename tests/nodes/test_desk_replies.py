@@ -1,0 +1,90 @@
+"""Replies that a language model gave to these prompts, shortened, and what had gone wrong with them."""
+
+import pytest
+
+from stepcraft import AagContext, build_aag
+from tests.kitchen import CONTENT, GOAL, cook, small_memory
+from tests.scripted import ScriptedModel
+
+CODE = """\
+1. Install the client with `pip install modal`.
+2. [[Write the endpoint, which writes each corrected run to the dataset.
+   ```python
+   async def corrections(request: Request):
+       payload = await request.json()
+
+       for run in payload["runs"]:
+           for found in client.list_feedback(run_ids=[run["id"]]):
+               save(found, keep=state["messages"][:-2])
+       table = df[["inputs", "outputs"]]
+   ```]]
+3. Register it:
+   "auth": {
+     "path": "./auth.py:auth"
+   }"""
+
+BARE_CODE = """\
+1. Write the endpoint [[in a file `main.py`]].
+   for run in body["runs"]:
+       for found in client.list_feedback(run_ids=[run["id"]]):
+           drop = [RemoveMessage(id=m.id) for m in state["messages"][:-2]]
+2. Deploy it."""
+
+EDITS = """\
+- Step 1: Install FastAPI as well, with `pip install modal "fastapi[standard]"`.
+- Step 13: Say "exactly four turns" instead of "at least four turns"."""
+
+
+@pytest.mark.parametrize("written", [CODE, BARE_CODE])
+def test_brackets_of_code_reach_the_critic_and_the_user(written: str) -> None:
+    """`[run["id"]]` had lost its `]]`, taken for a mark of doubt; the critic then asked to mend it."""
+    model = ScriptedModel(cook() | {"revise": [written]})
+    with small_memory() as memory:
+        result = build_aag(model=model, memory=memory).invoke(GOAL)
+    code = [line for line in written.splitlines() if line.startswith("    ")]
+    shown = model.calls[-1].prompt.split("<steps>")[1]
+    for line in code:
+        assert line.strip() in shown
+        assert line.strip() in result["answer"]
+    assert "[[Write" not in result["answer"]
+    assert "[[in" not in result["answer"]
+
+
+def test_blank_lines_within_a_fence_stay() -> None:
+    with small_memory() as memory:
+        graph = build_aag(model=ScriptedModel([CODE]), memory=memory)
+        result = graph.invoke(GOAL, context=AagContext(questions=False, critic=False))
+    assert "request.json()\n\n" in result["steps"][1]
+    assert result["answer"].count("```") == 2
+
+
+def test_edits_keep_the_number_of_the_step_that_they_are_about() -> None:
+    """ "Step 13:" had been taken for a bullet, so the edit node had to guess the place."""
+    model = ScriptedModel(cook(1) | {"critic": [EDITS, CONTENT]})
+    with small_memory() as memory:
+        result = build_aag(model=model, memory=memory).invoke(GOAL)
+    assert result["critiques"][0]["edits"] == [line.removeprefix("- ") for line in EDITS.splitlines()]
+    assert EDITS in next(call.prompt for call in model.calls if call.node == "edit")
+
+
+def test_an_outline_before_the_questions_is_no_question() -> None:
+    reply = (
+        "OUTLINE\n1. Install\n2. Is it there?\n\n**QUESTIONS**\n1. How is X set up?\n2. How does one call Y?"
+    )
+    model = ScriptedModel(cook() | {"to_query": [reply]})
+    with small_memory() as memory:
+        result = build_aag(model=model, memory=memory).invoke(GOAL)
+    assert [asked["question"] for asked in result["questions"]] == [
+        "How is X set up?",
+        "How does one call Y?",
+    ]
+
+
+def test_what_is_not_known_is_no_note() -> None:
+    replies = ["The procedures do not say.", "Feed it daily.", "The procedures do not say.", "Let it cool."]
+    model = ScriptedModel(cook() | {"answer": replies})
+    with small_memory() as memory:
+        build_aag(model=model, memory=memory).invoke(GOAL)
+    revise = next(call.prompt for call in model.calls if call.node == "revise")
+    assert "do not say" not in revise
+    assert revise.count("\nA: ") == 2
