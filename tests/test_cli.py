@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from stepcraft.cli import app
@@ -26,11 +25,11 @@ def kitchen(tmp_path: Path) -> str:
     return str(file)
 
 
-def stepcraft(*arguments: str) -> Result:
+def stepcraft(*arguments: str) -> Any:
     return CliRunner().invoke(app, arguments)
 
 
-def bake(kitchen: str, *arguments: str) -> Result:
+def bake(kitchen: str, *arguments: str) -> Any:
     using = ["--using", GOAL["resources"], "--memory", kitchen]
     return stepcraft("aag", GOAL["question"], *using, *arguments)
 
@@ -139,7 +138,7 @@ def test_odd_arguments_are_cleaned(kitchen: str) -> None:
 
 
 def test_draw() -> None:
-    plain: Any = stepcraft("draw", "aag")
+    plain = stepcraft("draw", "aag")
     assert plain.exit_code == 0
     for node in ("draft", "to_query", "retrieve", "answer", "revise", "critic", "edit"):
         assert f"{node}({node})" in plain.stdout
