@@ -26,8 +26,8 @@ from statistics import median
 
 import numpy as np
 
-from stepcraft._index_file import _LAYOUT
-from stepcraft._index_words import match_expression
+from stepcraft.index._file import _LAYOUT
+from stepcraft.index._words import match_expression
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import open_memory

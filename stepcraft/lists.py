@@ -4,7 +4,7 @@ import itertools
 import re
 from collections import Counter
 
-from stepcraft._markers import BULLET, HEADED, LETTER, Line, lines_of, unwrapped
+from stepcraft._bullets import BULLET, HEADED, LETTER, Line, lines_of, unwrapped
 from stepcraft.text import clean
 
 _OPENING = re.compile(

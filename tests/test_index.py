@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft._index_words import match_expression, spaced
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Entry, LocalIndex
+from stepcraft.index._words import match_expression, spaced
 
 
 class Letters:
@@ -331,11 +331,11 @@ def test_what_is_no_index_is_refused(tmp_path: Path):
     other.close()
     with pytest.raises(MemoryFailure, match="something else"):
         LocalIndex(tmp_path / "other.db")
-    with pytest.raises(MemoryFailure, match="folder"):
+    with pytest.raises(BadInput, match="folder"):
         LocalIndex(tmp_path)
-    with pytest.raises(MemoryFailure, match="no folder"):
+    with pytest.raises(BadInput, match="no folder"):
         LocalIndex(tmp_path / "missing" / "i.db")
-    with pytest.raises(MemoryFailure, match="does not exist"):
+    with pytest.raises(BadInput, match="does not exist"):
         LocalIndex(tmp_path / "i.db", create=False)
     assert not (tmp_path / "i.db").exists()
 

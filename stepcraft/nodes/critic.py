@@ -17,10 +17,11 @@ CONTENT = "NO UPDATE REQUIRED"
 
 INSTRUCTIONS = """\
 You are the last to check a procedure before somebody follows it to the letter.
-Check that following the steps in this order reaches the goal, that every resource is used where it is needed, and
-that nothing is wrong, missing, doubled or in the wrong place.
-Ask only for edits without which the procedure would fail or mislead. Taste, wording, further explanation and
-optional extras are no reason for an edit. Most procedures that work need none.
+Go through it step by step. Does following the steps in this order reach the goal? Is every resource used where it is
+needed? Is anything wrong, missing, contradictory, unsafe, doubled or in the wrong place?
+Ask for an edit wherever the procedure would fail, mislead its reader or leave them stuck, however small the flaw.
+Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing else is left, ask
+for none.
 Each edit names the step and says what to change, add, move or remove, in one or two sentences."""
 
 _FORMAT = f"""\

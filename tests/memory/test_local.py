@@ -211,7 +211,7 @@ def test_a_shared_memory_is_opened_once_and_anew_when_its_file_changed(tmp_path:
 
 def test_a_shared_database_that_is_missing_is_not_made(tmp_path: Path):
     path = tmp_path / "m.db"
-    with pytest.raises(MemoryFailure, match="does not exist"):
+    with pytest.raises(BadInput, match="does not exist"):
         shared_memory(str(path))
     assert not path.exists()
     open_memory(path, embeddings="none").close()

@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from stepcraft.errors import MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 
 SCHEMA = 1
 """The layout that this version reads and writes."""
@@ -29,6 +29,7 @@ def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool
     """A connection to the index in a file (":memory:" for none), and whether it is read-only.
 
     Raises:
+        BadInput: there is no such file or folder.
         MemoryFailure: the file cannot be opened, is no index, or was written by a later version.
     """
     if path != ":memory:":
@@ -108,13 +109,11 @@ def check_dimensions(connection: sqlite3.Connection, path: str, dimensions: int)
 
 def _check_place(path: Path, *, create: bool) -> None:
     if path.is_dir():
-        raise MemoryFailure(f"{path} is a folder; name a file in it")
+        raise BadInput(f"{path} is a folder; name a file in it")
     if not path.exists() and not create:
-        raise MemoryFailure(f"{path} does not exist; check the name, or import procedures into it first")
+        raise BadInput(f"{path} does not exist; check the name, or import procedures into it first")
     if not path.parent.is_dir():
-        raise MemoryFailure(
-            f"{path} cannot be made, for there is no folder {path.parent}; make the folder first"
-        )
+        raise BadInput(f"{path} cannot be made, for there is no folder {path.parent}; make the folder first")
 
 
 def _uri(path: str) -> str:

@@ -61,15 +61,6 @@ def test_quiet(kitchen: str) -> None:
     assert result.stdout.startswith("1. ")
 
 
-def test_a_long_list_of_procedures_is_cut() -> None:
-    result = stepcraft(
-        "aag", "add long-term memory to a chat agent", "--set", "k=10", "--set", "critic=false"
-    )
-    listed = result.stdout.split("Procedures used:\n")[1].splitlines()
-    assert [line[:2] for line in listed] == ["  "] * 6
-    assert re.fullmatch(r"  and \d+ more, which --json shows", listed[-1])
-
-
 def settings(*values: str) -> list[str]:
     return [part for value in values for part in ("--set", value)]
 

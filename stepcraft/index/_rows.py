@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft._index_words import spaced
+from stepcraft.index._words import spaced
 from stepcraft.text import clean
 
 

@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 from rich.text import Text
 
-from stepcraft.cli_tracing import tracing
+from stepcraft.cli.tracing import tracing
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.aag import AagContext, Output, build_aag
@@ -19,9 +19,6 @@ from stepcraft.nodes._build import Build
 from stepcraft.text import clean
 
 GRAPHS = {"aag": "stepcraft.graphs.aag"}
-
-_SHOWN = 5
-"""How many of the procedures used are listed."""
 
 
 def drawn(name: str, *, xray: bool) -> str:
@@ -112,13 +109,10 @@ def _count(things: Sequence[object], what: str) -> str:
 
 
 def show_result(result: dict[str, Any], out: Console, err: Console) -> None:
-    """The numbered steps and the best of the procedures on one console, the warnings on the other."""
+    """The numbered steps and the procedures used on one console, the warnings on the other."""
     lines = [result["answer"]]
-    used = result["evidence"]
-    if used:
-        lines += ["", "Procedures used:", *map(_used, used[:_SHOWN])]
-    if len(used) > _SHOWN:
-        lines.append(f"  and {len(used) - _SHOWN} more, which --json shows")
+    if result["evidence"]:
+        lines += ["", "Procedures used:", *map(_used, result["evidence"])]
     out.print(Text("\n".join(lines)), soft_wrap=True)
     for warning in result["warnings"]:
         err.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)

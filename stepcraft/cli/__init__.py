@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from stepcraft.cli_errors import reported
-from stepcraft.cli_memory import memory_app
+from stepcraft.cli.errors import reported
+from stepcraft.cli.memory import memory_app
 
 if TYPE_CHECKING:
     from stepcraft.graphs.aag import AagContext
@@ -68,7 +68,7 @@ def aag(
 ) -> None:
     """Write a procedure for a goal, by analogy with remembered procedures."""
     with reported():
-        from stepcraft.cli_run import show_result, watched
+        from stepcraft.cli.run import show_result, watched
 
         context = _aag_context(settings or [], model=model, memory=memory)
         err = Console(stderr=True, quiet=quiet)
@@ -86,7 +86,7 @@ def draw(
 ) -> None:
     """Print a graph as a Mermaid diagram."""
     with reported():
-        from stepcraft.cli_run import drawn
+        from stepcraft.cli.run import drawn
 
         typer.echo(drawn(graph, xray=xray))
 

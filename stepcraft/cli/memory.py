@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from stepcraft.cli_errors import reported
-from stepcraft.cli_memory_io import by_prefix, from_stdin, headline, mapping, opened, print_json, tell
+from stepcraft.cli.errors import reported
+from stepcraft.cli.memory_io import by_prefix, from_stdin, headline, mapping, opened, print_json, tell
 from stepcraft.errors import BadInput
 
 memory_app = typer.Typer(
@@ -45,7 +45,7 @@ def import_(
 ) -> None:
     """Add the procedures of files; exit status 1 if a record could not be read (the rest goes in)."""
     with reported():
-        from stepcraft._progress import counting
+        from stepcraft.cli.progress import counting
         from stepcraft.memory.files import check_file, import_file
         from stepcraft.memory.store import AddReport, Failed
 

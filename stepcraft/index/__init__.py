@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft import _index_rows as rows
-from stepcraft._index_file import agree, check_dimensions, connect, plain_failures, recorded, transaction
-from stepcraft._index_rank import fused
-from stepcraft._index_rows import Changes, Entry
-from stepcraft._index_vectors import Embedder, Vectors, embedded, query_vector
-from stepcraft._index_words import match_expression
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.index import _rows as rows
+from stepcraft.index._file import agree, check_dimensions, connect, plain_failures, recorded, transaction
+from stepcraft.index._rank import fused
+from stepcraft.index._rows import Changes, Entry
+from stepcraft.index._vectors import Embedder, Vectors, embedded, query_vector
+from stepcraft.index._words import match_expression
 from stepcraft.text import clean
 
 __all__ = ["Changes", "Embedder", "Entry", "Hit", "LocalIndex", "recorded_settings"]
