@@ -14,6 +14,12 @@ from stepcraft.text import clean
 NAMES = ("answer", "edits", "evidence", "goal", "notes", "question", "reply_format", "resources", "steps")
 """Every section name in use. A node that needs another adds it here."""
 
+CONTENT = "NO UPDATE REQUIRED"
+"""What a critic replies that has nothing to change."""
+
+NOT_SAID = "The procedures do not say."
+"""What is replied to a question that the evidence has no answer to."""
+
 _TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(NAMES)})\b)", re.IGNORECASE)
 _SECTION = re.compile(
     rf'<(?P<name>{"|".join(NAMES)})(?: id="(?P<id>[^"\n]*)")?>\n(?P<text>.*?)\n</(?P=name)>', re.DOTALL

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from stepcraft.models._fit import fit, is_alike, mentions, place, stems, weight, weights
 from stepcraft.models._material import Example, things
+from stepcraft.sections import CONTENT, NOT_SAID
 from stepcraft.text import without_markers
 
-CONTENT = "NO UPDATE REQUIRED"
-NOT_SAID = "The procedures do not say."
 MOST_STEPS = 12
 MOST_ADDED = 3
 _ON_TOPIC = 0.35

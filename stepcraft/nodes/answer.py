@@ -10,7 +10,7 @@ from stepcraft.context import Context
 from stepcraft.evidence import Evidence
 from stepcraft.nodes._model_node import model_node
 from stepcraft.nodes._prompt import evidence_sections, prompt
-from stepcraft.sections import section
+from stepcraft.sections import NOT_SAID, section
 from stepcraft.text import unfenced, without_markers
 
 INSTRUCTIONS = """\
@@ -19,9 +19,6 @@ Answer in one to five sentences that are complete in themselves: say what is don
 names, calls, settings and amounts that the evidence gives. Do not mention the evidence, a procedure or an example.
 If the evidence answers only a part of the question, answer that part. Add nothing that you know from elsewhere, and
 do not carry over to one product, version or setting what the evidence says of another; name the one it speaks of."""
-
-NOT_SAID = "The procedures do not say."
-"""What the model replies when the evidence has no answer; such an answer is no note for later steps."""
 
 _FORMAT = f"Plain sentences, without a heading or a list. If the evidence answers no part of the question: {NOT_SAID}"
 

@@ -10,10 +10,8 @@ from stepcraft.errors import UnreadableReply
 from stepcraft.lists import numbered, read_bullets
 from stepcraft.nodes._model_node import model_node
 from stepcraft.nodes._prompt import goal_sections, prompt
-from stepcraft.sections import section
+from stepcraft.sections import CONTENT, section
 from stepcraft.text import without_markers
-
-CONTENT = "NO UPDATE REQUIRED"
 
 INSTRUCTIONS = """\
 You are the last to check a procedure before somebody follows it to the letter.
