@@ -49,10 +49,13 @@ class Build:
         return shared_memory(choice, embeddings=embeddings, store=get_runtime().store)
 
     def _choice(self, context: Context) -> ProcedureMemory | str | None:
-        return getattr(context, "memory", None) or self.memory
+        named: str | None = getattr(context, "memory", None)
+        return self.memory if named is None else named
 
     def _memory_name(self, context: Context) -> str:
-        choice = self._choice(context) or os.environ.get(VARIABLE) or BUNDLED
+        choice = self._choice(context)
+        if choice is None:
+            choice = os.environ.get(VARIABLE) or BUNDLED
         return without_secrets(choice) if isinstance(choice, str) else choice.name
 
 
