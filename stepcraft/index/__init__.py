@@ -19,7 +19,17 @@ from stepcraft.index._vectors import Embedder, Vectors, embedded, query_vector
 from stepcraft.index._words import match_expression
 from stepcraft.text import clean
 
-__all__ = ["Changes", "Embedder", "Entry", "Hit", "LocalIndex", "recorded_settings"]
+__all__ = [
+    "Changes",
+    "Embedder",
+    "Entry",
+    "Hit",
+    "LocalIndex",
+    "embedded",
+    "match_expression",
+    "query_vector",
+    "recorded_settings",
+]
 
 _PAGE = 1000
 

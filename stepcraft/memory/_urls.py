@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from stepcraft.errors import BadInput
 
-KNOWN = "a .db, .jsonl, .json or .csv file, or store: for LangGraph's store"
+KNOWN = "a .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, or store: for LangGraph's store"
 
 _TEXT_FILES = {".jsonl", ".ndjson", ".json", ".csv"}
 _DATABASES = {".db", ".sqlite", ".sqlite3"}

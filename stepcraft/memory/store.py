@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from stepcraft.errors import BadInput
-from stepcraft.memory._urls import KNOWN, fingerprint, is_text, path_of, scheme_of
+from stepcraft.memory._urls import fingerprint, is_text, path_of, scheme_of
 from stepcraft.memory.procedure import Procedure
 
 if TYPE_CHECKING:
@@ -146,13 +146,15 @@ def open_memory(
 
     Args:
         url: `procedures.db` (a SQLite file), `procedures.jsonl`, `.json` or `.csv` (read into memory,
-            read-only), `store:` or `store:name/space` (LangGraph's store, given as `store`). None means the
-            URL in STEPCRAFT_MEMORY, else the procedures that ship with the package (read-only).
+            read-only), `store:` or `store:name/space` (LangGraph's store, given as `store`),
+            `weaviate://host:8080/Collection`, `weaviate+embedded:///folder/Collection` or
+            `weaviate+cloud://cluster/Collection` (see WeaviateMemory). None means the URL in
+            STEPCRAFT_MEMORY, else the procedures that ship with the package (read-only).
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object; None means what
             an existing database was made with, else STEPCRAFT_EMBEDDINGS, else the best that needs no key.
         template: how a procedure reads as one text; None means what a database was made with, else TEMPLATE.
         store: the store that `store:` speaks of.
-        create: whether a missing database is made.
+        create: whether a missing database or collection is made.
 
     Raises:
         BadInput: the URL is not understood, or the file that it names cannot be read as procedures.
@@ -169,7 +171,9 @@ def open_memory(
             )
         return StoreMemory(store, where.removeprefix("store:"), template=template)
     if scheme.startswith("weaviate"):
-        raise BadInput(f"{scheme}:// memories are not available in this version; name {KNOWN}")
+        from stepcraft.memory.weaviate import WeaviateMemory  # noqa: PLC0415 - loads the client
+
+        return WeaviateMemory(where, embeddings=embeddings, template=template, create=create)
     from stepcraft.memory.local import LocalMemory  # noqa: PLC0415 - loads numpy
 
     if not where:

@@ -163,7 +163,6 @@ def test_the_environment_names_a_memory(tmp_path: Path, monkeypatch):
         ("redis://here", "no memory goes by redis:"),
         ("procedures.parquet", "does not say what kind"),
         ("procedures", "does not say what kind"),
-        ("weaviate://localhost:8080/P", "not available in this version"),
         ("store:", "pass store="),
         ("missing.jsonl", "there is no file missing.jsonl"),
     ],

@@ -1,0 +1,265 @@
+"""A connection to Weaviate that fails early, in plain sentences, and mends itself."""
+
+import ssl
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+import grpc
+import httpx
+import weaviate
+from weaviate.auth import Auth
+from weaviate.config import AdditionalConfig, Timeout
+from weaviate.exceptions import UnexpectedStatusCodeError, WeaviateBaseError
+
+from stepcraft.errors import MemoryFailure, StepcraftError, without_secrets
+from stepcraft.memory._weaviate_url import KEY_VARIABLE, Server, api_key
+
+PATIENCE_S = 1.5
+"""After how many seconds of a call the server is asked whether it is still there."""
+
+PROBE_S = 1.5
+"""How long it may take to answer, over HTTP and over gRPC, in seconds."""
+
+_TIMEOUT = Timeout(init=2, query=30, insert=120)
+_OLDEST = (1, 27)
+_TICK_S = 0.25
+_Result = TypeVar("_Result")
+
+
+class Link:
+    """One client of a server, shared by threads; made anew when the server was away.
+
+    The client itself waits a minute or longer for a server that is gone. Here a watch asks the server when a
+    call takes long, and closes the client if nothing answers, which ends the call.
+
+    Args:
+        name: what the memory is called in messages.
+        server: tells where the server is; asked again for each new client.
+    """
+
+    def __init__(self, name: str, server: Callable[[], Server]) -> None:
+        self._name = name
+        self._server = server
+        self._lock = threading.RLock()
+        self._client: weaviate.WeaviateClient | None = None
+        self._watch = _Watch()
+        self._closed = False
+
+    def call(self, action: Callable[[weaviate.WeaviateClient], _Result]) -> _Result:
+        """What the action gives; it is tried again once if the connection was lost and the server is there.
+
+        Raises:
+            MemoryFailure: the server cannot be reached, or refuses.
+        """
+        while True:
+            client, fresh = self._connected()
+            try:
+                with self._watch.over(client, self._server()):
+                    return action(client)
+            except StepcraftError:
+                raise
+            except (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, ValueError, OSError) as error:
+                reason = unreachable(self._server())
+                if reason or _lost(error):
+                    self._drop(client)
+                if reason or fresh or not _lost(error):
+                    raise self._plain(error, reason) from error
+
+    def close(self) -> None:
+        """Close the client; it may be called twice."""
+        with self._lock:
+            self._closed = True
+            self._watch.close()
+            if self._client:
+                self._drop(self._client)
+
+    def _connected(self) -> tuple[weaviate.WeaviateClient, bool]:
+        with self._lock:
+            if self._closed:
+                raise MemoryFailure(f"{self._name} was closed; open it again")
+            if self._client:
+                return self._client, False
+            server = self._server()
+            if reason := _in_time(lambda: unreachable(server), "it did not answer in time"):
+                raise MemoryFailure(f"{self._name} {reason}")
+            try:
+                self._client = _client(server)
+            except (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, OSError) as error:
+                raise self._plain(error, "") from error
+            return self._client, True
+
+    def _drop(self, client: weaviate.WeaviateClient) -> None:
+        with self._lock:
+            if self._client is client:
+                self._client = None
+        _close(client)
+
+    def _plain(self, error: Exception, reason: str) -> MemoryFailure:
+        if reason:
+            return MemoryFailure(f"{self._name} {reason}")
+        if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
+            return MemoryFailure(f"{self._name} {_refused()}")
+        what = " ".join(without_secrets(str(error)).split())[:300]
+        return MemoryFailure(f"{self._name} failed: {what}")
+
+
+def unreachable(server: Server) -> str:
+    """Why a server cannot be used, as the end of a sentence; "" if it can."""
+    try:
+        reply = httpx.get(f"{server.http}/v1/meta", headers=_headers(), timeout=PROBE_S, trust_env=False)
+    except httpx.InvalidURL as error:
+        return f"cannot be reached: {server.http} is no address ({error}); check host and port"
+    except httpx.TransportError as error:
+        return _no_http(server, error)
+    if reply.status_code in (401, 403):
+        return _refused()
+    try:
+        version = str(reply.json()["version"])
+    except (ValueError, LookupError, TypeError):
+        return f"is no Weaviate: {server.http}/v1/meta answers {reply.status_code}; check host and port"
+    found = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    if found < _OLDEST:
+        return f"is Weaviate {version}, which is too old; it takes {_OLDEST[0]}.{_OLDEST[1]} or newer"
+    return _no_grpc(server)
+
+
+def _no_http(server: Server, error: httpx.TransportError) -> str:
+    if isinstance(error, httpx.TimeoutException):
+        return (
+            f"cannot be reached: {server.http} did not answer within {PROBE_S} s; is Weaviate running there?"
+        )
+    text = str(error)
+    if isinstance(error.__cause__, ssl.SSLError) or "SSL" in text or "CERTIFICATE" in text:
+        return f"cannot be reached over TLS at {server.http} ({text}); check the port, and whether it is tls=true"
+    if isinstance(error, httpx.RemoteProtocolError):
+        return f"cannot be reached: {server.http} does not speak plain HTTP ({text}); check the port and tls="
+    return f"cannot be reached at {server.http} ({text}); is Weaviate running there?"
+
+
+def _no_grpc(server: Server) -> str:
+    """A health check by hand: the client's own comes with a look-up on the package index."""
+    target = f"{server.grpc_host}:{server.grpc_port}"
+    secured = grpc.ssl_channel_credentials() if server.tls else None
+    channel = grpc.secure_channel(target, secured) if secured else grpc.insecure_channel(target)
+    with channel:
+        try:
+            channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=PROBE_S)
+        except grpc.RpcError as error:
+            code = getattr(error, "code", lambda: None)()
+            if code not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+                return "" if code is grpc.StatusCode.UNAUTHENTICATED else _other_grpc(target)
+            return f"answers over HTTP, but its gRPC port does not at {target}; open it, or name it as ?grpc=PORT"
+    return ""
+
+
+def _other_grpc(target: str) -> str:
+    return f"answers over HTTP, but what listens at {target} is not its gRPC; name the port as ?grpc=PORT"
+
+
+def _refused() -> str:
+    told = "refuses the key" if api_key() else "asks for a key"
+    return f"{told}; set {KEY_VARIABLE} to one that the server knows"
+
+
+def _headers() -> dict[str, str]:
+    return {"Authorization": f"Bearer {api_key()}"} if api_key() else {}
+
+
+def _client(server: Server) -> weaviate.WeaviateClient:
+    return weaviate.connect_to_custom(
+        http_host=server.host,
+        http_port=server.port,
+        http_secure=server.tls,
+        grpc_host=server.grpc_host,
+        grpc_port=server.grpc_port,
+        grpc_secure=server.tls,
+        auth_credentials=Auth.api_key(api_key()) if api_key() else None,
+        additional_config=AdditionalConfig(timeout=_TIMEOUT),
+        skip_init_checks=True,
+    )
+
+
+def _close(client: weaviate.WeaviateClient) -> None:
+    """Other threads may be closing it too, or be in the middle of a call."""
+    with suppress(Exception):
+        client.close()
+
+
+def _lost(error: Exception) -> bool:
+    """Whether the connection failed, and not what was asked for."""
+    text = str(error).lower()
+    return isinstance(error, httpx.TransportError | OSError) or any(
+        sign in text for sign in ("closed", "unavailable", "cancelled", "connection", "socket")
+    )
+
+
+def _in_time(call: Callable[[], str], late: str) -> str:
+    """What a call gives, or `late`: looking up a name may take longer than any timeout that can be set."""
+    answers: list[str] = []
+    thread = threading.Thread(target=lambda: answers.append(call()), daemon=True)
+    thread.start()
+    thread.join(2 * PROBE_S + 1)
+    return answers[0] if answers else f"cannot be reached: {late}"
+
+
+@dataclass
+class _Call:
+    due: float
+    client: weaviate.WeaviateClient
+    server: Server
+
+
+class _Watch:
+    """Closes a client while a call on it takes long and its server does not answer."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, _Call] = {}
+        self._wake = threading.Event()
+        self._end = threading.Event()
+        self._started = False
+        self._starting = threading.Lock()
+
+    @contextmanager
+    def over(self, client: weaviate.WeaviateClient, server: Server) -> Generator[None]:
+        """Watch what happens in the block."""
+        if not self._started:
+            self._start()
+        call = _Call(time.monotonic() + PATIENCE_S, client, server)
+        self._calls[id(call)] = call
+        if not self._wake.is_set():
+            self._wake.set()
+        try:
+            yield
+        finally:
+            del self._calls[id(call)]
+
+    def close(self) -> None:
+        """Watch no more."""
+        self._end.set()
+        self._wake.set()
+
+    def _start(self) -> None:
+        with self._starting:
+            if not self._started:
+                parts = (self._calls, self._wake, self._end)
+                threading.Thread(target=_watch, args=parts, name="stepcraft-weaviate", daemon=True).start()
+                self._started = True
+
+
+def _watch(calls: dict[int, _Call], wake: threading.Event, end: threading.Event) -> None:
+    while not end.is_set():
+        wake.wait()
+        end.wait(_TICK_S)
+        for call in list(calls.values()):
+            if time.monotonic() < call.due or id(call) not in calls:
+                continue
+            if unreachable(call.server):
+                _close(call.client)
+            call.due = time.monotonic() + PATIENCE_S
+        wake.clear()
+        if calls:
+            wake.set()

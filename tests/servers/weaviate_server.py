@@ -1,0 +1,215 @@
+"""A real Weaviate on loopback, in a process of its own; needs nothing but the standard library."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = "1.39.1"
+FOLDER_VARIABLE = "STEPCRAFT_TEST_WEAVIATE_BIN"
+URL_VARIABLE = "STEPCRAFT_TEST_WEAVIATE_URL"
+
+_SETTINGS = {
+    "AUTHENTICATION_ANONYMOUS_ACCESS_ENABLED": "true",
+    "AUTOSCHEMA_ENABLED": "false",
+    "CLUSTER_ADVERTISE_ADDR": "127.0.0.1",
+    "CLUSTER_BIND_ADDR": "127.0.0.1",
+    "CLUSTER_HOSTNAME": "node1",
+    "CLUSTER_IN_LOCALHOST": "true",
+    "DEFAULT_VECTORIZER_MODULE": "none",
+    "DISABLE_TELEMETRY": "true",
+    "GOMEMLIMIT": "4GiB",
+    "LOG_LEVEL": "warning",
+    "RAFT_BOOTSTRAP_EXPECT": "1",
+}
+
+
+def folder() -> Path:
+    """Where `scripts/weaviate install` puts the binary."""
+    return Path(os.environ.get(FOLDER_VARIABLE) or ROOT / ".weaviate")
+
+
+def binary() -> Path:
+    """The server under the name by which the client's embedded mode finds it too."""
+    tag = f"v{VERSION}"
+    return folder() / f"weaviate-{tag}-{hashlib.sha256(tag.encode()).hexdigest()}"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on now."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+@contextmanager
+def found_weaviate(data: Path) -> Iterator[str]:
+    """The URL of the server that the environment names, of the binary, or of an embedded one; else why there is none."""
+    if named := os.environ.get(URL_VARIABLE):
+        yield named
+    elif binary().exists():
+        with WeaviateServer(data) as server:
+            yield server.url("")
+    else:
+        yield from _embedded(data)
+
+
+def _embedded(data: Path) -> Iterator[str]:
+    """Started by the client, which downloads the program."""
+    import weaviate  # noqa: PLC0415 - scripts/weaviate runs without it
+
+    port, grpc_port = free_ports(2)
+    try:
+        client = weaviate.connect_to_embedded(
+            version=VERSION,
+            persistence_data_path=str(data),
+            port=port,
+            grpc_port=grpc_port,
+            environment_variables={"DISABLE_TELEMETRY": "true", "LOG_LEVEL": "fatal"},
+        )
+    except (weaviate.exceptions.WeaviateBaseError, OSError) as error:
+        yield f"scripts/weaviate install was not run, and the embedded one cannot be had ({error})"
+        return
+    with client:
+        yield f"weaviate://127.0.0.1:{port}/?grpc={grpc_port}"
+
+
+class WeaviateServer:
+    """Starts on entering, is ended on leaving; the data stays in the folder given.
+
+    Args:
+        data: where the server keeps its data and writes `server.log`.
+        settings: environment variables of the server, over those of one local node.
+        ports: of HTTP and gRPC; free ones unless given. They stay the same when it is started again.
+    """
+
+    def __init__(
+        self, data: Path, settings: dict[str, str] | None = None, ports: tuple[int, int] | None = None
+    ) -> None:
+        self.data = data
+        self.log = data / "server.log"
+        self._settings = settings or {}
+        self.port, self.grpc_port = ports or tuple(free_ports(2))
+        self._inner = _inner_ports()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """Of the process; 0 if there is none."""
+        return self._process.pid if self._process else 0
+
+    def url(self, collection: str, **options: str) -> str:
+        """The URL of a memory in this server."""
+        pairs = "".join(f"&{name}={value}" for name, value in options.items())
+        return f"weaviate://127.0.0.1:{self.port}/{collection}?grpc={self.grpc_port}{pairs}"
+
+    def start(self, patience: float = 60) -> None:
+        """Start the process and wait until it serves."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(binary()), "--host", "127.0.0.1", "--port", str(self.port), "--scheme", "http"],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._wait(time.monotonic() + patience)
+
+    def stop(self) -> None:
+        """End the process in good order."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._end(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        """Let the process answer nothing, though it is there."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen process go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _environment(self) -> dict[str, str]:
+        places = {"PERSISTENCE_DATA_PATH": str(self.data / "data"), "GRPC_PORT": str(self.grpc_port)}
+        return {**os.environ, **_SETTINGS, **self._inner, **places, **self._settings}
+
+    def _wait(self, deadline: float) -> None:
+        while not _ready(self.port) or not _listens(self.grpc_port):
+            if self._process and self._process.poll() is not None:
+                raise RuntimeError(f"Weaviate ended with {self._process.returncode}:\n{self._tail()}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise TimeoutError(f"Weaviate was not ready in time:\n{self._tail()}")
+            time.sleep(0.1)
+
+    def _tail(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")[-4000:]
+
+    def _end(self, number: signal.Signals) -> None:
+        if not self._process:
+            return
+        for each in (number, signal.SIGKILL):
+            try:
+                self._process.send_signal(each)
+                self._process.send_signal(signal.SIGCONT)
+                self._process.wait(timeout=30)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        self._process = None
+
+
+def _ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/.well-known/ready", timeout=2) as response:
+            return bool(response.status == 200)
+    except urllib.error.HTTPError as refusal:
+        refusal.close()
+        return False
+    except OSError:
+        return False
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(2)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _inner_ports() -> dict[str, str]:
+    """The RPC port must be the one after the raft port, and the data port the one after the gossip port."""
+    raft, profiling, gossip = free_ports(3)
+    return {
+        "RAFT_PORT": str(raft),
+        "RAFT_INTERNAL_RPC_PORT": str(raft + 1),
+        "PROFILING_PORT": str(profiling),
+        "CLUSTER_GOSSIP_BIND_PORT": str(gossip),
+        "CLUSTER_DATA_BIND_PORT": str(gossip + 1),
+    }
