@@ -18,7 +18,8 @@ MemoryUrl = Annotated[
     typer.Option(
         "--memory",
         "-m",
-        help="A .db, .jsonl, .json or .csv file. Else STEPCRAFT_MEMORY, else the procedures that ship with stepcraft.",
+        help="A .db, .jsonl, .json or .csv file, or weaviate://host:8080/Collection. "
+        "Else STEPCRAFT_MEMORY, else the procedures that ship with stepcraft.",
     ),
 ]
 EmbeddingsName = Annotated[
