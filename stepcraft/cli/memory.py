@@ -7,6 +7,7 @@ import typer
 
 from stepcraft.cli.errors import reported
 from stepcraft.cli.memory_io import by_prefix, from_stdin, headline, mapping, opened, print_json, tell
+from stepcraft.cli.memory_transfer import check, copy
 from stepcraft.errors import BadInput
 
 memory_app = typer.Typer(
@@ -172,3 +173,7 @@ def count(memory: MemoryUrl = None) -> None:
     """Print how many procedures there are."""
     with reported(), opened(memory, "none") as kept:
         typer.echo(kept.count())
+
+
+memory_app.command()(copy)
+memory_app.command()(check)
