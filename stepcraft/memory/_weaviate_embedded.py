@@ -10,7 +10,7 @@ from weaviate.embedded import DEFAULT_BINARY_PATH
 from weaviate.exceptions import WeaviateBaseError
 
 from stepcraft.errors import MemoryFailure, without_secrets
-from stepcraft.memory._weaviate_link import unreachable
+from stepcraft.memory._weaviate_probe import unreachable
 from stepcraft.memory._weaviate_url import Server
 
 VERSION = "1.39.1"

@@ -1,6 +1,5 @@
 """A connection to Weaviate that fails early, in plain sentences, and mends itself."""
 
-import ssl
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -16,16 +15,13 @@ from weaviate.config import AdditionalConfig, Timeout
 from weaviate.exceptions import UnexpectedStatusCodeError, WeaviateBaseError
 
 from stepcraft.errors import MemoryFailure, StepcraftError, without_secrets
-from stepcraft.memory._weaviate_url import KEY_VARIABLE, Server, api_key
+from stepcraft.memory._weaviate_probe import in_time, refused, unreachable
+from stepcraft.memory._weaviate_url import Server, api_key
 
 PATIENCE_S = 1.5
 """After how many seconds of a call the server is asked whether it is still there."""
 
-PROBE_S = 1.5
-"""How long it may take to answer, over HTTP and over gRPC, in seconds."""
-
 _TIMEOUT = Timeout(init=2, query=30, insert=120)
-_OLDEST = (1, 27)
 _TICK_S = 0.25
 _Result = TypeVar("_Result")
 
@@ -84,7 +80,7 @@ class Link:
             if self._client:
                 return self._client, False
             server = self._server()
-            if reason := _in_time(lambda: unreachable(server), "it did not answer in time"):
+            if reason := in_time(lambda: unreachable(server), "it did not answer in time"):
                 raise MemoryFailure(f"{self._name} {reason}")
             try:
                 self._client = _client(server)
@@ -102,71 +98,9 @@ class Link:
         if reason:
             return MemoryFailure(f"{self._name} {reason}")
         if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
-            return MemoryFailure(f"{self._name} {_refused()}")
+            return MemoryFailure(f"{self._name} {refused()}")
         what = " ".join(without_secrets(str(error)).split())[:300]
         return MemoryFailure(f"{self._name} failed: {what}")
-
-
-def unreachable(server: Server) -> str:
-    """Why a server cannot be used, as the end of a sentence; "" if it can."""
-    try:
-        reply = httpx.get(f"{server.http}/v1/meta", headers=_headers(), timeout=PROBE_S, trust_env=False)
-    except httpx.InvalidURL as error:
-        return f"cannot be reached: {server.http} is no address ({error}); check host and port"
-    except httpx.TransportError as error:
-        return _no_http(server, error)
-    if reply.status_code in (401, 403):
-        return _refused()
-    try:
-        version = str(reply.json()["version"])
-    except (ValueError, LookupError, TypeError):
-        return f"is no Weaviate: {server.http}/v1/meta answers {reply.status_code}; check host and port"
-    found = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
-    if found < _OLDEST:
-        return f"is Weaviate {version}, which is too old; it takes {_OLDEST[0]}.{_OLDEST[1]} or newer"
-    return _no_grpc(server)
-
-
-def _no_http(server: Server, error: httpx.TransportError) -> str:
-    if isinstance(error, httpx.TimeoutException):
-        return (
-            f"cannot be reached: {server.http} did not answer within {PROBE_S} s; is Weaviate running there?"
-        )
-    text = str(error)
-    if isinstance(error.__cause__, ssl.SSLError) or "SSL" in text or "CERTIFICATE" in text:
-        return f"cannot be reached over TLS at {server.http} ({text}); check the port, and whether it is tls=true"
-    if isinstance(error, httpx.RemoteProtocolError):
-        return f"cannot be reached: {server.http} does not speak plain HTTP ({text}); check the port and tls="
-    return f"cannot be reached at {server.http} ({text}); is Weaviate running there?"
-
-
-def _no_grpc(server: Server) -> str:
-    """A health check by hand: the client's own comes with a look-up on the package index."""
-    target = f"{server.grpc_host}:{server.grpc_port}"
-    secured = grpc.ssl_channel_credentials() if server.tls else None
-    channel = grpc.secure_channel(target, secured) if secured else grpc.insecure_channel(target)
-    with channel:
-        try:
-            channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=PROBE_S)
-        except grpc.RpcError as error:
-            code = getattr(error, "code", lambda: None)()
-            if code not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-                return "" if code is grpc.StatusCode.UNAUTHENTICATED else _other_grpc(target)
-            return f"answers over HTTP, but its gRPC port does not at {target}; open it, or name it as ?grpc=PORT"
-    return ""
-
-
-def _other_grpc(target: str) -> str:
-    return f"answers over HTTP, but what listens at {target} is not its gRPC; name the port as ?grpc=PORT"
-
-
-def _refused() -> str:
-    told = "refuses the key" if api_key() else "asks for a key"
-    return f"{told}; set {KEY_VARIABLE} to one that the server knows"
-
-
-def _headers() -> dict[str, str]:
-    return {"Authorization": f"Bearer {api_key()}"} if api_key() else {}
 
 
 def _client(server: Server) -> weaviate.WeaviateClient:
@@ -195,15 +129,6 @@ def _lost(error: Exception) -> bool:
     return isinstance(error, httpx.TransportError | OSError) or any(
         sign in text for sign in ("closed", "unavailable", "cancelled", "connection", "socket")
     )
-
-
-def _in_time(call: Callable[[], str], late: str) -> str:
-    """What a call gives, or `late`: looking up a name may take longer than any timeout that can be set."""
-    answers: list[str] = []
-    thread = threading.Thread(target=lambda: answers.append(call()), daemon=True)
-    thread.start()
-    thread.join(2 * PROBE_S + 1)
-    return answers[0] if answers else f"cannot be reached: {late}"
 
 
 @dataclass

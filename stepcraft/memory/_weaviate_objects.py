@@ -14,7 +14,7 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Embedder, embedded
-from stepcraft.memory._weaviate_schema import MadeWith
+from stepcraft.memory._weaviate_schema import CONTENT, MadeWith
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import AddReport, Failed
 
@@ -61,8 +61,12 @@ def put(
         for item in changed
         if vectors[item.id] is None
     ]
+    now = datetime.now(UTC)
     sendable = [item for item in changed if vectors[item.id] is not None]
-    failed += _sent(objects, [_object(item, vectors[item.id], kept) for item in sendable])
+    failed += _sent(
+        objects,
+        [_object(item, vectors[item.id], kept.get(item.id, (None, now))[1] or now) for item in sendable],
+    )
     missing = {failure.where for failure in failed}
     done = [item.id for item in changed if item.id not in missing]
     updated = sum(name in kept for name in done)
@@ -81,7 +85,9 @@ def stored(objects: Objects, ids: Iterable[str]) -> dict[str, tuple[Procedure | 
 
 def page_after(objects: Objects, after: str | None) -> list[Any]:
     """The objects that follow an id, in the order of ids, `BATCH` at most; the first ones for None."""
-    return list(objects.query.fetch_objects(limit=BATCH, after=after).objects)
+    return list(
+        objects.query.fetch_objects(limit=BATCH, after=after, return_properties=list(CONTENT)).objects
+    )
 
 
 def forget(objects: Objects, ids: Iterable[str]) -> int:
@@ -96,15 +102,15 @@ def forget(objects: Objects, ids: Iterable[str]) -> int:
 def procedure_of(name: str, properties: Mapping[str, Any]) -> Procedure | None:
     """The procedure that an object holds, or None."""
     try:
-        return Procedure(
+        return Procedure.of_kept(
+            id=name,
             input=properties["input"],
             output=properties["output"],
-            steps=properties["steps"],
-            id=name,
+            steps=tuple(properties["steps"]),
             source=properties.get("source") or "",
             metadata=json.loads(properties.get("metadata") or "{}"),
         )
-    except (BadInput, LookupError, ValueError):
+    except (BadInput, LookupError, ValueError, TypeError):
         return None
 
 
@@ -142,16 +148,15 @@ def _numbers(vector: bytes | None) -> list[float] | None:
 
 
 def _object(
-    item: Procedure, vector: list[float] | None, kept: Mapping[str, tuple[Procedure | None, Any]]
+    item: Procedure, vector: list[float] | None, created: datetime
 ) -> DataObject[dict[str, Any], None]:
-    before = kept.get(item.id)
     properties: dict[str, Any] = {
         "input": item.input,
         "output": item.output,
         "steps": list(item.steps),
         "source": item.source,
         "metadata": json.dumps(dict(item.metadata), ensure_ascii=False),
-        "created": (before and before[1]) or datetime.now(UTC),
+        "created": created,
     }
     return DataObject(properties=properties, uuid=item.id, vector=vector or None)
 

@@ -15,6 +15,9 @@ from stepcraft.memory._weaviate_url import Place
 SEARCHED = ("input", "output", "steps")
 """The properties whose words are searched."""
 
+CONTENT = ("input", "output", "steps", "source", "metadata")
+"""The properties that a procedure is made of."""
+
 _TYPES = {
     "input": DataType.TEXT,
     "output": DataType.TEXT,
@@ -94,7 +97,7 @@ def _property(name: str, kind: DataType) -> Property:
         name=name,
         data_type=kind,
         index_searchable=(name in SEARCHED) if text else None,
-        index_filterable=name != "metadata",
+        index_filterable=name == "source",
     )
 
 

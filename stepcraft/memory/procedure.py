@@ -58,6 +58,36 @@ class Procedure:
         content = [normalised(self.input), normalised(self.output), *map(normalised, self.steps)]
         return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
 
+    @classmethod
+    def of_kept(
+        cls,
+        *,
+        id: str,  # noqa: A002 - the field is called id
+        input: str,  # noqa: A002 - the field is called input
+        output: str,
+        steps: tuple[str, ...],
+        source: str,
+        metadata: dict[str, Any],
+    ) -> "Procedure":
+        """A procedure as a memory kept it: its texts were cleaned on the way in, and are taken as they are.
+
+        Raises:
+            BadInput: a field or a step is empty.
+        """
+        if not (input and output and steps and all(steps)):
+            raise BadInput(f"the procedure {id} was kept without input, output or steps; add it again")
+        procedure = object.__new__(cls)
+        values = {
+            "input": input,
+            "output": output,
+            "steps": steps,
+            "id": id,
+            "source": source,
+            "metadata": metadata,
+        }
+        procedure.__dict__.update(values)
+        return procedure
+
     def text(self, template: str = TEMPLATE) -> str:
         """The whole procedure as one text, as it is embedded and shown to a model (AAG §3.2)."""
         numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))

@@ -1,6 +1,5 @@
 """A memory in Weaviate: in a server, embedded, or in its cloud."""
 
-import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,15 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import weaviate
-from weaviate.classes.query import HybridFusion
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.index import Embedder, match_expression, query_vector
+from stepcraft.index import query_vector
 from stepcraft.memory import _weaviate_embedded as embedded_servers
 from stepcraft.memory._weaviate_link import Link
 from stepcraft.memory._weaviate_objects import (
     BATCH,
-    SCORE,
     Objects,
     batches,
     forget,
@@ -26,11 +23,11 @@ from stepcraft.memory._weaviate_objects import (
     put,
     stored,
 )
-from stepcraft.memory._weaviate_schema import SEARCHED, MadeWith, check_tenant, made_with, make
+from stepcraft.memory._weaviate_open import opened
+from stepcraft.memory._weaviate_search import found
 from stepcraft.memory._weaviate_url import Place, Server, place_of
-from stepcraft.memory.procedure import TEMPLATE, Procedure, checked_template
+from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import ALPHA, AddReport, Found, ProcedureMemory
-from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -70,7 +67,7 @@ class WeaviateMemory(ProcedureMemory):
         self._close = weakref.finalize(self, _let_go, self._link, _borrowed(self._place))
         try:
             self._embedder, self._made_with = self._link.call(
-                lambda client: _opened(client, self._place, embeddings, template, create=create)
+                lambda client: opened(client, self._place, embeddings, template, create=create)
             )
         except BaseException:
             self.close()
@@ -123,7 +120,7 @@ class WeaviateMemory(ProcedureMemory):
                 f"{self.name} holds vectors of {self._made_with.dimensions} dimensions, and the embedding model "
                 f"gives {len(numbers)}: open it with the model that it was made with"
             )
-        return self._on(lambda objects: _search(objects, query, numbers, k, weight))
+        return self._on(lambda objects: found(objects, query, numbers, k, weight))
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """The procedure with this id, or None."""
@@ -209,82 +206,3 @@ def _let_go(link: Link, place: Place) -> None:
     link.close()
     if place.folder:
         embedded_servers.give_back(place.folder)
-
-
-def _opened(
-    client: weaviate.WeaviateClient,
-    place: Place,
-    embeddings: "str | Embeddings | None",
-    template: str | None,
-    *,
-    create: bool,
-) -> tuple[Embedder | None, MadeWith]:
-    """The embedder and what the collection was made with; makes the collection if so told."""
-    found = made_with(client, place)
-    asked = embeddings if embeddings is not None else os.environ.get(VARIABLE) or None
-    if found is None:
-        if not create:
-            raise BadInput(
-                f"{place.name}: there is no collection {place.collection}; check the name, or import procedures first"
-            )
-        embedder = resolve_embeddings(asked)
-        dimensions = len(embedder.embed_query("procedure")) if embedder else 0
-        name = embedder.name if embedder else "none"
-        found = MadeWith(name, dimensions, checked_template(template or TEMPLATE))
-        make(client, place, found)
-    else:
-        embedder = _agreed(place, found, asked, template)
-    check_tenant(client, place, create=create)
-    return embedder, found
-
-
-def _agreed(
-    place: Place, found: MadeWith, asked: "str | Embeddings | None", template: str | None
-) -> Embedder | None:
-    if template is not None and checked_template(template) != found.template:
-        raise MemoryFailure(
-            f"{place.name} was made with template {found.template!r}, not {template!r}: leave it out, or fill a new one"
-        )
-    if asked is None:
-        try:
-            return resolve_embeddings(found.embeddings)
-        except BadInput as error:
-            raise MemoryFailure(
-                f"{place.name} was made with embeddings {found.embeddings!r} ({error}); give them as embeddings=, "
-                "or 'none' to search by words alone"
-            ) from error
-    embedder = resolve_embeddings(asked)
-    if embedder and embedder.name != found.embeddings:
-        raise MemoryFailure(
-            f"{place.name} was made with embeddings {found.embeddings!r}, not {embedder.name!r}: "
-            f"open it with {found.embeddings!r}, or fill a new collection"
-        )
-    return embedder
-
-
-def _search(objects: Objects, query: str, vector: list[float] | None, k: int, alpha: float) -> list[Found]:
-    words = bool(match_expression(query))
-    if vector is not None and (alpha == 1 or not words):
-        hits = objects.query.near_vector(vector, limit=k, return_metadata=SCORE).objects
-        scored = [(hit, 1 - (hit.metadata.distance or 0)) for hit in hits]
-    elif vector is not None:
-        hits = objects.query.hybrid(
-            query,
-            vector=vector,
-            alpha=alpha,
-            limit=k,
-            query_properties=list(SEARCHED),
-            fusion_type=HybridFusion.RELATIVE_SCORE,
-            return_metadata=SCORE,
-        ).objects
-        scored = [(hit, hit.metadata.score or 0.0) for hit in hits]
-    elif words:
-        hits = objects.query.bm25(
-            query, query_properties=list(SEARCHED), limit=k, return_metadata=SCORE
-        ).objects
-        best = max((hit.metadata.score or 0 for hit in hits), default=0) or 1
-        scored = [(hit, (hit.metadata.score or 0) / best) for hit in hits]
-    else:
-        scored = []
-    found = ((procedure_of(str(hit.uuid), hit.properties), score) for hit, score in scored)
-    return [Found(procedure, score) for procedure, score in found if procedure]
