@@ -151,6 +151,7 @@ class WeaviateServer:
     def freeze(self) -> None:
         """Let the process answer nothing, though it is there."""
         os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
 
     def thaw(self) -> None:
         """Let a frozen process go on."""
