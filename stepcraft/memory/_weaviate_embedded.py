@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import weaviate
-from weaviate.embedded import DEFAULT_BINARY_PATH
+from weaviate.embedded import DEFAULT_BINARY_PATH, EmbeddedOptions
 from weaviate.exceptions import WeaviateBaseError
 
 from stepcraft.errors import MemoryFailure, without_secrets
@@ -97,14 +97,17 @@ def _started(folder: Path, binary: Path | None) -> _Running:
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        client = weaviate.connect_to_embedded(
+        options = EmbeddedOptions(
             version=VERSION,
             persistence_data_path=str(folder),
+            binary_path=str(binary or DEFAULT_BINARY_PATH),
             port=port,
             grpc_port=grpc_port,
-            environment_variables={**_SETTINGS, **inner, "PERSISTENCE_DATA_PATH": str(folder)},
-            binary_path=str(binary or DEFAULT_BINARY_PATH),
+            additional_env_vars={**_SETTINGS, **inner, "PERSISTENCE_DATA_PATH": str(folder)},
         )
+        # Its own checks would look for newer clients on the package index.
+        client = weaviate.WeaviateClient(embedded_options=options, skip_init_checks=True)
+        client.connect()
     except (WeaviateBaseError, OSError) as error:
         what = " ".join(without_secrets(str(error)).split())[:300]
         raise MemoryFailure(
