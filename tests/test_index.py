@@ -242,6 +242,28 @@ def test_two_connections_see_what_the_other_wrote(tmp_path: Path, alpha):
     theirs.close()
 
 
+def test_threads_that_make_one_file_at_once_wait_for_each_other(tmp_path: Path):
+    failures: list[Exception] = []
+
+    def make(path: Path, together: threading.Barrier) -> None:
+        together.wait()
+        try:
+            LocalIndex(path, Letters()).close()
+        except MemoryFailure as failure:
+            failures.append(failure)
+
+    for number in range(60):
+        together = threading.Barrier(8)
+        threads = [
+            threading.Thread(target=make, args=(tmp_path / f"{number}.db", together)) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failures
+
+
 def test_threads_may_read_and_write_at_once(tmp_path: Path):
     index = LocalIndex(tmp_path / "i.db", Letters())
     failures: list[BaseException] = []

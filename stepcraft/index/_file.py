@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ SCHEMA = 1
 BUSY_S = 5.0
 """How long to wait for another process that is writing, in seconds."""
 
+_RETRY_S = 0.01
 _APPLICATION_ID = 0x53544350
 _LAYOUT = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -125,7 +127,7 @@ def _uri(path: str) -> str:
 
 def _prepare(connection: sqlite3.Connection, path: str, *, read_only: bool) -> None:
     if not read_only:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA cache_size = -65536")
     if not read_only and _number(connection, "user_version") == 0:
@@ -142,6 +144,20 @@ def _prepare(connection: sqlite3.Connection, path: str, *, read_only: bool) -> N
         raise MemoryFailure(
             f"{path} was written by a later version of stepcraft (layout {found}, this one reads {SCHEMA}); upgrade"
         )
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Write to a log first. SQLite itself does not wait where two connections change the mode of a new file at once."""
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
+                raise
+            time.sleep(_RETRY_S)
+        else:
+            return
 
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
