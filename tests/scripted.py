@@ -27,9 +27,13 @@ Manager = CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None
 
 @dataclass
 class Call:
-    """One request to the model; `ended` stays None if it was cancelled."""
+    """One request to the model; `ended` stays None if it was cancelled.
+
+    `superstep` is LangGraph's count: nodes with the same one run beside each other.
+    """
 
     node: str
+    superstep: int
     messages: list[BaseMessage]
     kwargs: dict[str, Any]
     started: float
@@ -83,7 +87,8 @@ class ScriptedModel(BaseChatModel):
     ) -> tuple[Call, Reply]:
         metadata = manager.metadata if manager else ensure_config().get("metadata", {})
         node = str(metadata.get("langgraph_node", ""))
-        call = Call(node, messages, kwargs, time.perf_counter())
+        superstep = int(metadata.get("langgraph_step", 0))
+        call = Call(node, superstep, messages, kwargs, time.perf_counter())
         with self._lock:
             self._calls.append(call)
             return call, self._script(call)
