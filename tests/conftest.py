@@ -11,13 +11,26 @@ os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 os.environ["LANGSMITH_TRACING"] = "false"
 os.environ["LANGSMITH_TEST_TRACKING"] = "false"
 
-from collections.abc import Generator, Iterator  # noqa: E402 - the lines above must come first
+from collections.abc import Callable, Generator, Iterator  # noqa: E402 - the lines above must come first
+from pathlib import Path  # noqa: E402
+from typing import TYPE_CHECKING  # noqa: E402
+from urllib.parse import parse_qsl, urlsplit  # noqa: E402
 
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 from tests.servers.langgraph_server import LangGraphServer  # noqa: E402
-from tests.servers.weaviate_server import WeaviateServer, binary, found_weaviate  # noqa: E402
+from tests.servers.weaviate_server import (  # noqa: E402
+    WeaviateServer,
+    binary,
+    collection_of,
+    folder,
+    found_weaviate,
+    own_collection,
+)
+
+if TYPE_CHECKING:
+    import weaviate
 
 settings.register_profile(
     "ci",
@@ -42,26 +55,63 @@ def langgraph_server(pytestconfig: pytest.Config) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def weaviate_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a real Weaviate without a collection, started once a run.
+    """The URL of a real Weaviate, started once a run.
 
     It is the server at STEPCRAFT_TEST_WEAVIATE_URL, else the one that `scripts/weaviate install` built, else the
-    client's embedded one. Without any the test skips; with CI set it fails.
+    embedded one. Without any the test skips; with CI set it fails.
     """
     with found_weaviate(tmp_path_factory.mktemp("weaviate")) as found:
-        if found.startswith("weaviate://"):
-            yield found
-        else:
-            (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no Weaviate: {found}")
+        if not found.startswith("weaviate://"):
+            _no_weaviate(found)
+        yield found
+
+
+@pytest.fixture(scope="session")
+def weaviate_client(weaviate_url: str) -> Iterator["weaviate.WeaviateClient"]:
+    """The plain client of that server."""
+    import weaviate  # noqa: PLC0415 - takes a second, which tests without it need not wait
+
+    parts = urlsplit(weaviate_url)
+    grpc_port = int(dict(parse_qsl(parts.query)).get("grpc", "50051"))
+    with weaviate.connect_to_local(
+        parts.hostname, parts.port or 8080, grpc_port, skip_init_checks=True
+    ) as client:
+        yield client
+
+
+@pytest.fixture
+def new_collection(
+    weaviate_url: str, weaviate_client: "weaviate.WeaviateClient"
+) -> Iterator[Callable[..., str]]:
+    """Gives URLs of new collections, with the options named; the server may be someone's own, so they are dropped."""
+    made: list[str] = []
+
+    def make(**options: str) -> str:
+        made.append(own_collection(weaviate_url, **options))
+        return made[-1]
+
+    yield make
+    for url in made:
+        weaviate_client.collections.delete(collection_of(url))
+
+
+@pytest.fixture(scope="session")
+def weaviate_folder() -> Path:
+    """The folder of the server that `scripts/weaviate install` built."""
+    if not binary().exists():
+        _no_weaviate("run scripts/weaviate install")
+    return folder()
 
 
 @pytest.fixture(scope="module")
-def own_weaviate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WeaviateServer]:
+def own_weaviate(tmp_path_factory: pytest.TempPathFactory, weaviate_folder: Path) -> Iterator[WeaviateServer]:
     """A real Weaviate that a test may kill, freeze and start again."""
-    if not binary().exists():
-        reason = "no Weaviate that may be killed: run scripts/weaviate install"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     with WeaviateServer(tmp_path_factory.mktemp("own")) as server:
         yield server
+
+
+def _no_weaviate(reason: str) -> None:
+    (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no Weaviate: {reason}")
 
 
 @pytest.hookimpl(wrapper=True)

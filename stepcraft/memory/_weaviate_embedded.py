@@ -10,6 +10,7 @@ from weaviate.embedded import DEFAULT_BINARY_PATH, EmbeddedOptions
 from weaviate.exceptions import WeaviateBaseError
 
 from stepcraft.errors import MemoryFailure, without_secrets
+from stepcraft.memory._ports import free_ports
 from stepcraft.memory._weaviate_probe import unreachable
 from stepcraft.memory._weaviate_url import Server
 
@@ -87,7 +88,7 @@ def _ended(held: _Running) -> bool:
 
 
 def _started(folder: Path, binary: Path | None) -> _Running:
-    port, grpc_port, raft, gossip = _free_ports(4)
+    port, grpc_port, raft, gossip = free_ports(4)
     inner = {
         "RAFT_PORT": str(raft),
         "RAFT_INTERNAL_RPC_PORT": str(raft + 1),
@@ -114,14 +115,3 @@ def _started(folder: Path, binary: Path | None) -> _Running:
             f"an embedded Weaviate {VERSION} cannot be started in {folder}: {what}; is another one using the folder?"
         ) from error
     return _Running(client, Server("127.0.0.1", port, "127.0.0.1", grpc_port))
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()

@@ -1,7 +1,6 @@
 """`stepcraft memory copy` and `check`, as a user types them, on local memories and in Weaviate."""
 
 import json
-import uuid
 from pathlib import Path
 
 import pytest
@@ -30,8 +29,7 @@ def file(tmp_path: Path) -> Path:
 def target(request, tmp_path: Path) -> str:
     if request.param == "local":
         return str(tmp_path / "m.db")
-    base, _, options = request.getfixturevalue("weaviate_url").partition("?")
-    return f"{base}Copy{uuid.uuid4().hex}?{options}"
+    return request.getfixturevalue("new_collection")()
 
 
 def test_a_copy_is_the_same_and_a_second_one_changes_nothing(file: Path, target: str):

@@ -15,7 +15,8 @@ import pytest
 
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import MemoryFailure, StepcraftError
-from tests.servers.weaviate_server import WeaviateServer, free_ports
+from stepcraft.memory._ports import free_ports
+from tests.servers.weaviate_server import WeaviateServer
 
 LIMIT_S = 5.0
 

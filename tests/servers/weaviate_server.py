@@ -10,10 +10,14 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from stepcraft.memory._ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = "1.39.1"
@@ -46,18 +50,6 @@ def binary() -> Path:
     return folder() / f"weaviate-{tag}-{hashlib.sha256(tag.encode()).hexdigest()}"
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on now."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
-
-
 @contextmanager
 def found_weaviate(data: Path) -> Iterator[str]:
     """The URL of the server that the environment names, of the binary, or of an embedded one; else why there is none."""
@@ -71,23 +63,30 @@ def found_weaviate(data: Path) -> Iterator[str]:
 
 
 def _embedded(data: Path) -> Iterator[str]:
-    """Started by the client, which downloads the program."""
-    import weaviate  # noqa: PLC0415 - scripts/weaviate runs without it
+    """Of the client's own program, which it downloads."""
+    from stepcraft.errors import MemoryFailure  # noqa: PLC0415 - scripts/weaviate runs without the client
+    from stepcraft.memory import _weaviate_embedded as embedded_servers  # noqa: PLC0415
 
-    port, grpc_port = free_ports(2)
     try:
-        client = weaviate.connect_to_embedded(
-            version=VERSION,
-            persistence_data_path=str(data),
-            port=port,
-            grpc_port=grpc_port,
-            environment_variables={"DISABLE_TELEMETRY": "true", "LOG_LEVEL": "fatal"},
-        )
-    except (weaviate.exceptions.WeaviateBaseError, OSError) as error:
-        yield f"scripts/weaviate install was not run, and the embedded one cannot be had ({error})"
+        embedded_servers.borrow(data, None)
+    except MemoryFailure as error:
+        yield f"run scripts/weaviate install, or set {URL_VARIABLE}; {error}"
         return
-    with client:
-        yield f"weaviate://127.0.0.1:{port}/?grpc={grpc_port}"
+    server = embedded_servers.server_in(data, None)
+    yield f"weaviate://{server.host}:{server.port}/?grpc={server.grpc_port}"
+    embedded_servers.give_back(data)
+
+
+def own_collection(base: str, **options: str) -> str:
+    """The URL of a new collection in the server of a URL."""
+    parts = urlsplit(base)
+    query = "&".join(filter(None, [parts.query, urlencode(options)]))
+    return urlunsplit(parts._replace(path=f"/Test{uuid.uuid4().hex}", query=query))
+
+
+def collection_of(url: str) -> str:
+    """The name of the collection that a URL speaks of."""
+    return urlsplit(url).path.rpartition("/")[2]
 
 
 class WeaviateServer:
