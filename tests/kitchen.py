@@ -28,6 +28,12 @@ REVISED = "1. Mix the rye flour with water and the sourdough starter.\n2. Let it
 CONTENT = "NO UPDATE REQUIRED"
 
 
+def dish(number: int, **fields: Any) -> Procedure:
+    """One of any number of procedures."""
+    content = {"output": f"dish {number}", "input": "flour, water", "steps": [f"Mix {number}.", "Bake."]}
+    return Procedure(**{**content, **fields})
+
+
 def small_memory() -> LocalMemory:
     """Four procedures, searched by words alone."""
     memory = LocalMemory(":memory:", embeddings="none", name="kitchen")

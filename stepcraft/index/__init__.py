@@ -16,7 +16,7 @@ from stepcraft.index._file import agree, check_dimensions, connect, plain_failur
 from stepcraft.index._rank import fused
 from stepcraft.index._rows import Changes, Entry
 from stepcraft.index._vectors import Embedder, Vectors, embedded, query_vector
-from stepcraft.index._words import match_expression
+from stepcraft.index._words import cjk_words, match_expression, query_words
 from stepcraft.text import clean
 
 __all__ = [
@@ -25,9 +25,10 @@ __all__ = [
     "Entry",
     "Hit",
     "LocalIndex",
+    "cjk_words",
     "embedded",
-    "match_expression",
     "query_vector",
+    "query_words",
     "recorded_settings",
 ]
 

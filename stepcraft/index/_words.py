@@ -10,6 +10,7 @@ MAX_TERMS = 128
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _CJK_CHARACTER = re.compile(f"[{_CJK}]")
+_CJK_RUN = re.compile(f"[{_CJK}]+")
 _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 
 
@@ -18,17 +19,31 @@ def spaced(text: str) -> str:
     return text if text.isascii() else _CJK_CHARACTER.sub(r" \g<0> ", text)
 
 
-def match_expression(query: str) -> str:
-    """The query for FTS5: its words, quoted and joined by OR; "" if it has none.
+def cjk_words(text: str) -> str:
+    """The CJK characters of a text and its pairs of neighbours, for an index that takes a whole run for a word."""
+    runs: list[str] = [] if text.isascii() else _CJK_RUN.findall(text)
+    return " ".join(word for run in runs for word in (*run, *_pairs(run)))
 
-    Stop words are left out unless there is nothing else. A run of CJK characters counts by its pairs.
+
+def query_words(query: str) -> list[str]:
+    """The words of a query, each once, in lower case; a run of CJK characters counts by its pairs.
+
+    Stop words are left out unless there is nothing else.
     """
-    words = dict.fromkeys(term for run in _RUN.findall(clean(query).lower()) for term in _terms(run))
+    runs: list[str] = _RUN.findall(clean(query).lower())
+    words = dict.fromkeys(word for run in runs for word in _words(run))
     telling = [word for word in words if word not in STOP_WORDS] or list(words)
-    return " OR ".join(f'"{word}"' for word in telling[:MAX_TERMS])
+    return telling[:MAX_TERMS]
 
 
-def _terms(run: str) -> list[str]:
-    if not _CJK_CHARACTER.match(run) or len(run) == 1:
-        return [run]
-    return [f"{first} {second}" for first, second in itertools.pairwise(run)]
+def match_expression(query: str) -> str:
+    """The query for FTS5: its words, quoted and joined by OR; "" if it has none."""
+    return " OR ".join(f'"{spaced(word)}"' for word in query_words(query))
+
+
+def _words(run: str) -> list[str]:
+    return _pairs(run) if _CJK_CHARACTER.match(run) and len(run) > 1 else [run]
+
+
+def _pairs(run: str) -> list[str]:
+    return [first + second for first, second in itertools.pairwise(run)]

@@ -13,7 +13,7 @@ from weaviate.collections import Collection
 from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.index import Embedder, embedded
+from stepcraft.index import Embedder, cjk_words, embedded
 from stepcraft.memory._weaviate_schema import CONTENT, MadeWith
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import AddReport, Failed
@@ -157,6 +157,8 @@ def _object(
         "source": item.source,
         "metadata": json.dumps(dict(item.metadata), ensure_ascii=False),
         "created": created,
+        # Weaviate takes a run of such characters for one word.
+        "cjk": cjk_words("\n".join((item.input, item.output, *item.steps))),
     }
     return DataObject(properties=properties, uuid=item.id, vector=vector or None)
 

@@ -12,7 +12,7 @@ from weaviate.collections.classes.config import CollectionConfig
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.memory._weaviate_url import Place
 
-SEARCHED = ("input", "output", "steps")
+SEARCHED = ("input", "output", "steps", "cjk")
 """The properties whose words are searched."""
 
 CONTENT = ("input", "output", "steps", "source", "metadata")
@@ -25,6 +25,7 @@ _TYPES = {
     "source": DataType.TEXT,
     "metadata": DataType.TEXT,
     "created": DataType.DATE,
+    "cjk": DataType.TEXT,
 }
 _ABOUT = "Procedures of stepcraft, made with "
 

@@ -2,7 +2,7 @@
 
 from weaviate.classes.query import HybridFusion
 
-from stepcraft.index import match_expression
+from stepcraft.index import query_words
 from stepcraft.memory._weaviate_objects import SCORE, Objects, procedure_of
 from stepcraft.memory._weaviate_schema import CONTENT, SEARCHED
 from stepcraft.memory.store import Found
@@ -10,7 +10,7 @@ from stepcraft.memory.store import Found
 
 def found(objects: Objects, query: str, vector: list[float] | None, k: int, alpha: float) -> list[Found]:
     """The k procedures that fit best: by vectors, by words (scaled to the best), or by both."""
-    words = bool(match_expression(query))
+    words = " ".join(query_words(query))
     if vector is not None and (alpha == 1 or not words):
         hits = objects.query.near_vector(
             vector, limit=k, return_properties=list(CONTENT), return_metadata=SCORE
@@ -18,7 +18,7 @@ def found(objects: Objects, query: str, vector: list[float] | None, k: int, alph
         scored = [(hit, 1 - (hit.metadata.distance or 0)) for hit in hits]
     elif vector is not None:
         hits = objects.query.hybrid(
-            query,
+            words,
             vector=vector,
             alpha=alpha,
             limit=k,
@@ -30,7 +30,7 @@ def found(objects: Objects, query: str, vector: list[float] | None, k: int, alph
         scored = [(hit, hit.metadata.score or 0.0) for hit in hits]
     elif words:
         hits = objects.query.bm25(
-            query,
+            words,
             query_properties=list(SEARCHED),
             limit=k,
             return_properties=list(CONTENT),

@@ -12,6 +12,7 @@ from stepcraft.errors import BadInput, MemoryFailure, StepcraftError, without_se
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.procedure import TEMPLATE, Procedure, checked_template
 from stepcraft.memory.store import AddReport, Found, ProcedureMemory
+from stepcraft.text import clean
 
 NAMESPACE = "procedures"
 """Where procedures are kept in a store when no namespace is named."""
@@ -74,7 +75,7 @@ class StoreMemory(ProcedureMemory):
             raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
         if alpha != 0:
             with self._plain_failures():
-                items = self._store.search(self._namespace, query=query, limit=k)
+                items = self._store.search(self._namespace, query=clean(query), limit=k)
             if all(item.score is not None for item in items):
                 return [Found(kept, item.score or 0.0) for item in items if (kept := _procedure(item))]
         return self._search_words(query, k)

@@ -28,6 +28,7 @@ from stepcraft.memory._weaviate_search import found
 from stepcraft.memory._weaviate_url import Place, Server, place_of
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import ALPHA, AddReport, Found, ProcedureMemory
+from stepcraft.text import clean
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -113,7 +114,7 @@ class WeaviateMemory(ProcedureMemory):
         weight = ALPHA if alpha is None else alpha
         if k < 1 or not 0 <= weight <= 1:
             raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
-        vector = query_vector(self._embedder, query) if weight and self._embedder else None
+        vector = query_vector(self._embedder, clean(query)) if weight and self._embedder else None
         numbers: list[float] | None = None if vector is None else vector.tolist()
         if numbers is not None and len(numbers) != self._made_with.dimensions:
             raise MemoryFailure(

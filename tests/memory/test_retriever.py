@@ -49,6 +49,19 @@ class TestStore(TestBundled):
             yield
 
 
+class TestWeaviate(TestBundled):
+    """The same in Weaviate."""
+
+    @pytest.fixture(autouse=True)
+    def _memory(self, new_collection):
+        with (
+            open_memory(embeddings="none") as bundled,
+            open_memory(new_collection(), embeddings="wordllama") as self.memory,
+        ):
+            self.memory.add(bundled)
+            yield
+
+
 def test_documents_hold_the_procedure_and_where_it_came_from():
     with open_memory(embeddings="none") as memory:
         (document,) = memory.as_retriever(1).invoke("create a key-value dataset from a CSV file")

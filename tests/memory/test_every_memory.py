@@ -1,0 +1,361 @@
+"""What every memory does, whatever it is kept in."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+
+from stepcraft import Procedure, open_memory
+from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.memory.files import write_jsonl
+from stepcraft.memory.store import ProcedureMemory
+from stepcraft.models.embeddings import resolve_embeddings
+from tests.kitchen import PROCEDURES, dish
+
+RECORDING = ["database", "weaviate"]
+"""Memories that record what they were made with."""
+
+WRITABLE = [
+    "database by words",
+    "database",
+    "store by words",
+    "store",
+    "weaviate by words",
+    "weaviate",
+    "embedded by words",
+]
+SEARCHED = ["file by words", "file", *WRITABLE]
+EGGS = Procedure(input="西红柿，鸡蛋", output="西红柿炒鸡蛋", steps=["把鸡蛋打散。", "翻炒西红柿。"])
+WRONG_ID = "00000000-0000-5000-8000-000000000000"
+
+
+@dataclass
+class Place:
+    """Where a memory is kept, so that it can be opened again."""
+
+    url: str
+    embeddings: str
+    store: BaseStore | None = None
+
+    def open(self, **options) -> ProcedureMemory:
+        return open_memory(self.url, store=self.store, **{"embeddings": self.embeddings} | options)
+
+
+@pytest.fixture(scope="module")
+def embedded_folder(tmp_path_factory: pytest.TempPathFactory, weaviate_folder: Path) -> Iterator[str]:
+    """The beginning of the URLs of memories in one embedded server, which runs as long as one of them is open."""
+    data = tmp_path_factory.mktemp("embedded")
+    with open_memory(f"weaviate+embedded://{data}/Held?binary={weaviate_folder}", embeddings="none"):
+        yield f"weaviate+embedded://{data}"
+
+
+@pytest.fixture
+def made(request, tmp_path: Path) -> Callable[[str], Place]:
+    def make(kind: str) -> Place:
+        name, _, by_words = kind.partition(" ")
+        embeddings = "none" if by_words else "wordllama"
+        match name:
+            case "database":
+                return Place(str(tmp_path / "m.db"), embeddings)
+            case "file":
+                write_jsonl(PROCEDURES, tmp_path / "m.jsonl")
+                return Place(str(tmp_path / "m.jsonl"), embeddings)
+            case "store":
+                return Place("store:kitchen/dishes", embeddings, store(embeddings))
+            case "weaviate":
+                return Place(request.getfixturevalue("new_collection")(), embeddings)
+            case _:
+                collection = (
+                    f"Dishes{abs(hash(tmp_path))}?binary={request.getfixturevalue('weaviate_folder')}"
+                )
+                return Place(f"{request.getfixturevalue('embedded_folder')}/{collection}", embeddings)
+
+    return make
+
+
+def store(embeddings: str) -> InMemoryStore:
+    embedder = resolve_embeddings(embeddings)
+    if not embedder:
+        return InMemoryStore()
+    embed = lambda texts: embedder.embed_documents(texts).tolist()  # noqa: E731
+    return InMemoryStore(index={"dims": 256, "embed": embed, "fields": ["text"]})
+
+
+@pytest.fixture(params=WRITABLE)
+def place(request, made) -> Place:
+    return made(request.param)
+
+
+@pytest.fixture(params=RECORDING)
+def recording(request, made) -> Place:
+    return made(request.param)
+
+
+@pytest.fixture
+def memory(place: Place) -> Iterator[ProcedureMemory]:
+    with place.open() as memory:
+        yield memory
+
+
+@pytest.fixture(params=SEARCHED)
+def kitchen(request, made) -> Iterator[ProcedureMemory]:
+    """The procedures of the kitchen."""
+    with made(request.param).open() as memory:
+        if not memory.read_only:
+            memory.add(PROCEDURES)
+        yield memory
+
+
+def outputs(found) -> list[str]:
+    return [hit.procedure.output for hit in found]
+
+
+def test_adding_twice_is_adding_once(memory):
+    report = memory.add([dish(1), dish(2)])
+    assert (report.added, report.present, report.updated, report.failed) == (2, 0, 0, [])
+    again = memory.add([dish(1), dish(3), dish(2, source="a book"), dish(3)])
+    assert (again.added, again.present, again.updated, again.failed) == (1, 2, 1, [])
+    assert memory.count() == 3
+    assert memory.get(dish(2).id) == dish(2, source="a book")
+    assert {item.output for item in memory} == {"dish 1", "dish 2", "dish 3"}
+    assert memory.add([]).added == 0
+
+
+def test_an_id_of_ones_own_changes_a_procedure_in_place(memory):
+    first = dish(1)
+    memory.add([first])
+    memory.add([dish(9, id=first.id)])
+    assert memory.get(first.id).output == "dish 9"
+    assert outputs(memory.search("dish 9")) == ["dish 9"]
+    assert memory.count() == 1
+
+
+def test_delete_says_how_many_there_were(memory):
+    memory.add([dish(1), dish(2)])
+    assert memory.delete([dish(1).id, dish(1).id, dish(7).id, "no id"]) == 1
+    assert memory.delete([dish(1).id]) == memory.delete([]) == 0
+    assert memory.get(dish(1).id) is None
+    assert [item.output for item in memory] == outputs(memory.search("dish")) == ["dish 2"]
+    assert memory.count() == 1
+
+
+def test_every_field_is_kept_when_opened_again(place):
+    whole = dish(1, source="s", metadata={"a": [1, {"b": None}], "ä": "长", "empty": {}})
+    with place.open() as memory:
+        memory.add([whole])
+        assert memory.name == place.url
+        assert not memory.read_only
+    with place.open(create=False) as memory:
+        assert list(memory) == [memory.get(whole.id)] == [whole]
+
+
+def test_progress_is_told_and_the_same_id_far_apart_ends_as_the_last(memory):
+    told: list[int] = []
+    last = dish(5, source="the last")
+    report = memory.add((*(dish(number) for number in range(2500)), last), progress=told.append)
+    assert (report.added, report.updated, report.failed) == (2500, 1, [])
+    assert told[-1] == 2501
+    assert told == sorted(set(told))
+    assert memory.get(last.id) == last
+    ids = [item.id for item in memory]
+    assert len(ids) == len(set(ids)) == memory.count() == 2500
+
+
+@pytest.mark.parametrize("alpha", [0, None, 1])
+def test_the_best_comes_first_and_no_more_than_there_are(kitchen, alpha):
+    found = kitchen.search("bake a white bread of wheat flour", 50, alpha=alpha)
+    assert found[0].procedure.output == "bake a white bread"
+    assert found[0].procedure in PROCEDURES
+    assert len({hit.procedure.id for hit in found}) == len(found) <= len(PROCEDURES)
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert kitchen.search("bake a white bread of wheat flour", 1, alpha=alpha) == found[:1]
+
+
+def test_words_alone_find_only_what_shares_one(kitchen):
+    assert outputs(kitchen.search("YOGHURT!", 4, alpha=0)) == ["make yoghurt"]
+    assert kitchen.search("zeppelin", 4, alpha=0) == []
+    assert kitchen.search("?!", 4, alpha=0) == kitchen.search("", 4, alpha=0) == []
+
+
+@pytest.mark.parametrize("alpha", [0, None, 1])
+@pytest.mark.parametrize(
+    "query", ["", " ", "?!", "the of and", "\x00 \ud800 \u202e", "bread " * 5000, '"AND (*']
+)
+def test_any_query_is_answered(kitchen, query, alpha):
+    assert {hit.procedure.id for hit in kitchen.search(query, 9, alpha=alpha)} <= {
+        item.id for item in PROCEDURES
+    }
+
+
+@pytest.mark.parametrize(("k", "alpha"), [(0, None), (3, 7), (3, -1), (3, float("nan"))])
+def test_k_and_alpha_out_of_bounds_are_refused(kitchen, k, alpha):
+    with pytest.raises(BadInput):
+        kitchen.search("bread", k, alpha=alpha)
+
+
+def test_one_by_its_id(kitchen):
+    for item in PROCEDURES:
+        assert kitchen.get(item.id) == item
+    for unknown in (WRONG_ID, "no id", "", "\x00\ud800"):
+        assert kitchen.get(unknown) is None
+
+
+def test_an_empty_memory_has_nothing(memory):
+    assert list(memory) == []
+    assert memory.count() == 0
+    for alpha in (0, None, 1):
+        assert memory.search("bread", alpha=alpha) == []
+    assert memory.get(WRONG_ID) is None
+    assert memory.delete([WRONG_ID]) == 0
+
+
+def test_chinese_is_found_by_words(memory):
+    memory.add([EGGS, *PROCEDURES])
+    for query in ("鸡蛋", "怎么炒西红柿？", "蛋", "eggs 鸡蛋"):
+        assert outputs(memory.search(query, 3, alpha=0)) == [EGGS.output]
+    assert memory.search("蛋鸡", 3, alpha=0) == []
+    assert memory.get(EGGS.id) == EGGS
+
+
+def test_odd_characters_are_kept(memory):
+    odd = [
+        Procedure(output=text, input=text, steps=[text], metadata={text: text})
+        for text in ("⁂", "🍞 naïve", "شوربة", "a\tb\nc", "'; DROP TABLE --", "x" * 30_000)
+    ]
+    assert memory.add(odd).failed == []
+    assert {item.id: item for item in memory} == {item.id: item for item in odd}
+
+
+def test_closing_twice_does_no_harm(place):
+    memory = place.open()
+    memory.close()
+    memory.close()
+
+
+def test_threads_share_a_memory(memory):
+    everyone = [*PROCEDURES, *(dish(number) for number in range(50))]
+    for _ in together(lambda: memory.add(everyone)):
+        assert memory.count() == len(everyone)
+    expected = memory.search("make yoghurt", 2)
+    for found in together(lambda: [memory.search("make yoghurt", 2) for _ in range(10)]):
+        assert found == [expected] * 10
+    for ids in together(lambda: sorted(item.id for item in memory)):
+        assert ids == sorted(item.id for item in everyone)
+
+
+def together(call) -> list[object]:
+    """What eight threads got."""
+    answers: list[object] = []
+    threads = [threading.Thread(target=lambda: answers.append(call())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == len(threads)
+    return answers
+
+
+def test_the_template_is_what_a_model_sees(place):
+    recipe = "{output}: take {input}\n{steps}"
+    with place.open(template=recipe) as memory:
+        memory.add([dish(1)])
+        assert memory.template == recipe
+        assert memory.as_retriever().invoke("dish")[0].page_content.startswith("dish 1: take flour")
+        assert memory.as_retriever(1).invoke(dish(1).text(recipe))[0].id == dish(1).id
+
+
+def test_a_template_that_cannot_be_filled_in_is_refused(place):
+    with pytest.raises(BadInput, match="template"):
+        place.open(template="{nothing}")
+
+
+def test_what_was_made_with_embeddings_can_be_read_by_words(recording):
+    with recording.open() as memory:
+        memory.add(PROCEDURES)
+    with recording.open(embeddings="none") as by_words:
+        assert outputs(by_words.search("yoghurt", 4, alpha=1)) == ["make yoghurt"]
+        with pytest.raises(MemoryFailure, match="made with embeddings 'wordllama': open it with them to add"):
+            by_words.add([dish(1)])
+
+
+def test_embeddings_are_kept_to(recording):
+    fake = DeterministicFakeEmbedding(size=4)
+    with recording.open(embeddings=fake) as memory:
+        memory.add([dish(1)])
+    with pytest.raises(
+        MemoryFailure, match="made with embeddings 'DeterministicFakeEmbedding', not 'wordllama'"
+    ):
+        recording.open()
+    with pytest.raises(
+        MemoryFailure, match=r"made with embeddings 'DeterministicFakeEmbedding'.*give them as"
+    ):
+        recording.open(embeddings=None)
+    with recording.open(embeddings=DeterministicFakeEmbedding(size=8)) as longer:
+        with pytest.raises(MemoryFailure, match=r"\b4\b.*\b8\b|\b8\b.*\b4\b"):
+            longer.search("dish")
+        with pytest.raises(MemoryFailure, match=r"\b4\b.*\b8\b|\b8\b.*\b4\b"):
+            longer.add([dish(2)])
+    with recording.open(embeddings=fake) as memory:
+        assert list(memory) == [dish(1)]
+
+
+def test_made_by_words_it_stays_so(recording):
+    with recording.open(embeddings="none") as memory:
+        memory.add([dish(1)])
+    with recording.open(embeddings=None) as memory:
+        assert len(memory.search("dish")) == 1, "what it was made with counts, when nothing is named"
+    with pytest.raises(MemoryFailure, match="made with embeddings 'none', not 'wordllama'"):
+        recording.open()
+
+
+def test_a_template_is_kept_to(recording):
+    with recording.open(template="{output}\n{steps}"):
+        pass
+    with recording.open() as memory:
+        assert memory.template == "{output}\n{steps}"
+    with pytest.raises(MemoryFailure, match="made with template"):
+        recording.open(template="{steps}")
+
+
+def test_an_embedding_that_is_not_finite_costs_its_procedure(recording):
+    class Sick(DeterministicFakeEmbedding):
+        def embed_documents(self, texts):
+            return [[float("nan")] * 4 if "dish 2" in text else [1.0, 2, 3, 4] for text in texts]
+
+    with recording.open(embeddings=Sick(size=4)) as memory:
+        report = memory.add([dish(1), dish(2), dish(3)])
+        assert (report.added, [failed.where for failed in report.failed]) == (2, [dish(2).id])
+        assert "Sick gave a vector that is not finite" in report.failed[0].reason
+        assert memory.count() == 2
+
+
+def test_an_embedding_model_that_fails_says_what_was_kept(recording):
+    class Failing(DeterministicFakeEmbedding):
+        def embed_documents(self, texts):
+            if any("dish 1500" in text for text in texts):
+                raise ConnectionError("no route")
+            return super().embed_documents(texts)
+
+    with recording.open(embeddings=Failing(size=4)) as memory:
+        with pytest.raises(
+            MemoryFailure, match=r"Failing failed: ConnectionError: no route.*1,000 procedures"
+        ):
+            memory.add(dish(number) for number in range(2000))
+        assert memory.count() == 1000
+
+
+@pytest.mark.parametrize("kind", ["file", "file by words"])
+def test_a_file_is_read_only(made, kind):
+    with made(kind).open() as memory:
+        assert memory.read_only
+        assert list(memory) == PROCEDURES
+        with pytest.raises(ReadOnlyMemory, match=r"import procedures into a .db"):
+            memory.add([dish(1)])
+        with pytest.raises(ReadOnlyMemory):
+            memory.delete([PROCEDURES[0].id])
+        assert memory.count() == len(PROCEDURES)
