@@ -1,21 +1,22 @@
 """Weaviate servers embedded in this process: one for each folder, whoever uses it."""
 
-import socket
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-import weaviate
-from weaviate.embedded import DEFAULT_BINARY_PATH, EmbeddedOptions
+import httpx
+from weaviate.embedded import DEFAULT_BINARY_PATH, EmbeddedOptions, EmbeddedV4
 from weaviate.exceptions import WeaviateBaseError
 
-from stepcraft.errors import MemoryFailure, without_secrets
-from stepcraft.memory._ports import free_ports
+from stepcraft.errors import BadInput, MemoryFailure, without_secrets
+from stepcraft.memory._weaviate_claim import Claim
 from stepcraft.memory._weaviate_probe import unreachable
+from stepcraft.memory._weaviate_program import VERSION, free_ports, listens, program
 from stepcraft.memory._weaviate_url import Server
 
-VERSION = "1.39.1"
-"""Of the server that the client downloads where it finds none."""
+_RELEASES = "https://github.com/weaviate/weaviate/releases"
+_DOWNLOAD_S = 4
+"""How long the place that the client downloads from may take to answer, in seconds."""
 
 _SETTINGS = {
     "AUTOSCHEMA_ENABLED": "false",
@@ -31,9 +32,14 @@ _SETTINGS = {
 
 @dataclass
 class _Running:
-    client: weaviate.WeaviateClient
+    process: EmbeddedV4
+    claim: Claim
     server: Server
     users: int = 0
+
+    def end(self) -> None:
+        self.process.stop()
+        self.claim.give_up()
 
 
 _running: dict[Path, _Running] = {}
@@ -55,17 +61,18 @@ def server_in(folder: Path, binary: Path | None) -> Server:
     """Where the server of a folder answers; it is started, again if it ended.
 
     Raises:
-        MemoryFailure: it cannot be started.
+        BadInput: the folder named for the program does not hold it.
+        MemoryFailure: it cannot be started, or another process serves the folder.
     """
     with _lock:
         held = _running.get(folder)
         if held and not _ended(held):
             return held.server
-        users = held.users if held else 0
         if held:
-            held.client.close()
+            held.end()
+            del _running[folder]
         _running[folder] = _started(folder, binary)
-        _running[folder].users = users
+        _running[folder].users = held.users if held else 0
         return _running[folder].server
 
 
@@ -77,17 +84,51 @@ def give_back(folder: Path) -> None:
             held.users -= 1
             if held.users <= 0:
                 del _running[folder]
-                held.client.close()
+                held.end()
 
 
 def _ended(held: _Running) -> bool:
-    """Whether nothing listens any more: the process itself is the client's own affair."""
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex((held.server.host, held.server.port)) != 0 and bool(unreachable(held.server))
+    return not listens(held.server.port) and bool(unreachable(held.server))
 
 
 def _started(folder: Path, binary: Path | None) -> _Running:
+    _check_program(binary)
+    claim = Claim(folder)
+    try:
+        process = _process(folder, binary)
+        server = Server("127.0.0.1", process.options.port, "127.0.0.1", process.options.grpc_port)
+        process.start()
+    except (WeaviateBaseError, OSError) as error:
+        claim.give_up()
+        what = " ".join(without_secrets(str(error)).split())[:300]
+        raise MemoryFailure(
+            f"an embedded Weaviate {VERSION} cannot be started in {folder}: {what}; "
+            "see whether there is room and memory for it, or run a server and name weaviate://host:8080/Collection"
+        ) from error
+    claim.note(process.process.pid if process.process else 0, server)
+    return _Running(process, claim, server)
+
+
+def _check_program(binary: Path | None) -> None:
+    """The client would download without end, or into the folder named, where the program is missing."""
+    if program(binary or Path(DEFAULT_BINARY_PATH)).exists():
+        return
+    if binary:
+        raise BadInput(
+            f"there is no Weaviate {VERSION} in {binary} ({program(binary).name}); "
+            "name the folder that `scripts/weaviate install` filled, or leave out binary= to have it downloaded"
+        )
+    try:
+        httpx.head(_RELEASES, timeout=_DOWNLOAD_S)
+    except httpx.TransportError as error:
+        raise MemoryFailure(
+            f"the embedded Weaviate {VERSION} is not here yet, and cannot be downloaded from {_RELEASES} "
+            f"({without_secrets(str(error)) or type(error).__name__}); name the folder of the program as "
+            "?binary=FOLDER, or run a server (docker compose up) and name weaviate://localhost:8080/Collection"
+        ) from error
+
+
+def _process(folder: Path, binary: Path | None) -> EmbeddedV4:
     port, grpc_port, raft, gossip = free_ports(4)
     inner = {
         "RAFT_PORT": str(raft),
@@ -96,22 +137,12 @@ def _started(folder: Path, binary: Path | None) -> _Running:
         "CLUSTER_GOSSIP_BIND_PORT": str(gossip),
         "CLUSTER_DATA_BIND_PORT": str(gossip + 1),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        options = EmbeddedOptions(
-            version=VERSION,
-            persistence_data_path=str(folder),
-            binary_path=str(binary or DEFAULT_BINARY_PATH),
-            port=port,
-            grpc_port=grpc_port,
-            additional_env_vars={**_SETTINGS, **inner, "PERSISTENCE_DATA_PATH": str(folder)},
-        )
-        # Its own checks would look for newer clients on the package index.
-        client = weaviate.WeaviateClient(embedded_options=options, skip_init_checks=True)
-        client.connect()
-    except (WeaviateBaseError, OSError) as error:
-        what = " ".join(without_secrets(str(error)).split())[:300]
-        raise MemoryFailure(
-            f"an embedded Weaviate {VERSION} cannot be started in {folder}: {what}; is another one using the folder?"
-        ) from error
-    return _Running(client, Server("127.0.0.1", port, "127.0.0.1", grpc_port))
+    options = EmbeddedOptions(
+        version=VERSION,
+        persistence_data_path=str(folder),
+        binary_path=str(binary or DEFAULT_BINARY_PATH),
+        port=port,
+        grpc_port=grpc_port,
+        additional_env_vars={**_SETTINGS, **inner, "PERSISTENCE_DATA_PATH": str(folder)},
+    )
+    return EmbeddedV4(options)

@@ -1,6 +1,17 @@
-"""Ports for a server of one's own."""
+"""The Weaviate program that is started here, and ports for it; scripts/weaviate reads this without the client."""
 
+import hashlib
 import socket
+from pathlib import Path
+
+VERSION = "1.39.1"
+"""Of the server that is embedded, and that the tests run on."""
+
+
+def program(folder: Path) -> Path:
+    """The program in a folder, under the name by which the client looks for it."""
+    tag = f"v{VERSION}"
+    return folder / f"weaviate-{tag}-{hashlib.sha256(tag.encode()).hexdigest()}"
 
 
 def free_ports(count: int) -> list[int]:
@@ -13,3 +24,10 @@ def free_ports(count: int) -> list[int]:
     finally:
         for probe in probes:
             probe.close()
+
+
+def listens(port: int) -> bool:
+    """Whether anybody listens on a port of loopback."""
+    with socket.socket() as probe:
+        probe.settimeout(2)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

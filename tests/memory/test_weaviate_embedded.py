@@ -1,7 +1,9 @@
 """Memories in a Weaviate that is embedded in this process."""
 
-import os
-import socket
+import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,34 +11,85 @@ import pytest
 from stepcraft import open_memory
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.memory import _weaviate_embedded as embedded_servers
+from stepcraft.memory._weaviate_program import free_ports, listens
 from tests.kitchen import PROCEDURES
-from tests.servers.weaviate_server import binary, folder
+from tests.servers.weaviate_server import ROOT
+
+HOLDER = """
+import sys
+from stepcraft import open_memory
+from tests.kitchen import PROCEDURES
+memory = open_memory(sys.argv[1], embeddings="none")
+memory.add(PROCEDURES)
+print("held", flush=True)
+sys.stdin.readline()
+"""
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    if not binary().exists():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("run scripts/weaviate install")
-    return f"weaviate+embedded://{tmp_path}/data/Dishes?binary={folder()}"
+def url(weaviate_folder: Path, tmp_path: Path) -> str:
+    return f"weaviate+embedded://{tmp_path}/data/Dishes?binary={weaviate_folder}"
 
 
-def test_memories_share_one_server_that_ends_with_the_last(url: str, tmp_path: Path):
+def test_memories_share_one_server_that_ends_with_the_last(url: str, tmp_path: Path, weaviate_folder: Path):
     with open_memory(url, embeddings="wordllama") as first:
-        server = embedded_servers.server_in(tmp_path / "data", folder())
+        server = embedded_servers.server_in(tmp_path / "data", weaviate_folder)
         with open_memory(url) as second:
             first.add(PROCEDURES)
             assert second.count() == 4
             assert second.search("make yoghurt", 1, alpha=1)[0].procedure.output == "make yoghurt"
         assert first.count() == 4
-    with socket.socket() as probe:
-        assert probe.connect_ex((server.host, server.port)) != 0
+    assert not listens(server.port)
     with open_memory(url, create=False) as again:
         assert {item.id for item in again} == {item.id for item in PROCEDURES}
         with pytest.raises(BadInput, match="no collection Other"):
             open_memory(url.replace("Dishes", "Other"), create=False)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path):
+def test_a_folder_is_of_one_process_and_outlives_its_being_killed(url: str):
+    arguments = [sys.executable, "-c", HOLDER, url]
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as holder:
+        assert holder.stdout.readline() == "held\n"
+        start = time.monotonic()
+        with pytest.raises(MemoryFailure, match="another process has an embedded Weaviate in") as refused:
+            open_memory(url)
+        assert time.monotonic() - start < 1
+        named = re.search(r"weaviate://\S+Collection\?grpc=\d+", str(refused.value))[0]
+        with open_memory(named.replace("Collection", "Dishes"), create=False) as through_the_other:
+            assert through_the_other.count() == 4
+        holder.kill()
+    with open_memory(url, create=False) as memory:
+        assert {item.id: item for item in memory} == {item.id: item for item in PROCEDURES}
+
+
+def test_a_folder_that_cannot_be_made_is_named(url: str, tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(MemoryFailure, match="cannot be started"):
-        open_memory(f"weaviate+embedded://{tmp_path}/file/data/Dishes?binary={tmp_path}")
+    with pytest.raises(MemoryFailure, match=rf"cannot be started in {tmp_path}/file/data: Not a directory"):
+        open_memory(url.replace("/data/", "/file/data/"))
+
+
+def test_a_program_that_is_not_where_it_was_named(tmp_path: Path):
+    with pytest.raises(
+        BadInput, match=rf"no Weaviate 1\.\d+\.\d+ in {tmp_path} \(weaviate-v.*leave out binary="
+    ):
+        open_memory(f"weaviate+embedded://{tmp_path}/data/Dishes?binary={tmp_path}")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_program_that_cannot_be_downloaded(tmp_path: Path):
+    (port,) = free_ports(1)
+    start = time.monotonic()
+    command = ["-c", "from stepcraft.cli import main; main()", "memory", "count", "--memory"]
+    run = subprocess.run(
+        [sys.executable, *command, f"weaviate+embedded://{tmp_path}/D"],
+        env={"HOME": str(tmp_path), "HTTPS_PROXY": f"http://127.0.0.1:{port}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert re.search(r"cannot be downloaded from https.*\?binary=FOLDER, or run a server", run.stderr)
+    assert len(run.stderr.splitlines()) == 1
+    assert time.monotonic() - start < 15

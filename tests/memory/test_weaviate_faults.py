@@ -15,7 +15,7 @@ import pytest
 
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import MemoryFailure, StepcraftError
-from stepcraft.memory._ports import free_ports
+from stepcraft.memory._weaviate_program import free_ports
 from tests.servers.weaviate_server import WeaviateServer
 
 LIMIT_S = 5.0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -17,10 +15,9 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from stepcraft.memory._ports import free_ports
+from stepcraft.memory._weaviate_program import free_ports, listens, program
 
 ROOT = Path(__file__).resolve().parents[2]
-VERSION = "1.39.1"
 FOLDER_VARIABLE = "STEPCRAFT_TEST_WEAVIATE_BIN"
 URL_VARIABLE = "STEPCRAFT_TEST_WEAVIATE_URL"
 
@@ -46,8 +43,7 @@ def folder() -> Path:
 
 def binary() -> Path:
     """The server under the name by which the client's embedded mode finds it too."""
-    tag = f"v{VERSION}"
-    return folder() / f"weaviate-{tag}-{hashlib.sha256(tag.encode()).hexdigest()}"
+    return program(folder())
 
 
 @contextmanager
@@ -161,7 +157,7 @@ class WeaviateServer:
         return {**os.environ, **_SETTINGS, **self._inner, **places, **self._settings}
 
     def _wait(self, deadline: float) -> None:
-        while not _ready(self.port) or not _listens(self.grpc_port):
+        while not _ready(self.port) or not listens(self.grpc_port):
             if self._process and self._process.poll() is not None:
                 raise RuntimeError(f"Weaviate ended with {self._process.returncode}:\n{self._tail()}")
             if time.monotonic() > deadline:
@@ -195,12 +191,6 @@ def _ready(port: int) -> bool:
         return False
     except OSError:
         return False
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(2)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _inner_ports() -> dict[str, str]:
