@@ -91,12 +91,21 @@ def page_after(objects: Objects, after: str | None) -> list[Any]:
 
 
 def forget(objects: Objects, ids: Iterable[str]) -> int:
-    """Delete objects; how many of the ids there were."""
-    wanted = [name for name in dict.fromkeys(ids) if is_uuid(name)]
-    return sum(
-        objects.data.delete_many(where=Filter.by_id().contains_any(wanted[start : start + BATCH])).successful
-        for start in range(0, len(wanted), BATCH)
-    )
+    """Delete objects; how many of the ids there were.
+
+    Raises:
+        MemoryFailure: the server kept some of them, of which its client says nothing.
+    """
+    wanted, deleted = [name for name in dict.fromkeys(ids) if is_uuid(name)], 0
+    for start in range(0, len(wanted), BATCH):
+        reply = objects.data.delete_many(where=Filter.by_id().contains_any(wanted[start : start + BATCH]))
+        deleted += reply.successful
+        if reply.successful < reply.matches:
+            raise MemoryFailure(
+                f"{deleted} procedures were deleted, and Weaviate keeps the others in {objects.name}; "
+                "it is read-only then, by an order or for want of disk space: see the server's log"
+            )
+    return deleted
 
 
 def procedure_of(name: str, properties: Mapping[str, Any]) -> Procedure | None:

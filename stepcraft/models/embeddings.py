@@ -152,7 +152,8 @@ def _initialised(name: str) -> "Embeddings":
             f"embeddings {name!r} need another package: pip install langchain-{provider}"
         ) from error
     except ValueError as error:
-        raise BadInput(f"no embedding model goes by {name!r} ({_first_line(error)}); {known}") from error
+        told = f" ({_first_line(error)})" if ":" in name else ""
+        raise BadInput(f"no embedding model goes by {name!r}{told}; {known}") from error
     except Exception as error:
         variable = re.search(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b", str(error))
         needed = f"set {variable[0]} to its key" if variable else _first_line(error)

@@ -99,6 +99,9 @@ def test_what_the_server_refuses_is_in_the_report_with_the_reason(url: str, weav
         assert (report.added, report.present) == (0, 1)
         assert {failed.where for failed in report.failed} == {dish(2).id, dish(3).id}
         assert all("read-only" in failed.reason for failed in report.failed)
+        with pytest.raises(MemoryFailure, match=rf"0 procedures were deleted.*keeps the others in {name}"):
+            memory.delete([dish(1).id])
+        assert memory.count() == 1
         weaviate_client.collections.use(name).config.update_shards("READY")
         assert memory.add([dish(2), dish(3)]).added == 2
 
