@@ -52,11 +52,6 @@ class StoreMemory(ProcedureMemory):
         """How a procedure reads as one text."""
         return self._template
 
-    @property
-    def read_only(self) -> bool:
-        """Always false: a store can be written."""
-        return False
-
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:

@@ -78,8 +78,8 @@ class ProcedureMemory(Protocol):
 
     @property
     def read_only(self) -> bool:
-        """Whether `add` and `delete` raise ReadOnlyMemory."""
-        ...
+        """Whether `add` and `delete` raise ReadOnlyMemory; no, unless a memory says otherwise."""
+        return False
 
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None

@@ -84,11 +84,6 @@ class WeaviateMemory(ProcedureMemory):
         """How a procedure reads as one text."""
         return self._made_with.template
 
-    @property
-    def read_only(self) -> bool:
-        """Always false: a collection can be written, unless the server refuses."""
-        return False
-
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
