@@ -11,7 +11,7 @@ from weaviate.exceptions import WeaviateBaseError
 from stepcraft.errors import BadInput, MemoryFailure, without_secrets
 from stepcraft.memory._weaviate_claim import Claim
 from stepcraft.memory._weaviate_probe import unreachable
-from stepcraft.memory._weaviate_program import VERSION, free_ports, listens, program
+from stepcraft.memory._weaviate_program import VERSION, free_ports, inner_ports, listens, program
 from stepcraft.memory._weaviate_url import Server
 
 _RELEASES = "https://github.com/weaviate/weaviate/releases"
@@ -129,14 +129,9 @@ def _check_program(binary: Path | None) -> None:
 
 
 def _process(folder: Path, binary: Path | None) -> EmbeddedV4:
-    port, grpc_port, raft, gossip = free_ports(4)
-    inner = {
-        "RAFT_PORT": str(raft),
-        "RAFT_INTERNAL_RPC_PORT": str(raft + 1),
-        "RAFT_JOIN": f"node1:{raft + 1}",
-        "CLUSTER_GOSSIP_BIND_PORT": str(gossip),
-        "CLUSTER_DATA_BIND_PORT": str(gossip + 1),
-    }
+    port, grpc_port = free_ports(2)
+    inner = inner_ports()
+    inner["RAFT_JOIN"] = f"node1:{inner['RAFT_INTERNAL_RPC_PORT']}"
     options = EmbeddedOptions(
         version=VERSION,
         persistence_data_path=str(folder),

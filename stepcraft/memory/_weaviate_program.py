@@ -2,6 +2,7 @@
 
 import hashlib
 import socket
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 VERSION = "1.39.1"
@@ -24,6 +25,23 @@ def free_ports(count: int) -> list[int]:
     finally:
         for probe in probes:
             probe.close()
+
+
+def inner_ports() -> dict[str, str]:
+    """Settings of the ports by which a server talks to itself: free ones in a row, since two pairs must be neighbours."""
+    first = _row_of(4)
+    names = ("RAFT_PORT", "RAFT_INTERNAL_RPC_PORT", "CLUSTER_GOSSIP_BIND_PORT", "CLUSTER_DATA_BIND_PORT")
+    return {name: str(first + place) for place, name in enumerate(names)}
+
+
+def _row_of(count: int) -> int:
+    """The first of as many free ports in a row."""
+    while True:
+        (first,) = free_ports(1)
+        with ExitStack() as probes, suppress(OSError, OverflowError):
+            for port in range(first, first + count):
+                probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
 
 
 def listens(port: int) -> bool:

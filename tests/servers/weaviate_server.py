@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from stepcraft.memory._weaviate_program import free_ports, listens, program
+from stepcraft.memory._weaviate_program import free_ports, inner_ports, listens, program
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER_VARIABLE = "STEPCRAFT_TEST_WEAVIATE_BIN"
@@ -101,7 +101,7 @@ class WeaviateServer:
         self.log = data / "server.log"
         self._settings = settings or {}
         self.port, self.grpc_port = ports or tuple(free_ports(2))
-        self._inner = _inner_ports()
+        self._inner = inner_ports() | {"PROFILING_PORT": str(free_ports(1)[0])}
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -191,15 +191,3 @@ def _ready(port: int) -> bool:
         return False
     except OSError:
         return False
-
-
-def _inner_ports() -> dict[str, str]:
-    """The RPC port must be the one after the raft port, and the data port the one after the gossip port."""
-    raft, profiling, gossip = free_ports(3)
-    return {
-        "RAFT_PORT": str(raft),
-        "RAFT_INTERNAL_RPC_PORT": str(raft + 1),
-        "PROFILING_PORT": str(profiling),
-        "CLUSTER_GOSSIP_BIND_PORT": str(gossip),
-        "CLUSTER_DATA_BIND_PORT": str(gossip + 1),
-    }
