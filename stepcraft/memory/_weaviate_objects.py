@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from weaviate.classes.data import DataObject
-from weaviate.classes.query import Filter, MetadataQuery
+from weaviate.classes.query import Filter
 from weaviate.collections import Collection
 from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
 
@@ -25,8 +25,6 @@ BATCH = 1000
 
 BATCH_CHARACTERS = 5_000_000
 """How many characters go into one message at most, unless one procedure alone has more."""
-
-SCORE = MetadataQuery(score=True, distance=True)
 
 
 def batches(procedures: Iterable[Procedure]) -> Iterator[list[Procedure]]:
@@ -108,7 +106,7 @@ def procedure_of(name: str, properties: Mapping[str, Any]) -> Procedure | None:
             output=properties["output"],
             steps=tuple(properties["steps"]),
             source=properties.get("source") or "",
-            metadata=json.loads(properties.get("metadata") or "{}"),
+            metadata=json.loads(metadata) if (metadata := properties.get("metadata") or "{}") != "{}" else {},
         )
     except (BadInput, LookupError, ValueError, TypeError):
         return None
