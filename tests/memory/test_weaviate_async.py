@@ -159,7 +159,9 @@ async def test_a_search_that_is_given_up_harms_no_other(url: str):
 
 
 async def test_a_server_killed_and_started_again(own_weaviate: WeaviateServer, own_url: str):
-    with filled(own_url) as memory:  # by words: a server that is killed may lose the last seconds of its vectors
+    with filled(
+        own_url
+    ) as memory:  # by words: a server that is killed may lose the last seconds of its vectors
         before = await memory.asearch(QUERY, alpha=0)
         own_weaviate.kill()
         for count in (64, 1):
