@@ -47,7 +47,7 @@ from tests.servers.weaviate_server import WeaviateServer
 
 K = 10
 PROPERTIES = ["input", "output", "steps", "source", "metadata"]
-ROUNDS = 7
+ROUNDS = 5
 IN_A_ROUND = 400
 
 

@@ -6,6 +6,8 @@ from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from stepcraft.errors import MemoryFailure, StepcraftError
@@ -111,6 +113,14 @@ class _Gone(OSError):
         self.reason = reason
 
 
+@dataclass(eq=False)
+class _Call:
+    server: Server
+    limit: asyncio.Timeout
+    reason: str = ""
+    over: bool = False
+
+
 class _Lane:
     """The client of one event loop; used in that loop only."""
 
@@ -133,23 +143,26 @@ class _Lane:
         Raises:
             OSError: it takes long and the server cannot be used, or the connection was closed.
         """
-        task = asyncio.ensure_future(call)
+        under_way = _Call(held.server, asyncio.timeout(None))
+        look = asyncio.get_running_loop().call_later(PATIENCE_S, self._look, under_way)
         try:
-            while not (await asyncio.wait((task,), timeout=PATIENCE_S))[0]:
-                reason = await self.reason(held.server)
-                if reason and not task.done():
-                    raise _Gone(reason)
-            if task.cancelled():  # as closing the client does to its calls
-                raise ConnectionError("the connection was closed")
-            return task.result()
+            async with under_way.limit:
+                return await call
+        except TimeoutError:
+            raise _Gone(under_way.reason) from None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task and task.cancelling():
+                raise
+            # Closing the client cancels its calls, not those who wait for them.
+            raise ConnectionError("the connection was closed") from None
         finally:
-            task.cancel()
+            under_way.over = True
+            look.cancel()
 
     async def reason(self, server: Server) -> str:
         """Why the server cannot be used; "" if it can. Calls that ask at the same time share the answer."""
-        if not self._asked or self._asked.done():
-            self._asked = in_thread(lambda: unreachable(server))
-        return await asyncio.wrap_future(self._asked)
+        return await self._answer(server)
 
     def drop(self, held: _Held) -> None:
         """Close a client, so that the next call makes another one."""
@@ -161,6 +174,23 @@ class _Lane:
         """Close the client."""
         if self.held:
             clients.end(self.held.client)
+
+    def _answer(self, server: Server) -> asyncio.Future[str]:
+        if not self._asked or self._asked.done():
+            self._asked = in_thread(lambda: unreachable(server))
+        return asyncio.wrap_future(self._asked)
+
+    def _look(self, call: _Call) -> None:
+        if not call.over:
+            self._answer(call.server).add_done_callback(partial(self._looked, call))
+
+    def _looked(self, call: _Call, answer: asyncio.Future[str]) -> None:
+        loop = asyncio.get_running_loop()
+        call.reason = answer.result()
+        if not call.reason:
+            loop.call_later(PATIENCE_S, self._look, call)
+        elif not call.over:
+            call.limit.reschedule(loop.time())
 
     async def _open(self, connect: "Callable[[_Lane], Awaitable[_Held]]") -> _Held:
         try:
