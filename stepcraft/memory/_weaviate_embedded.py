@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from weaviate.exceptions import WeaviateBaseError
 
 from stepcraft.errors import MemoryFailure, without_secrets
 from stepcraft.memory._weaviate_probe import unreachable
-from stepcraft.memory._weaviate_url import Server
+from stepcraft.memory._weaviate_url import Place, Server
 
 VERSION = "1.39.1"
 """Of the server that the client downloads where it finds none."""
@@ -66,6 +67,16 @@ def server_in(folder: Path, binary: Path | None) -> Server:
         _running[folder] = _started(folder, binary)
         _running[folder].users = users
         return _running[folder].server
+
+
+def server_of(place: Place) -> Callable[[], Server]:
+    """What tells where the server of a place is, and starts an embedded one that does not run."""
+    if place.server:
+        server = place.server
+        return lambda: server
+    folder, binary = place.folder, place.binary
+    assert folder  # noqa: S101 - a place has one or the other
+    return lambda: server_in(folder, binary)
 
 
 def give_back(folder: Path) -> None:

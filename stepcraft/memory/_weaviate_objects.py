@@ -106,10 +106,15 @@ def procedure_of(name: str, properties: Mapping[str, Any]) -> Procedure | None:
             output=properties["output"],
             steps=tuple(properties["steps"]),
             source=properties.get("source") or "",
-            metadata=json.loads(metadata) if (metadata := properties.get("metadata") or "{}") != "{}" else {},
+            metadata=_metadata(properties.get("metadata")),
         )
     except (BadInput, LookupError, ValueError, TypeError):
         return None
+
+
+def _metadata(kept: str | None) -> dict[str, Any]:
+    """Most procedures have none, and a search reads many."""
+    return {} if not kept or kept == "{}" else json.loads(kept)
 
 
 def is_uuid(name: str) -> bool:

@@ -5,10 +5,11 @@ from typing import Any, Literal
 
 from weaviate.classes.query import HybridFusion, MetadataQuery
 
+from stepcraft.errors import BadInput
 from stepcraft.index import match_expression
 from stepcraft.memory._weaviate_objects import procedure_of
 from stepcraft.memory._weaviate_schema import CONTENT, SEARCHED
-from stepcraft.memory.store import Found
+from stepcraft.memory.store import ALPHA, Found
 
 _PROPERTIES, _WORDS = list(CONTENT), list(SEARCHED)
 _DISTANCE, _SCORE = MetadataQuery(distance=True), MetadataQuery(score=True)
@@ -52,3 +53,15 @@ def search_for(query: str, vector: list[float] | None, k: int, alpha: float) -> 
         both = {"vector": vector, "alpha": alpha, "fusion_type": HybridFusion.RELATIVE_SCORE}
         return Search("hybrid", asked | both)
     return Search("bm25", asked) if match_expression(query) else None
+
+
+def weight_of(k: int, alpha: float | None) -> float:
+    """The weight of the vectors.
+
+    Raises:
+        BadInput: k is below 1, or alpha not between 0 and 1.
+    """
+    weight = ALPHA if alpha is None else alpha
+    if k < 1 or not 0 <= weight <= 1:
+        raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
+    return weight

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.errors import MemoryFailure
 from stepcraft.index import Matrix, aquery_vector, query_vector
 from stepcraft.memory import _weaviate_embedded as embedded_servers
 from stepcraft.memory._weaviate_async_link import AsyncLink
@@ -25,10 +25,10 @@ from stepcraft.memory._weaviate_objects import (
     stored,
 )
 from stepcraft.memory._weaviate_open import opened
-from stepcraft.memory._weaviate_search import Search, search_for
-from stepcraft.memory._weaviate_url import Place, Server, place_of
+from stepcraft.memory._weaviate_search import Search, search_for, weight_of
+from stepcraft.memory._weaviate_url import Place, place_of
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import ALPHA, AddReport, Found, ProcedureMemory
+from stepcraft.memory.store import AddReport, Found, ProcedureMemory
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -65,7 +65,11 @@ class WeaviateMemory(ProcedureMemory):
         create: bool = True,
     ) -> None:
         self._place = place_of(url)
-        parts = (self._place.name, _server_of(self._place), partial(objects_of, place=self._place))
+        parts = (
+            self._place.name,
+            embedded_servers.server_of(self._place),
+            partial(objects_of, place=self._place),
+        )
         self._link, self._async_link = Link(*parts), AsyncLink(*parts)
         links = (self._link, self._async_link)
         self._close = weakref.finalize(self, _let_go, links, _borrowed(self._place))
@@ -114,14 +118,14 @@ class WeaviateMemory(ProcedureMemory):
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """The k procedures that fit best, by Weaviate's vectors and BM25."""
-        weight = _weight(k, alpha)
+        weight = weight_of(k, alpha)
         vector = query_vector(self._embedder, query) if weight and self._embedder else None
         search = self._search_for(query, vector, k, weight)
         return search.found(self._on(search.of)) if search else []
 
     async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """As `search`, by an async client: one for each event loop, closed with it."""
-        weight = _weight(k, alpha)
+        weight = weight_of(k, alpha)
         vector = await aquery_vector(self._embedder, query) if weight and self._embedder else None
         search = self._search_for(query, vector, k, weight)
         if not search:
@@ -200,22 +204,6 @@ class WeaviateMemory(ProcedureMemory):
 
     def _put(self, batch: list[Procedure]) -> AddReport:
         return self._on(lambda objects: put(objects, batch, self._embedder, self._made_with))
-
-
-def _weight(k: int, alpha: float | None) -> float:
-    weight = ALPHA if alpha is None else alpha
-    if k < 1 or not 0 <= weight <= 1:
-        raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
-    return weight
-
-
-def _server_of(place: Place) -> Callable[[], Server]:
-    if place.server:
-        server = place.server
-        return lambda: server
-    folder, binary = place.folder, place.binary
-    assert folder  # noqa: S101 - a place has one or the other
-    return lambda: embedded_servers.server_in(folder, binary)
 
 
 def _borrowed(place: Place) -> Place:
