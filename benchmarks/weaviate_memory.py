@@ -5,11 +5,16 @@ procedures (of `benchmarks/memory.py`) in collections of the same shape:
 
 - import: add ÷ the raw client's batch.fixed_size(1000, concurrent_requests=2) with vectors made beforehand
   ("ready": the memory too finds its vectors made; "whole": it embeds with wordllama), as rates;
-- search at alpha 1 ÷ raw near_vector, hybrid ÷ raw hybrid: p50 and p99, in turns, the query's vector made beforehand;
-- 8 threads and 64 asyncio tasks: searches a second ÷ the raw client's (threads), 8 each;
+- search at alpha 1 ÷ raw near_vector, hybrid ÷ raw hybrid: p50 and p99, the query's vector made beforehand on both
+  sides, the raw client asked for the same properties and metadata;
+- embedded: the same as search p50, but our side embeds the query with wordllama;
+- 8 threads: searches a second ÷ the raw client's in 8 threads; 64 tasks: asearches a second of as many tasks on one
+  event loop ÷ the raw async client's;
 - iterate ÷ the raw iterator, as rates;
 - recall@10 at alpha 1 against the exact search of a local memory;
 - by how many MB the peak of resident memory grows in an import.
+
+The figures of searches are medians over rounds; in a round ours and the raw client take turns.
 """
 
 import argparse
@@ -17,11 +22,13 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import weaviate
@@ -39,7 +46,9 @@ from stepcraft.models.embeddings import WordLlamaEmbedder
 from tests.servers.weaviate_server import WeaviateServer
 
 K = 10
-ROUNDS = 400
+PROPERTIES = ["input", "output", "steps", "source", "metadata"]
+ROUNDS = 5
+IN_A_ROUND = 400
 
 
 class Ready(Embeddings):
@@ -57,6 +66,10 @@ class Ready(Embeddings):
 
     def embed_query(self, text):
         """The vector of a query."""
+        return self.vectors[text]
+
+    async def aembed_query(self, text):
+        """The same, without a thread."""
         return self.vectors[text]
 
 
@@ -80,32 +93,44 @@ def raw_import(client, name: str, known: list[Procedure], ready: Ready) -> None:
 def in_turns(
     ours: Callable[[str], object], raw: Callable[[str], object], asked: list[str]
 ) -> tuple[float, float, float]:
-    """p50 in ms of ours, and the ratios of p50 and p99."""
-    times = [(seconds(lambda q=q: ours(q)), seconds(lambda q=q: raw(q))) for q in (asked * ROUNDS)[:ROUNDS]]
-    mine, plain = np.array(times).T
-    at = [np.percentile(mine, p) / np.percentile(plain, p) for p in (50, 99)]
-    return 1000 * float(np.median(mine)), float(at[0]), float(at[1])
+    """p50 in ms of ours, and the ratios of p50 and p99: the medians over the rounds."""
+    rounds = []
+    for _ in range(ROUNDS):
+        many = (asked * IN_A_ROUND)[:IN_A_ROUND]
+        times = np.array([(seconds(lambda q=q: ours(q)), seconds(lambda q=q: raw(q))) for q in many])
+        (mine, mine_late), (plain, plain_late) = np.percentile(times, (50, 99), axis=0).T
+        rounds.append((1000 * mine, mine / plain, mine_late / plain_late))
+    return tuple(np.median(rounds, axis=0))
 
 
-def rate(search: Callable[[str], object], asked: list[str]) -> float:
-    """Searches a second by 8 threads."""
+def threads(ours: Callable[[str], object], raw: Callable[[str], object], asked: list[str]) -> float:
+    """The ratio of searches a second by 8 threads, the median over the rounds."""
     many = asked * 40
     with ThreadPoolExecutor(8) as pool:
-        return len(many) / seconds(lambda: list(pool.map(search, many)))
+        times = [
+            [seconds(lambda search=search: list(pool.map(search, many))) for search in (ours, raw)]
+            for _ in range(ROUNDS)
+        ]
+    return median(plain / mine for mine, plain in times)
 
 
-def task_rate(search: Callable[[str], object], asked: list[str]) -> float:
-    """Searches a second by 64 tasks on one event loop, off the loop in threads."""
-    many = iter(asked * 40)
+async def tasks(ours: Callable[[str], Awaitable], raw: Callable[[str], Awaitable], asked: list[str]) -> float:
+    """The ratio of searches a second by 64 tasks on one event loop, the median over the rounds."""
+    ratios = []
+    for _ in range(ROUNDS):
+        times = []
+        for search in (ours, raw):
+            start, left = time.perf_counter(), iter(asked * 40)
+            await asyncio.gather(*(ask_all(search, left) for _ in range(64)))
+            times.append(time.perf_counter() - start)
+        ratios.append(times[1] / times[0])
+    return median(ratios)
 
-    async def work() -> None:
-        for query in many:
-            await asyncio.to_thread(search, query)
 
-    async def tasks() -> None:
-        await asyncio.gather(*(work() for _ in range(64)))
-
-    return 40 * len(asked) / seconds(lambda: asyncio.run(tasks()))
+async def ask_all(search: Callable[[str], Awaitable], left: Iterator[str]) -> None:
+    """One of the tasks that share the queries."""
+    for query in left:
+        await search(query)
 
 
 @contextmanager
@@ -128,11 +153,14 @@ def measure(size: int, server: WeaviateServer, client: weaviate.WeaviateClient) 
     with open_memory(server.url(whole), embeddings="wordllama") as memory:
         memory.search("warm up")
         figures["import whole"] = size / seconds(lambda: memory.add(known)) / figures["raw import/s"]
+        near = partial(raw_near, client.collections.use(whole), ready)
+        figures["embedded"] = in_turns(partial(memory.search, k=K, alpha=1), near, asked)[1]
     before = resident()
     memory = open_memory(server.url(ours), embeddings=ready)
     figures["import ready"] = size / seconds(lambda: memory.add(known)) / figures["raw import/s"]
     figures["import MB"] = resident() - before
     figures |= searches(memory, client.collections.use(ours), ready, asked)
+    figures["64 tasks"] = asyncio.run(async_searches(memory, ours, server, ready, asked))
     raw = seconds(lambda: sum(1 for _ in client.collections.use(ours).iterator()))
     figures["iterate"] = raw / seconds(lambda: sum(1 for _ in memory))
     with LocalMemory(":memory:", embeddings=ready) as exact:
@@ -142,32 +170,46 @@ def measure(size: int, server: WeaviateServer, client: weaviate.WeaviateClient) 
     return figures
 
 
+def raw_near(collection, ready: Ready, query: str):
+    """What a user of the client alone would write; of an async client, to be awaited."""
+    return collection.query.near_vector(
+        ready.vectors[query].tolist(),
+        limit=K,
+        return_properties=PROPERTIES,
+        return_metadata=MetadataQuery(distance=True),
+    )
+
+
+def raw_hybrid(collection, ready: Ready, query: str):
+    """The same for words and vectors."""
+    return collection.query.hybrid(
+        query,
+        vector=ready.vectors[query].tolist(),
+        alpha=0.4,
+        limit=K,
+        query_properties=["input", "output", "steps"],
+        return_properties=PROPERTIES,
+        return_metadata=MetadataQuery(score=True),
+    )
+
+
 def searches(memory, collection, ready: Ready, asked: list[str]) -> dict[str, float]:
-    """The figures of searches."""
-    wanted = MetadataQuery(distance=True, score=True)
-
-    def near(query: str) -> object:
-        return collection.query.near_vector(ready.vectors[query].tolist(), limit=K, return_metadata=wanted)
-
-    def hybrid(query: str) -> object:
-        vector = ready.vectors[query].tolist()
-        return collection.query.hybrid(
-            query,
-            vector=vector,
-            alpha=0.4,
-            limit=K,
-            return_metadata=wanted,
-            query_properties=["input", "output", "steps"],
-        )
-
-    def ours(query: str) -> object:
-        return memory.search(query, K, alpha=1)
-
+    """The figures of searches by one caller and by threads."""
+    near, hybrid = partial(raw_near, collection, ready), partial(raw_hybrid, collection, ready)
+    ours = partial(memory.search, k=K, alpha=1)
     found = dict(zip(("search ms", "search p50", "search p99"), in_turns(ours, near, asked), strict=True))
-    mixed = in_turns(lambda query: memory.search(query, K, alpha=0.4), hybrid, asked)
+    mixed = in_turns(partial(memory.search, k=K, alpha=0.4), hybrid, asked)
     found |= dict(zip(("hybrid ms", "hybrid p50", "hybrid p99"), mixed, strict=True))
-    plain = rate(near, asked)
-    return found | {"8 threads": rate(ours, asked) / plain, "64 tasks": task_rate(ours, asked) / plain}
+    return found | {"8 threads": threads(ours, near, asked)}
+
+
+async def async_searches(memory, name: str, server: WeaviateServer, ready: Ready, asked: list[str]) -> float:
+    """The figure of searches by tasks."""
+    async with weaviate.use_async_with_local(
+        "127.0.0.1", server.port, server.grpc_port, skip_init_checks=True
+    ) as client:
+        near = partial(raw_near, client.collections.use(name), ready)
+        return await tasks(partial(memory.asearch, k=K, alpha=1), near, asked)
 
 
 def same(memory, exact, query: str) -> float:

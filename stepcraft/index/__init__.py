@@ -15,7 +15,7 @@ from stepcraft.index import _rows as rows
 from stepcraft.index._file import agree, check_dimensions, connect, plain_failures, recorded, transaction
 from stepcraft.index._rank import fused
 from stepcraft.index._rows import Changes, Entry
-from stepcraft.index._vectors import Embedder, Vectors, embedded, query_vector
+from stepcraft.index._vectors import Embedder, Matrix, Vectors, aquery_vector, embedded, query_vector
 from stepcraft.index._words import cjk_words, match_expression, query_words
 from stepcraft.text import clean
 
@@ -25,6 +25,8 @@ __all__ = [
     "Entry",
     "Hit",
     "LocalIndex",
+    "Matrix",
+    "aquery_vector",
     "cjk_words",
     "embedded",
     "query_vector",

@@ -28,6 +28,10 @@ class Embedder(Protocol):
         """The vector of a query, of shape (dimensions,)."""
         ...
 
+    async def aembed_query(self, text: str) -> Matrix:
+        """As `embed_query`, without blocking the event loop."""
+        ...
+
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes | None]:
     """The unit vector of each text as bytes, zeros where it has none; None where it is not finite.
@@ -54,7 +58,15 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes | None
 
 def query_vector(embedder: Embedder, query: str) -> Matrix | None:
     """The unit vector of a query, or None where it is zero or not finite."""
-    vector = embedder.embed_query(query)
+    return _unit(embedder.embed_query(query))
+
+
+async def aquery_vector(embedder: Embedder, query: str) -> Matrix | None:
+    """As `query_vector`, without blocking the event loop."""
+    return _unit(await embedder.aembed_query(query))
+
+
+def _unit(vector: Matrix) -> Matrix | None:
     return unit_rows(vector) if np.isfinite(vector).all() and vector.any() else None
 
 

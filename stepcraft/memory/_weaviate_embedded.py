@@ -1,6 +1,7 @@
 """Weaviate servers embedded in this process: one for each folder, whoever uses it."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from stepcraft.errors import BadInput, MemoryFailure, without_secrets
 from stepcraft.memory._weaviate_claim import Claim
 from stepcraft.memory._weaviate_probe import unreachable
 from stepcraft.memory._weaviate_program import VERSION, free_ports, inner_ports, listens, program
-from stepcraft.memory._weaviate_url import Server
+from stepcraft.memory._weaviate_url import Place, Server
 
 _RELEASES = "https://github.com/weaviate/weaviate/releases"
 _DOWNLOAD_S = 4
@@ -74,6 +75,16 @@ def server_in(folder: Path, binary: Path | None) -> Server:
         _running[folder] = _started(folder, binary)
         _running[folder].users = held.users if held else 0
         return _running[folder].server
+
+
+def server_of(place: Place) -> Callable[[], Server]:
+    """What tells where the server of a place is, and starts an embedded one that does not run."""
+    if place.server:
+        server = place.server
+        return lambda: server
+    folder, binary = place.folder, place.binary
+    assert folder  # noqa: S101 - a place has one or the other
+    return lambda: server_in(folder, binary)
 
 
 def give_back(folder: Path) -> None:

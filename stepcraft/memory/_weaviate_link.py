@@ -1,29 +1,20 @@
 """A connection to Weaviate that fails early, in plain sentences, and mends itself."""
 
 import threading
-import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
-import grpc
-import httpx
 import weaviate
-from weaviate.auth import Auth
-from weaviate.config import AdditionalConfig, Timeout
-from weaviate.exceptions import UnexpectedStatusCodeError, WeaviateBaseError
 
-from stepcraft.errors import MemoryFailure, StepcraftError, without_secrets
-from stepcraft.memory._weaviate_probe import in_time, refused, unreachable
-from stepcraft.memory._weaviate_url import Server, api_key
+from stepcraft.errors import MemoryFailure, StepcraftError
+from stepcraft.memory._weaviate_client import FAULTS, Held, failure, lost, settings
+from stepcraft.memory._weaviate_probe import unreachable
+from stepcraft.memory._weaviate_url import Server
+from stepcraft.memory._weaviate_watch import Watch, closed
 
-PATIENCE_S = 1.5
-"""After how many seconds of a call the server is asked whether it is still there."""
-
-_TIMEOUT = Timeout(init=2, query=30, insert=120)
-_TICK_S = 0.25
 _Result = TypeVar("_Result")
+_Held = Held[weaviate.WeaviateClient]
 
 
 class Link:
@@ -35,156 +26,77 @@ class Link:
     Args:
         name: what the memory is called in messages.
         server: tells where the server is; asked again for each new client.
+        use: the collection, from a client.
     """
 
-    def __init__(self, name: str, server: Callable[[], Server]) -> None:
+    def __init__(self, name: str, server: Callable[[], Server], use: Callable[[Any], Any]) -> None:
         self._name = name
         self._server = server
-        self._lock = threading.RLock()
-        self._client: weaviate.WeaviateClient | None = None
-        self._watch = _Watch()
+        self._use = use
+        self._lock = threading.Lock()
+        self._held: Future[_Held] | None = None
+        self._watch = Watch()
         self._closed = False
 
-    def call(self, action: Callable[[weaviate.WeaviateClient], _Result]) -> _Result:
+    def call(self, action: Callable[[_Held], _Result]) -> _Result:
         """What the action gives; it is tried again once if the connection was lost and the server is there.
 
         Raises:
             MemoryFailure: the server cannot be reached, or refuses.
         """
         while True:
-            client, fresh = self._connected()
+            held, fresh = self._connected()
+            call = self._watch.begin(held)
             try:
-                with self._watch.over(client, self._server()):
-                    return action(client)
+                return action(held)
             except StepcraftError:
                 raise
-            except (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, ValueError, OSError) as error:
-                reason = unreachable(self._server())
-                if reason or _lost(error):
-                    self._drop(client)
-                if reason or fresh or not _lost(error):
-                    raise self._plain(error, reason) from error
+            except FAULTS as error:
+                reason = call.reason or unreachable(held.server)
+                if reason or lost(error):
+                    self._drop(held)
+                if reason or fresh or not lost(error):
+                    raise failure(self._name, error, reason) from error
+            finally:
+                self._watch.end(call)
 
     def close(self) -> None:
         """Close the client; it may be called twice."""
         with self._lock:
             self._closed = True
-            self._watch.close()
-            if self._client:
-                self._drop(self._client)
+            held, self._held = self._held, None
+        self._watch.close()
+        if held and not held.exception():
+            closed(held.result().client)
 
-    def _connected(self) -> tuple[weaviate.WeaviateClient, bool]:
+    def _connected(self) -> tuple[_Held, bool]:
+        """The client, and whether it was made for this call; threads that come meanwhile share what becomes of it."""
         with self._lock:
             if self._closed:
                 raise MemoryFailure(f"{self._name} was closed; open it again")
-            if self._client:
-                return self._client, False
-            server = self._server()
-            if reason := in_time(lambda: unreachable(server), "it did not answer in time"):
-                raise MemoryFailure(f"{self._name} {reason}")
+            held, fresh = self._held or Future[_Held](), not self._held
+            self._held = held
+        if fresh:
             try:
-                self._client = _client(server)
-            except (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, OSError) as error:
-                raise self._plain(error, "") from error
-            return self._client, True
+                held.set_result(self._connect())
+            except BaseException as error:
+                with self._lock:
+                    self._held = None if self._held is held else self._held
+                held.set_exception(error)
+        return held.result(), fresh
 
-    def _drop(self, client: weaviate.WeaviateClient) -> None:
-        with self._lock:
-            if self._client is client:
-                self._client = None
-        _close(client)
-
-    def _plain(self, error: Exception, reason: str) -> MemoryFailure:
-        if reason:
-            return MemoryFailure(f"{self._name} {reason}")
-        if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
-            return MemoryFailure(f"{self._name} {refused()}")
-        what = " ".join(without_secrets(str(error)).split())[:300]
-        return MemoryFailure(f"{self._name} failed: {what}")
-
-
-def _client(server: Server) -> weaviate.WeaviateClient:
-    return weaviate.connect_to_custom(
-        http_host=server.host,
-        http_port=server.port,
-        http_secure=server.tls,
-        grpc_host=server.grpc_host,
-        grpc_port=server.grpc_port,
-        grpc_secure=server.tls,
-        auth_credentials=Auth.api_key(api_key()) if api_key() else None,
-        additional_config=AdditionalConfig(timeout=_TIMEOUT),
-        skip_init_checks=True,
-    )
-
-
-def _close(client: weaviate.WeaviateClient) -> None:
-    """Other threads may be closing it too, or be in the middle of a call."""
-    with suppress(Exception):
-        client.close()
-
-
-def _lost(error: Exception) -> bool:
-    """Whether the connection failed, and not what was asked for."""
-    text = str(error).lower()
-    return isinstance(error, httpx.TransportError | OSError) or any(
-        sign in text for sign in ("closed", "unavailable", "cancelled", "connection", "socket")
-    )
-
-
-@dataclass
-class _Call:
-    due: float
-    client: weaviate.WeaviateClient
-    server: Server
-
-
-class _Watch:
-    """Closes a client while a call on it takes long and its server does not answer."""
-
-    def __init__(self) -> None:
-        self._calls: dict[int, _Call] = {}
-        self._wake = threading.Event()
-        self._end = threading.Event()
-        self._started = False
-        self._starting = threading.Lock()
-
-    @contextmanager
-    def over(self, client: weaviate.WeaviateClient, server: Server) -> Generator[None]:
-        """Watch what happens in the block."""
-        if not self._started:
-            self._start()
-        call = _Call(time.monotonic() + PATIENCE_S, client, server)
-        self._calls[id(call)] = call
-        if not self._wake.is_set():
-            self._wake.set()
+    def _connect(self) -> _Held:
+        server = self._server()
+        if reason := unreachable(server):
+            raise MemoryFailure(f"{self._name} {reason}")
         try:
-            yield
-        finally:
-            del self._calls[id(call)]
+            client = weaviate.connect_to_custom(**settings(server))
+        except FAULTS as error:
+            raise failure(self._name, error) from error
+        return Held(client, server, self._use(client))
 
-    def close(self) -> None:
-        """Watch no more."""
-        self._end.set()
-        self._wake.set()
-
-    def _start(self) -> None:
-        with self._starting:
-            if not self._started:
-                parts = (self._calls, self._wake, self._end)
-                threading.Thread(target=_watch, args=parts, name="stepcraft-weaviate", daemon=True).start()
-                self._started = True
-
-
-def _watch(calls: dict[int, _Call], wake: threading.Event, end: threading.Event) -> None:
-    while not end.is_set():
-        wake.wait()
-        end.wait(_TICK_S)
-        for call in list(calls.values()):
-            if time.monotonic() < call.due or id(call) not in calls:
-                continue
-            if unreachable(call.server):
-                _close(call.client)
-            call.due = time.monotonic() + PATIENCE_S
-        wake.clear()
-        if calls:
-            wake.set()
+    def _drop(self, held: _Held) -> None:
+        with self._lock:
+            if self._held and self._held.done() and self._held.result() is held:
+                self._held = None
+        closed(held.client)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from weaviate.classes.data import DataObject
-from weaviate.classes.query import Filter, MetadataQuery
+from weaviate.classes.query import Filter
 from weaviate.collections import Collection
 from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
 
@@ -25,8 +25,6 @@ BATCH = 1000
 
 BATCH_CHARACTERS = 5_000_000
 """How many characters go into one message at most, unless one procedure alone has more."""
-
-SCORE = MetadataQuery(score=True, distance=True)
 
 
 def batches(procedures: Iterable[Procedure]) -> Iterator[list[Procedure]]:
@@ -117,10 +115,15 @@ def procedure_of(name: str, properties: Mapping[str, Any]) -> Procedure | None:
             output=properties["output"],
             steps=tuple(properties["steps"]),
             source=properties.get("source") or "",
-            metadata=json.loads(properties.get("metadata") or "{}"),
+            metadata=_metadata(properties.get("metadata")),
         )
     except (BadInput, LookupError, ValueError, TypeError):
         return None
+
+
+def _metadata(kept: str | None) -> dict[str, Any]:
+    """Most procedures have none, and a search reads many."""
+    return {} if not kept or kept == "{}" else json.loads(kept)
 
 
 def is_uuid(name: str) -> bool:

@@ -3,6 +3,8 @@
 import ssl
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
 import grpc
 import httpx
@@ -12,11 +14,35 @@ from stepcraft.memory._weaviate_url import KEY_VARIABLE, Server, api_key
 PROBE_S = 1.5
 """How long a server may take to answer, over HTTP and over gRPC, in seconds."""
 
+_LATE_S = 2 * PROBE_S + 0.1
 _OLDEST = (1, 27)
+_Result = TypeVar("_Result")
 
 
 def unreachable(server: Server) -> str:
     """Why a server cannot be used, as the end of a sentence; "" if it can."""
+    try:
+        return in_thread(lambda: _fault(server)).result(_LATE_S)
+    except TimeoutError:  # looking up a name may take longer than any timeout that can be set
+        return f"cannot be reached: {server.http} did not answer in time; check host and port"
+
+
+def in_thread(call: Callable[[], _Result]) -> Future[_Result]:
+    """What a call will give, from a thread of its own: those of asyncio may all be waiting for the server."""
+    answer: Future[_Result] = Future()
+    answer.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return answer
+
+
+def _fault(server: Server) -> str:
     try:
         reply = httpx.get(f"{server.http}/v1/meta", headers=_headers(), timeout=PROBE_S, trust_env=False)
     except httpx.InvalidURL as error:
@@ -76,12 +102,3 @@ def refused() -> str:
 
 def _headers() -> dict[str, str]:
     return {"Authorization": f"Bearer {api_key()}"} if api_key() else {}
-
-
-def in_time(call: Callable[[], str], late: str) -> str:
-    """What a call gives, or `late`: looking up a name may take longer than any timeout that can be set."""
-    answers: list[str] = []
-    thread = threading.Thread(target=lambda: answers.append(call()), daemon=True)
-    thread.start()
-    thread.join(2 * PROBE_S + 1)
-    return answers[0] if answers else f"cannot be reached: {late}"

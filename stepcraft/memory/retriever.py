@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
@@ -14,8 +14,8 @@ class ProcedureRetriever(BaseRetriever):
     """Finds procedures in a memory, as documents, best first.
 
     A document holds the whole procedure as one text, and as metadata its `id`, `title` (what it reaches),
-    `source` and `score`. `k` may also be given with a call: `retriever.invoke(query, k=5)`. `ainvoke` searches
-    in a thread, off the event loop.
+    `source` and `score`. `k` may also be given with a call: `retriever.invoke(query, k=5)`. `ainvoke` does not
+    block the event loop.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -33,6 +33,14 @@ class ProcedureRetriever(BaseRetriever):
         del run_manager
         memory: ProcedureMemory = self.memory
         found = memory.search(query, self.k if k is None else k, alpha=self.alpha)
+        return [_document(hit, memory.template) for hit in found]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        del run_manager
+        memory: ProcedureMemory = self.memory
+        found = await memory.asearch(query, self.k if k is None else k, alpha=self.alpha)
         return [_document(hit, memory.template) for hit in found]
 
 

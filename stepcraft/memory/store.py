@@ -1,5 +1,6 @@
 """The protocol that every procedural memory keeps, and `open_memory`, which finds one by its URL."""
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -103,6 +104,10 @@ class ProcedureMemory(Protocol):
         """
         ...
 
+    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+        """As `search`, without blocking the event loop: in a thread, unless a memory knows better."""
+        return await asyncio.to_thread(self.search, query, k, alpha=alpha)
+
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """The procedure with this id, or None."""
         ...
@@ -120,6 +125,10 @@ class ProcedureMemory(Protocol):
     def close(self) -> None:
         """Let go of files and connections."""
         ...
+
+    async def aclose(self) -> None:
+        """As `close`, without blocking the event loop."""
+        await asyncio.to_thread(self.close)
 
     def as_retriever(self, k: int = 3, *, alpha: float | None = None) -> "ProcedureRetriever":
         """This memory as a LangChain retriever, so that a search shows as a retriever run in a trace."""

@@ -1,16 +1,17 @@
 """A memory in Weaviate: in a server, embedded, or in its cloud."""
 
+import asyncio
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import weaviate
-
-from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.index import query_vector
+from stepcraft.errors import MemoryFailure
+from stepcraft.index import Matrix, aquery_vector, query_vector
 from stepcraft.memory import _weaviate_embedded as embedded_servers
+from stepcraft.memory._weaviate_async_link import AsyncLink
+from stepcraft.memory._weaviate_client import objects_of
 from stepcraft.memory._weaviate_link import Link
 from stepcraft.memory._weaviate_objects import (
     BATCH,
@@ -24,10 +25,10 @@ from stepcraft.memory._weaviate_objects import (
     stored,
 )
 from stepcraft.memory._weaviate_open import opened
-from stepcraft.memory._weaviate_search import found
-from stepcraft.memory._weaviate_url import Place, Server, place_of
+from stepcraft.memory._weaviate_search import Search, search_for, weight_of
+from stepcraft.memory._weaviate_url import Place, place_of
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import ALPHA, AddReport, Found, ProcedureMemory
+from stepcraft.memory.store import AddReport, Found, ProcedureMemory
 from stepcraft.text import clean
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class WeaviateMemory(ProcedureMemory):
     """Procedures in a collection of Weaviate; many threads, processes and machines may use it at once.
 
     The server may go away and come back: the next call connects anew. A call to one that is gone fails within
-    5 seconds.
+    5 seconds. `asearch` has a client of its own for each event loop; the other methods are called from a thread
+    where a loop runs (`asyncio.to_thread`).
 
     Args:
         url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051), `tls=true`, `tenant=`, and for a
@@ -64,11 +66,17 @@ class WeaviateMemory(ProcedureMemory):
         create: bool = True,
     ) -> None:
         self._place = place_of(url)
-        self._link = Link(self._place.name, _server_of(self._place))
-        self._close = weakref.finalize(self, _let_go, self._link, _borrowed(self._place))
+        parts = (
+            self._place.name,
+            embedded_servers.server_of(self._place),
+            partial(objects_of, place=self._place),
+        )
+        self._link, self._async_link = Link(*parts), AsyncLink(*parts)
+        links = (self._link, self._async_link)
+        self._close = weakref.finalize(self, _let_go, links, _borrowed(self._place))
         try:
             self._embedder, self._made_with = self._link.call(
-                lambda client: opened(client, self._place, embeddings, template, create=create)
+                lambda held: opened(held.client, self._place, embeddings, template, create=create)
             )
         except BaseException:
             self.close()
@@ -106,17 +114,19 @@ class WeaviateMemory(ProcedureMemory):
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """The k procedures that fit best, by Weaviate's vectors and BM25."""
-        weight = ALPHA if alpha is None else alpha
-        if k < 1 or not 0 <= weight <= 1:
-            raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
+        weight = weight_of(k, alpha)
         vector = query_vector(self._embedder, clean(query)) if weight and self._embedder else None
-        numbers: list[float] | None = None if vector is None else vector.tolist()
-        if numbers is not None and len(numbers) != self._made_with.dimensions:
-            raise MemoryFailure(
-                f"{self.name} holds vectors of {self._made_with.dimensions} dimensions, and the embedding model "
-                f"gives {len(numbers)}: open it with the model that it was made with"
-            )
-        return self._on(lambda objects: found(objects, query, numbers, k, weight))
+        search = self._search_for(query, vector, k, weight)
+        return search.found(self._on(search.of)) if search else []
+
+    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+        """As `search`, by an async client: one for each event loop, closed with it."""
+        weight = weight_of(k, alpha)
+        vector = await aquery_vector(self._embedder, clean(query)) if weight and self._embedder else None
+        search = self._search_for(query, vector, k, weight)
+        if not search:
+            return []
+        return search.found(await self._async_link.call(lambda held: search.of(held.objects)))
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """The procedure with this id, or None."""
@@ -149,8 +159,22 @@ class WeaviateMemory(ProcedureMemory):
         """Close the connection, and an embedded server that nobody else uses; it may be called twice."""
         self._close()
 
+    async def aclose(self) -> None:
+        """As `close`, without blocking the event loop; the loop's own client is closed when this returns."""
+        await self._async_link.aclose()
+        await asyncio.to_thread(self._close)
+
     def _on(self, action: Callable[[Objects], _Result]) -> _Result:
-        return self._link.call(lambda client: action(_objects(client, self._place)))
+        return self._link.call(lambda held: action(held.objects))
+
+    def _search_for(self, query: str, vector: Matrix | None, k: int, weight: float) -> Search | None:
+        numbers: list[float] | None = None if vector is None else vector.tolist()
+        if numbers is not None and len(numbers) != self._made_with.dimensions:
+            raise MemoryFailure(
+                f"{self.name} holds vectors of {self._made_with.dimensions} dimensions, and the embedding model "
+                f"gives {len(numbers)}: open it with the model that it was made with"
+            )
+        return search_for(query, numbers, k, weight)
 
     def _check_embeddings(self) -> None:
         if not self._embedder and self._made_with.embeddings != "none":
@@ -178,27 +202,14 @@ class WeaviateMemory(ProcedureMemory):
         return self._on(lambda objects: put(objects, batch, self._embedder, self._made_with))
 
 
-def _objects(client: weaviate.WeaviateClient, place: Place) -> Objects:
-    objects = client.collections.use(place.collection)
-    return objects.with_tenant(place.tenant) if place.tenant else objects
-
-
-def _server_of(place: Place) -> Callable[[], Server]:
-    if place.server:
-        server = place.server
-        return lambda: server
-    folder, binary = place.folder, place.binary
-    assert folder  # noqa: S101 - a place has one or the other
-    return lambda: embedded_servers.server_in(folder, binary)
-
-
 def _borrowed(place: Place) -> Place:
     if place.folder:
         embedded_servers.borrow(place.folder, place.binary)
     return place
 
 
-def _let_go(link: Link, place: Place) -> None:
-    link.close()
+def _let_go(links: tuple[Link, AsyncLink], place: Place) -> None:
+    for link in links:
+        link.close()
     if place.folder:
         embedded_servers.give_back(place.folder)

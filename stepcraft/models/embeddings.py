@@ -1,10 +1,11 @@
 """Embedding models, found by name: the keyless default, none at all, or any that LangChain knows."""
 
+import asyncio
 import functools
 import logging
 import os
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -74,6 +75,12 @@ class WordLlamaEmbedder:
         vector: NDArray[np.float32] = self.embed_documents([text])[0]
         return vector
 
+    async def aembed_query(self, text: str) -> NDArray[np.float32]:
+        """As `embed_query`; what takes long (loading the model, a long text) goes to a thread."""
+        if len(text) > _LONG or not _wordllama_model.cache_info().currsize:
+            return await asyncio.to_thread(self.embed_query, text)
+        return self.embed_query(text)
+
 
 class LangChainEmbedder:
     """Any LangChain embedding model."""
@@ -88,7 +95,8 @@ class LangChainEmbedder:
         Raises:
             MemoryFailure: the model failed.
         """
-        return self._vectors(lambda: self._model.embed_documents(list(texts)))
+        with self._plain_failures():
+            return np.asarray(self._model.embed_documents(list(texts)), np.float32)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vector of a query, of shape (dimensions,).
@@ -96,11 +104,20 @@ class LangChainEmbedder:
         Raises:
             MemoryFailure: the model failed.
         """
-        return self._vectors(lambda: self._model.embed_query(text))
+        with self._plain_failures():
+            return np.asarray(self._model.embed_query(text), np.float32)
 
-    def _vectors(self, call: Callable[[], object]) -> NDArray[np.float32]:
+    async def aembed_query(self, text: str) -> NDArray[np.float32]:
+        """As `embed_query`, by the model's own async call if it has one, else in a thread."""
+        if not hasattr(self._model, "aembed_query"):
+            return await asyncio.to_thread(self.embed_query, text)
+        with self._plain_failures():
+            return np.asarray(await self._model.aembed_query(text), np.float32)
+
+    @contextmanager
+    def _plain_failures(self) -> Generator[None]:
         try:
-            return np.asarray(call(), np.float32)
+            yield
         except Exception as error:
             raise MemoryFailure(f"the embedding model {self.name} failed: {_first_line(error)}") from error
 

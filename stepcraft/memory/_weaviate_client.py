@@ -1,0 +1,77 @@
+"""What clients of Weaviate have in common, sync or async: how they are made, and what their failures mean."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import grpc
+import httpx
+from weaviate.auth import Auth
+from weaviate.config import AdditionalConfig, Timeout
+from weaviate.exceptions import UnexpectedStatusCodeError, WeaviateBaseError
+
+from stepcraft.errors import MemoryFailure, without_secrets
+from stepcraft.memory._weaviate_probe import refused
+from stepcraft.memory._weaviate_url import Place, Server, api_key
+
+PATIENCE_S = 1.5
+"""After how many seconds of a call the server is asked whether it is still there."""
+
+FAULTS = (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, ValueError, OSError)
+"""What clients raise, with an answer or without."""
+
+_TIMEOUT = Timeout(init=2, query=30, insert=120)
+_Client = TypeVar("_Client")
+
+
+@dataclass(frozen=True)
+class Held(Generic[_Client]):
+    """A client that is connected, to which server, and its view of the collection."""
+
+    client: _Client
+    server: Server
+    objects: Any
+
+
+def settings(server: Server) -> dict[str, Any]:
+    """What a client is made with."""
+    return {
+        "http_host": server.host,
+        "http_port": server.port,
+        "http_secure": server.tls,
+        "grpc_host": server.grpc_host,
+        "grpc_port": server.grpc_port,
+        "grpc_secure": server.tls,
+        "auth_credentials": Auth.api_key(api_key()) if api_key() else None,
+        "additional_config": AdditionalConfig(timeout=_TIMEOUT),
+        "skip_init_checks": True,
+    }
+
+
+def objects_of(client: Any, place: Place) -> Any:  # noqa: ANN401 - the sync client or the async one
+    """The collection. What is handed to it is of our own making, so that the client need not validate it."""
+    objects = client.collections.use(place.collection, skip_argument_validation=True)
+    return objects.with_tenant(place.tenant) if place.tenant else objects
+
+
+def lost(error: Exception) -> bool:
+    """Whether the connection failed, and not what was asked for."""
+    text = str(error).lower()
+    return isinstance(error, httpx.TransportError | OSError) or any(
+        sign in text for sign in ("closed", "unavailable", "cancelled", "connection", "socket")
+    )
+
+
+def failure(name: str, error: Exception, reason: str = "") -> MemoryFailure:
+    """What to raise for an error of a client.
+
+    Args:
+        name: what the memory is called in messages.
+        error: what the client raised.
+        reason: why the server cannot be used; "" if it can.
+    """
+    if reason:
+        return MemoryFailure(f"{name} {reason}")
+    if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
+        return MemoryFailure(f"{name} {refused()}")
+    what = " ".join(without_secrets(str(error)).split())[:300]
+    return MemoryFailure(f"{name} failed: {what}")

@@ -1,0 +1,232 @@
+"""Searches in a real Weaviate from event loops."""
+
+import asyncio
+import gc
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+from stepcraft import open_memory
+from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.memory.store import Found, ProcedureMemory
+from tests.kitchen import PROCEDURES
+from tests.servers.weaviate_server import WeaviateServer
+
+LIMIT_S = 5.0
+QUERY = "bake a white bread of wheat flour"
+
+
+@pytest.fixture
+def url(weaviate_url: str) -> str:
+    before, mark, after = weaviate_url.partition("/?")
+    return f"{before}/Test{uuid.uuid4().hex}{'?' if mark else ''}{after}"
+
+
+@pytest.fixture
+def own_url(own_weaviate: WeaviateServer) -> Iterator[str]:
+    yield own_weaviate.url(f"Test{uuid.uuid4().hex}")
+    if not own_weaviate.pid:
+        own_weaviate.start()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_open() -> Iterator[None]:
+    """What a client leaves open warns when it is collected, and a warning is an error."""
+    yield
+    gc.collect()
+
+
+@contextmanager
+def filled(url: str, embeddings: str = "wordllama") -> Iterator[ProcedureMemory]:
+    with open_memory(url, embeddings=embeddings) as memory:
+        memory.add(PROCEDURES)
+        yield memory
+
+
+async def longest_pause(until: asyncio.Event) -> float:
+    """The longest time for which the loop did nothing else."""
+    longest, last = 0.0, time.monotonic()
+    while not until.is_set():
+        await asyncio.sleep(0.01)
+        longest, last = max(longest, time.monotonic() - last), time.monotonic()
+    return longest
+
+
+async def failures(memory: ProcedureMemory, count: int = 1) -> tuple[list[str], float]:
+    """What as many searches at once say, within the limit, and the loop's longest pause meanwhile."""
+    done, start = asyncio.Event(), time.monotonic()
+    pause = asyncio.create_task(longest_pause(done))
+    ends = await asyncio.gather(*(memory.asearch(QUERY) for _ in range(count)), return_exceptions=True)
+    assert time.monotonic() - start < LIMIT_S
+    done.set()
+    assert all(isinstance(end, MemoryFailure) for end in ends)
+    return [str(end) for end in ends], await pause
+
+
+@pytest.mark.parametrize("embeddings", ["wordllama", "none"])
+async def test_an_async_search_finds_what_a_search_finds(url: str, embeddings: str):
+    with filled(url, embeddings) as memory:
+        for query in (QUERY, "yoghurt", "?!", ""):
+            for alpha in (None, 0, 1):
+                assert await memory.asearch(query, 3, alpha=alpha) == memory.search(query, 3, alpha=alpha)
+        with pytest.raises(BadInput, match="k must be at least 1"):
+            await memory.asearch(QUERY, 0)
+
+
+def test_event_loops_in_turn_and_side_by_side(url: str):
+    with filled(url) as memory:
+        expected = memory.search(QUERY)
+        loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
+        found: list[list[Found]] = []
+
+        async def ask() -> None:
+            loops.append(weakref.ref(asyncio.get_running_loop()))
+            found.extend(await asyncio.gather(*(memory.asearch(QUERY) for _ in range(64))))
+
+        for _ in range(2):
+            asyncio.run(ask())
+            gc.collect()
+        threads = [threading.Thread(target=lambda: asyncio.run(ask())) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        asyncio.run(ask())
+        assert found == [expected] * 64 * 6
+    gc.collect()
+    assert sum(loop() is not None for loop in loops) <= 1, "gRPC itself holds the last one, nobody the others"
+
+
+def test_it_is_closed_from_the_loop_and_from_outside_also_twice(url: str):
+    async def within(memory: ProcedureMemory, *, wait: bool) -> None:
+        await memory.asearch(QUERY)
+        if wait:
+            await memory.aclose()
+        memory.close()
+        with pytest.raises(MemoryFailure, match="was closed; open it again"):
+            await memory.asearch(QUERY)
+        await memory.aclose()
+
+    for wait in (True, False):
+        asyncio.run(within(open_memory(url), wait=wait))
+    with asyncio.Runner() as runner:
+        memory = open_memory(url)
+        runner.run(memory.asearch(QUERY))
+        memory.close()
+        gc.collect()
+    with open_memory(url) as memory:
+        asyncio.run(memory.asearch(QUERY))
+
+
+async def test_closing_ends_the_searches_under_way(own_weaviate: WeaviateServer, own_url: str):
+    with filled(own_url) as memory:
+        await memory.asearch(QUERY)
+        own_weaviate.freeze()
+        try:
+            searches = [asyncio.create_task(memory.asearch(QUERY)) for _ in range(4)]
+            await asyncio.sleep(0)
+            memory.close()
+            for search in searches:
+                with pytest.raises(MemoryFailure):
+                    await search
+        finally:
+            own_weaviate.thaw()
+
+
+async def test_a_memory_that_nobody_closes_is_let_go(url: str):
+    memory = open_memory(url)
+    await memory.asearch(QUERY)
+    gone = weakref.ref(memory)
+    del memory
+    gc.collect()
+    assert gone() is None
+
+
+async def test_a_search_that_is_given_up_harms_no_other(url: str):
+    with filled(url) as memory:
+        searches = [asyncio.create_task(memory.asearch(QUERY)) for _ in range(8)]
+        await asyncio.sleep(0.001)
+        searches[0].cancel()
+        ends = await asyncio.gather(*searches, return_exceptions=True)
+        assert isinstance(ends[0], asyncio.CancelledError)
+        assert ends[1:] == [memory.search(QUERY)] * 7
+
+
+async def test_a_server_killed_and_started_again(own_weaviate: WeaviateServer, own_url: str):
+    with filled(
+        own_url
+    ) as memory:  # by words: a server that is killed may lose the last seconds of its vectors
+        before = await memory.asearch(QUERY, alpha=0)
+        own_weaviate.kill()
+        for count in (64, 1):
+            said, pause = await failures(memory, count)
+            assert all("cannot be reached" in each and "Connection refused" in each for each in said)
+            assert pause < 0.5
+        own_weaviate.start()
+        assert await memory.asearch(QUERY, alpha=0) == before
+        own_weaviate.kill()
+        own_weaviate.start()
+        assert await memory.asearch(QUERY, alpha=0) == before
+
+
+async def test_a_server_that_hangs_ends_all_searches_in_time(own_weaviate: WeaviateServer, own_url: str):
+    with filled(own_url) as memory:
+        before = await memory.asearch(QUERY)
+        own_weaviate.freeze()
+        try:
+            for _ in range(2):
+                said, pause = await failures(memory, 64)
+                assert all("did not answer within" in each for each in said)
+                assert pause < 0.5
+        finally:
+            own_weaviate.thaw()
+        assert await memory.asearch(QUERY) == before
+
+
+def test_a_server_that_hangs_ends_the_searches_of_all_threads_in_time(
+    own_weaviate: WeaviateServer, own_url: str
+):
+    with filled(own_url) as memory:
+
+        def ask(said: list[str]) -> None:
+            start = time.monotonic()
+            with pytest.raises(MemoryFailure, match="did not answer within"):
+                memory.search(QUERY)
+            said.append("in time" if time.monotonic() - start < LIMIT_S else "late")
+
+        own_weaviate.freeze()
+        try:
+            for _ in range(2):
+                said: list[str] = []
+                threads = [threading.Thread(target=ask, args=(said,)) for _ in range(8)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                assert said == ["in time"] * 8
+        finally:
+            own_weaviate.thaw()
+        assert len(memory.search(QUERY)) == 3
+
+
+async def test_embedding_a_query_does_not_block_the_loop(url: str):
+    class Slow(DeterministicFakeEmbedding):
+        def embed_query(self, text):
+            if text != "procedure":
+                time.sleep(0.4)
+            return super().embed_query(text)
+
+    with open_memory(url, embeddings=Slow(size=4)) as memory:
+        memory.add(PROCEDURES)
+        await memory.asearch(QUERY, alpha=0)
+        done = asyncio.Event()
+        pause = asyncio.create_task(longest_pause(done))
+        assert len(await memory.asearch(QUERY)) == 3
+        done.set()
+        assert await pause < 0.3
