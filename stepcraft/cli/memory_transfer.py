@@ -22,7 +22,10 @@ def copy(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Copy all procedures of a memory to another; run again after it was broken off, it does the rest."""
+    """Copy all procedures of a memory to another; run again after it was broken off, it does the rest.
+
+    Vectors go along where both were made with the same embeddings and template.
+    """
     with reported():
         from stepcraft.cli.progress import counting
         from stepcraft.memory.transfer import copy as copy_all

@@ -26,6 +26,10 @@ _TICK_S = 0.25
 _Result = TypeVar("_Result")
 
 
+class Away(MemoryFailure):
+    """The server cannot be reached now; it may come back."""
+
+
 class Link:
     """One client of a server, shared by threads; made anew when the server was away.
 
@@ -81,7 +85,7 @@ class Link:
                 return self._client, False
             server = self._server()
             if reason := in_time(lambda: unreachable(server), "it did not answer in time"):
-                raise MemoryFailure(f"{self._name} {reason}")
+                raise self._gone(reason)
             try:
                 self._client = _client(server)
             except (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, OSError) as error:
@@ -96,11 +100,16 @@ class Link:
 
     def _plain(self, error: Exception, reason: str) -> MemoryFailure:
         if reason:
-            return MemoryFailure(f"{self._name} {reason}")
+            return self._gone(reason)
         if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
             return MemoryFailure(f"{self._name} {refused()}")
         what = " ".join(without_secrets(str(error)).split())[:300]
-        return MemoryFailure(f"{self._name} failed: {what}")
+        kind = Away if _lost(error) else MemoryFailure
+        return kind(f"{self._name} failed: {what}")
+
+    def _gone(self, reason: str) -> MemoryFailure:
+        kind = MemoryFailure if reason == refused() else Away
+        return kind(f"{self._name} {reason}")
 
 
 def _client(server: Server) -> weaviate.WeaviateClient:

@@ -2,32 +2,32 @@
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import weaviate
 
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import query_vector
 from stepcraft.memory import _weaviate_embedded as embedded_servers
+from stepcraft.memory._weaviate_import import Import
 from stepcraft.memory._weaviate_link import Link
 from stepcraft.memory._weaviate_objects import (
     BATCH,
     Objects,
-    batches,
     forget,
     is_uuid,
     page_after,
     procedure_of,
-    put,
     stored,
+    vector_of,
 )
 from stepcraft.memory._weaviate_open import opened
 from stepcraft.memory._weaviate_search import found
 from stepcraft.memory._weaviate_url import Place, Server, place_of
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import ALPHA, AddReport, Found, ProcedureMemory
+from stepcraft.memory.store import ALPHA, AddReport, Found
+from stepcraft.memory.vectors import MadeWith, VectorMemory, WithVector
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 
-class WeaviateMemory(ProcedureMemory):
+class WeaviateMemory(VectorMemory):
     """Procedures in a collection of Weaviate; many threads, processes and machines may use it at once.
 
-    The server may go away and come back: the next call connects anew. A call to one that is gone fails within
-    5 seconds.
+    The server may go away and come back: the next call connects anew, and an import on its way waits for it. Any
+    other call to one that is gone fails within 5 seconds.
 
     Args:
         url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051), `tls=true`, `tenant=`, and for a
@@ -48,6 +48,7 @@ class WeaviateMemory(ProcedureMemory):
         embeddings: as in `open_memory`.
         template: as in `open_memory`.
         create: whether a missing collection or tenant is made.
+        patience_s: how long an import waits for a server that went away on the way, in seconds.
 
     Raises:
         BadInput: the URL is not understood, or there is no such collection or tenant.
@@ -61,7 +62,9 @@ class WeaviateMemory(ProcedureMemory):
         embeddings: "str | Embeddings | None" = None,
         template: str | None = None,
         create: bool = True,
+        patience_s: float = 60,
     ) -> None:
+        self._patience_s = patience_s
         self._place = place_of(url)
         self._link = Link(self._place.name, _server_of(self._place))
         self._close = weakref.finalize(self, _let_go, self._link, _borrowed(self._place))
@@ -84,6 +87,11 @@ class WeaviateMemory(ProcedureMemory):
         return self._made_with.template
 
     @property
+    def made_with(self) -> MadeWith:
+        """What the collection was made with."""
+        return self._made_with
+
+    @property
     def read_only(self) -> bool:
         """Always false: a collection can be written, unless the server refuses."""
         return False
@@ -91,22 +99,21 @@ class WeaviateMemory(ProcedureMemory):
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
-        """Keep procedures in batches, two of them under way at a time; memory use does not grow with their number."""
-        self._check_embeddings()
-        report, done = AddReport(), 0
-        with ThreadPoolExecutor(2, thread_name_prefix="stepcraft-add") as pool:
-            for size, under_way in self._under_way(pool, procedures):
-                try:
-                    report.include(under_way.result())
-                except MemoryFailure as error:
-                    raise type(error)(
-                        f"{error}; the first {done:,} procedures were dealt with, those after them may be missing: "
-                        "add again to do the rest"
-                    ) from error
-                done += size
-                if progress:
-                    progress(done)
-        return report
+        """Keep procedures in batches; memory use does not grow with their number.
+
+        A server that goes away on the way is waited for.
+
+        Raises:
+            AddStopped: it did not come back, or takes nothing any more: with an exact account.
+            MemoryFailure: it failed before anything was sent.
+        """
+        return self.add_with_vectors(((procedure, None) for procedure in procedures), progress=progress)
+
+    def add_with_vectors(
+        self, items: Iterable[WithVector], *, progress: Callable[[int], None] | None = None
+    ) -> AddReport:
+        """As `add`; only vectors that are None are made."""
+        return Import(self._on, self._embedder, self._made_with, self._patience_s).run(items, progress)
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """The k procedures that fit best, by Weaviate's vectors and BM25."""
@@ -126,7 +133,9 @@ class WeaviateMemory(ProcedureMemory):
         """The procedure with this id, or None."""
         if not is_uuid(id):
             return None
-        return self._on(lambda objects: next((kept for kept, _ in stored(objects, [id]).values()), None))
+        return self._on(
+            lambda objects: next((kept.procedure for kept in stored(objects, [id]).values()), None)
+        )
 
     def delete(self, ids: Iterable[str]) -> int:
         """Forget procedures; how many of them there were."""
@@ -139,15 +148,11 @@ class WeaviateMemory(ProcedureMemory):
 
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures in the order of their ids, a page at a time: each as it is when its page is read."""
-        last: str | None = None
-        while True:
-            page = self._on(partial(page_after, after=last))
-            for item in page:
-                if procedure := procedure_of(str(item.uuid), item.properties):
-                    yield procedure
-            if len(page) < BATCH:
-                return
-            last = str(page[-1].uuid)
+        return (procedure for procedure, _ in self._read(vectors=False))
+
+    def with_vectors(self) -> Iterator[WithVector]:
+        """All procedures with their vectors, as `__iter__`."""
+        return ((procedure, vector_of(item)) for procedure, item in self._read(vectors=True))
 
     def close(self) -> None:
         """Close the connection, and an embedded server that nobody else uses; it may be called twice."""
@@ -156,30 +161,17 @@ class WeaviateMemory(ProcedureMemory):
     def _on(self, action: Callable[[Objects], _Result]) -> _Result:
         return self._link.call(lambda client: action(_objects(client, self._place)))
 
-    def _check_embeddings(self) -> None:
-        if not self._embedder and self._made_with.embeddings != "none":
-            raise MemoryFailure(
-                f"{self.name} was made with embeddings {self._made_with.embeddings!r}: open it with them to add"
-            )
-
-    def _under_way(
-        self, pool: ThreadPoolExecutor, procedures: Iterable[Procedure]
-    ) -> Iterator[tuple[int, Future[AddReport]]]:
-        """Each batch in order, once one more was sent behind it; never two at a time that share an id."""
-        before: tuple[set[str], int, Future[AddReport]] | None = None
-        for batch in batches(procedures):
-            ids = {procedure.id for procedure in batch}
-            if before and before[0] & ids:
-                before[2].exception()
-            after = (ids, len(batch), pool.submit(self._put, batch))
-            if before:
-                yield before[1:]
-            before = after
-        if before:
-            yield before[1:]
-
-    def _put(self, batch: list[Procedure]) -> AddReport:
-        return self._on(lambda objects: put(objects, batch, self._embedder, self._made_with))
+    def _read(self, *, vectors: bool) -> Iterator[tuple[Procedure, Any]]:
+        """Each procedure with its object."""
+        last: str | None = None
+        while True:
+            page = self._on(partial(page_after, after=last, vectors=vectors))
+            for item in page:
+                if procedure := procedure_of(str(item.uuid), item.properties):
+                    yield procedure, item
+            if len(page) < BATCH:
+                return
+            last = str(page[-1].uuid)
 
 
 def _objects(client: weaviate.WeaviateClient, place: Place) -> Objects:

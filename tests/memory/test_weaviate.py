@@ -12,7 +12,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from weaviate.classes.config import DataType, Property
 
 from stepcraft import AagContext, Procedure, build_aag, open_memory
-from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.files import import_file
 from stepcraft.memory.store import ProcedureMemory, shared_memory
 from tests.kitchen import GOAL, PROCEDURES
@@ -228,17 +228,30 @@ def test_a_quantizer_and_replicas_are_kept_to(weaviate_url: str, client, quantiz
     assert config.replication_config.factor == 1
 
 
-def test_what_the_server_refuses_is_in_the_report_with_the_reason(url: str, client):
+def test_a_collection_that_takes_nothing_more_says_so_and_what_is_in(url: str, client):
     name = url.partition("?")[0].rpartition("/")[2]
+    shards = client.collections.use(name).config
+
+    def shut_at(count: int) -> None:
+        if count == 3000:
+            shards.update_shards("READONLY")
+
     with open_memory(url, embeddings="none") as memory:
-        memory.add([procedure(1)])
-        client.collections.use(name).config.update_shards("READONLY")
-        report = memory.add([procedure(1), procedure(2), procedure(3)])
-        assert (report.added, report.present) == (0, 1)
-        assert {failed.where for failed in report.failed} == {procedure(2).id, procedure(3).id}
-        assert all("read-only" in failed.reason for failed in report.failed)
-        client.collections.use(name).config.update_shards("READY")
-        assert memory.add([procedure(2), procedure(3)]).added == 2
+        try:
+            with pytest.raises(
+                AddStopped, match=r"takes nothing more \(.*store is read-only.*add again"
+            ) as stop:
+                memory.add((procedure(number) for number in range(9000)), progress=shut_at)
+            assert 3000 <= stop.value.done <= stop.value.report.added == memory.count() < 9000
+            assert (stop.value.report.failed, stop.value.in_doubt) == ([], ())
+            with pytest.raises(ReadOnlyMemory, match="make room on the disk"):
+                memory.add([procedure(9000)])
+            assert memory.add([procedure(1)]).present == 1
+        finally:
+            shards.update_shards("READY")
+        again = memory.add(procedure(number) for number in range(9000))
+        assert (again.present, again.added) == (stop.value.report.added, 9000 - stop.value.report.added)
+        assert memory.count() == 9000
 
 
 def test_a_procedure_over_the_message_limit_costs_only_itself(url: str):

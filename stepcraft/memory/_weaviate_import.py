@@ -1,0 +1,139 @@
+"""An import into Weaviate: batches on their way, a server that goes away and comes back, an exact account."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Protocol, TypeVar
+
+from stepcraft.errors import AddStopped, MemoryFailure, ReadOnlyMemory
+from stepcraft.index import Embedder
+from stepcraft.memory._weaviate_batch import Batch, batches, prepared, send
+from stepcraft.memory._weaviate_link import Away
+from stepcraft.memory._weaviate_objects import Objects, stored
+from stepcraft.memory.store import AddReport
+from stepcraft.memory.vectors import MadeWith, WithVector
+
+_UNDER_WAY = 2
+_PAUSE_S = 0.5
+_Result = TypeVar("_Result")
+
+
+class On(Protocol):
+    """Does something on the objects of a collection."""
+
+    def __call__(self, action: Callable[[Objects], _Result], /) -> _Result: ...
+
+
+class Import:
+    """One `add`: two batches are sent while the next is made ready, so that memory use does not grow.
+
+    A server that was there when the import began may go away: the batches wait for it, and are sent again. What
+    had gone in before is then replaced by the same, so that nothing is lost, doubled or miscounted.
+
+    Args:
+        on: does something on the objects of the collection.
+        embedder: makes vectors where there are none.
+        made_with: what the collection was made with.
+        patience_s: how long to wait for the server.
+    """
+
+    def __init__(self, on: On, embedder: Embedder | None, made_with: MadeWith, patience_s: float) -> None:
+        self._on = on
+        self._embedder = embedder
+        self._made_with = made_with
+        self._patience_s = patience_s
+        self._report = AddReport()
+        self._done = 0
+        self._out: deque[tuple[Batch, Future[AddReport]]] = deque()
+        self._was_there = False
+        self._ended = threading.Event()
+
+    def run(self, items: Iterable[WithVector], progress: Callable[[int], None] | None) -> AddReport:
+        """Send everything; what became of it.
+
+        Raises:
+            AddStopped: it failed on the way.
+            MemoryFailure: it failed before anything was sent.
+        """
+        with ThreadPoolExecutor(_UNDER_WAY, thread_name_prefix="stepcraft-add") as pool:
+            try:
+                for group in batches(items):
+                    batch = self._prepared(group)
+                    self._take(progress, _UNDER_WAY - 1)
+                    self._out.append((batch, pool.submit(self._sent, batch)))
+                self._take(progress, 0)
+            except MemoryFailure as error:
+                self._account(error)
+                raise
+            finally:
+                self._ended.set()
+        return self._report
+
+    def _prepared(self, group: Sequence[WithVector]) -> Batch:
+        """What is there already is asked once no batch is under way that shares an id."""
+        ids = {procedure.id for procedure, _ in group}
+        for batch, sending in self._out:
+            if not ids.isdisjoint(batch.wanted):
+                sending.exception()
+        kept = self._patiently(partial(stored, ids=ids))
+        return prepared(group, kept, self._embedder, self._made_with)
+
+    def _sent(self, batch: Batch) -> AddReport:
+        refused = self._patiently(partial(send, items=batch.objects))
+        return batch.outcome(batch.wanted.keys() - {failed.where for failed in refused}, refused)
+
+    def _take(self, progress: Callable[[int], None] | None, left: int) -> None:
+        """Wait until so many batches are left under way, and count in the others, in their order."""
+        while len(self._out) > left:
+            batch, sending = self._out[0]
+            self._report.include(sending.result())
+            self._out.popleft()
+            self._done += batch.given
+            if progress:
+                progress(self._done)
+
+    def _patiently(self, action: Callable[[Objects], _Result]) -> _Result:
+        """What the action gives; once the server went away, what fails is tried again as long as patience lasts."""
+        until = 0.0
+        while True:
+            try:
+                result = self._on(action)
+            except MemoryFailure as error:
+                if not until and isinstance(error, Away) and self._was_there:
+                    until = time.monotonic() + self._patience_s
+                if isinstance(error, ReadOnlyMemory) or time.monotonic() >= until:
+                    raise
+                if self._ended.wait(_PAUSE_S):
+                    raise
+            else:
+                self._was_there = True
+                return result
+
+    def _account(self, error: MemoryFailure) -> None:
+        """Raise AddStopped if anything was dealt with; of a batch without an answer the server is asked what is in."""
+        gap, unanswered = False, list[Batch]()
+        for batch, sending in self._out:
+            if sending.exception():
+                gap = True
+                unanswered.append(batch)
+            else:
+                self._report.include(sending.result())
+                self._done += 0 if gap else batch.given
+        in_doubt = self._ask_for(unanswered)
+        if self._report != AddReport() or in_doubt:
+            raise AddStopped(str(error), self._report, self._done, in_doubt) from error
+
+    def _ask_for(self, unanswered: Sequence[Batch]) -> list[str]:
+        wanted = {name: procedure for batch in unanswered for name, procedure in batch.wanted.items()}
+        try:
+            kept = self._on(partial(stored, ids=wanted)) if wanted else {}
+        except MemoryFailure:
+            return list(wanted)
+        for batch in unanswered:
+            there = {name for name in batch.wanted if name in kept and kept[name].procedure == wanted[name]}
+            if there:
+                self._report.include(batch.outcome(there))
+        return []
