@@ -13,7 +13,7 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 
 from stepcraft.errors import MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, embedded
-from stepcraft.memory._weaviate_objects import BATCH, Kept, Objects
+from stepcraft.memory._weaviate_objects import BATCH, Kept, Objects, forget, half_in, stored
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import AddReport, Failed
 from stepcraft.memory.vectors import MadeWith, WithVector
@@ -22,7 +22,8 @@ BATCH_CHARACTERS = 5_000_000
 """How many characters go into one message at most, unless one procedure alone has more."""
 
 _Vector = NDArray[np.float32]
-_Object = DataObject[dict[str, Any], None]
+Item = tuple[Procedure, _Vector, datetime]
+"""A procedure, its vector, and when it was made."""
 
 
 def batches(items: Iterable[WithVector]) -> Iterator[list[WithVector]]:
@@ -47,13 +48,14 @@ class Batch:
 
     given: int
     """How many procedures were given for it."""
-    objects: list[_Object]
-    wanted: dict[str, Procedure]
-    """The procedures of the objects, by id."""
+    items: dict[str, Item]
+    """By id."""
     replaced: set[str]
     """The ids of those that take the place of another one."""
     unusable: list[Failed]
     present: int
+    silences: int = 0
+    """How often the server had been silent before the batch was sent, or seen to be whole."""
 
     def outcome(self, stored: Collection[str], refused: Iterable[Failed] = ()) -> AddReport:
         """What became of the batch, once it is known which ids went in."""
@@ -72,7 +74,7 @@ def prepared(
     unique = {item[0].id: item for item in items}
     changed = [item for name, item in unique.items() if name not in kept or kept[name].procedure != item[0]]
     made = _vectors([procedure for procedure, vector in changed if vector is None], embedder, made_with)
-    now, batch = datetime.now(UTC), Batch(len(items), [], {}, set(), [], len(items) - len(changed))
+    now, batch = datetime.now(UTC), Batch(len(items), {}, set(), [], len(items) - len(changed))
     for procedure, given in changed:
         name = procedure.id
         vector = made[name] if given is None else given
@@ -81,14 +83,13 @@ def prepared(
             batch.unusable.append(Failed(name, reason))
             continue
         before = kept.get(name)
-        batch.objects.append(_object(procedure, vector, (before and before.created) or now))
-        batch.wanted[name] = procedure
+        batch.items[name] = (procedure, vector, (before and before.created) or now)
         if before:
             batch.replaced.add(name)
     return batch
 
 
-def send(objects: Objects, items: Sequence[_Object]) -> list[Failed]:
+def send(objects: Objects, items: Sequence[Item]) -> list[Failed]:
     """Send objects; those that the server refused, with its reasons.
 
     Raises:
@@ -97,7 +98,7 @@ def send(objects: Objects, items: Sequence[_Object]) -> list[Failed]:
     if not items:
         return []
     try:
-        errors = objects.data.insert_many(items).errors
+        errors = objects.data.insert_many([_object(*item) for item in items]).errors
     except WeaviateInsertManyAllFailedError as error:
         reason = " ".join(str(error).rpartition("set of all errors: ")[2].split())[:300]
         if "read-only" in reason:
@@ -105,15 +106,29 @@ def send(objects: Objects, items: Sequence[_Object]) -> list[Failed]:
                 f"the collection {objects.name} takes nothing more ({reason}); make room on the disk of the server, "
                 "and set its shards READY again"
             ) from error
-        return [Failed(str(item.uuid), reason) for item in items]
+        return [Failed(item[0].id, reason) for item in items]
     except WeaviateQueryError as error:
         if "larger than max" not in str(error):
             raise
         if len(items) == 1:
-            return [Failed(str(items[0].uuid), "it is larger than a message to Weaviate may be; shorten it")]
+            return [Failed(items[0][0].id, "it is larger than a message to Weaviate may be; shorten it")]
         half = len(items) // 2
         return send(objects, items[:half]) + send(objects, items[half:])
-    return [Failed(str(items[place].uuid), error.message) for place, error in errors.items()]
+    return [Failed(items[place][0].id, error.message) for place, error in errors.items()]
+
+
+def lookup(objects: Objects, ids: Collection[str], dimensions: int) -> dict[str, Kept]:
+    """What is kept under these ids; what is only half in is deleted, so that it goes in as new."""
+    kept = stored(objects, ids)
+    broken = half_in(objects, kept, dimensions)
+    forget(objects, broken)
+    return {name: item for name, item in kept.items() if name not in broken}
+
+
+def mend(objects: Objects, items: Mapping[str, Item], dimensions: int) -> list[Failed]:
+    """Send again what is not in, or only half; those that the server refused, with its reasons."""
+    kept = lookup(objects, items.keys(), dimensions)
+    return send(objects, [item for name, item in items.items() if name not in kept])
 
 
 def _vectors(
@@ -141,7 +156,7 @@ def _numbers(vector: bytes | None) -> _Vector | None:
     return None if vector is None else np.frombuffer(vector, np.float32)
 
 
-def _object(item: Procedure, vector: _Vector, created: datetime) -> _Object:
+def _object(item: Procedure, vector: _Vector, created: datetime) -> DataObject[dict[str, Any], None]:
     """Zeros go in as no vector: there is no angle to them."""
     properties: dict[str, Any] = {
         "input": item.input,

@@ -10,14 +10,20 @@ from typing import Protocol, TypeVar
 
 from stepcraft.errors import AddStopped, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder
-from stepcraft.memory._weaviate_batch import Batch, batches, prepared, send
+from stepcraft.memory._weaviate_batch import Batch, batches, lookup, mend, prepared, send
 from stepcraft.memory._weaviate_link import Away
-from stepcraft.memory._weaviate_objects import Objects, stored
+from stepcraft.memory._weaviate_objects import Objects
 from stepcraft.memory.store import AddReport
 from stepcraft.memory.vectors import MadeWith, WithVector
 
 _UNDER_WAY = 2
 _PAUSE_S = 0.5
+_SILENCE_S = 2.0
+"""No server is killed and started again in less; a longer time without a reply may have been that."""
+
+_SUSPECT = 8
+"""So many of the last batches are looked at again after a silence."""
+
 _Result = TypeVar("_Result")
 
 
@@ -48,7 +54,9 @@ class Import:
         self._report = AddReport()
         self._done = 0
         self._out: deque[tuple[Batch, Future[AddReport]]] = deque()
-        self._was_there = False
+        self._recent: deque[Batch] = deque(maxlen=_SUSPECT)
+        self._heard = 0.0
+        self._silences = 0
         self._ended = threading.Event()
 
     def run(self, items: Iterable[WithVector], progress: Callable[[int], None] | None) -> AddReport:
@@ -76,24 +84,40 @@ class Import:
         """What is there already is asked once no batch is under way that shares an id."""
         ids = {procedure.id for procedure, _ in group}
         for batch, sending in self._out:
-            if not ids.isdisjoint(batch.wanted):
+            if not ids.isdisjoint(batch.items):
                 sending.exception()
-        kept = self._patiently(partial(stored, ids=ids))
+        kept = self._patiently(partial(lookup, ids=ids, dimensions=self._made_with.dimensions))
         return prepared(group, kept, self._embedder, self._made_with)
 
     def _sent(self, batch: Batch) -> AddReport:
-        refused = self._patiently(partial(send, items=batch.objects))
-        return batch.outcome(batch.wanted.keys() - {failed.where for failed in refused}, refused)
+        batch.silences = self._silences
+        refused = self._patiently(partial(send, items=list(batch.items.values())))
+        return batch.outcome(batch.items.keys() - {failed.where for failed in refused}, refused)
 
     def _take(self, progress: Callable[[int], None] | None, left: int) -> None:
-        """Wait until so many batches are left under way, and count in the others, in their order."""
+        """Wait until so many batches are left under way, and count in the others, in their order.
+
+        A server that is killed loses some of what it acknowledged last, and keeps some by halves: after a silence
+        the last batches are looked at again.
+        """
         while len(self._out) > left:
             batch, sending = self._out[0]
             self._report.include(sending.result())
             self._out.popleft()
             self._done += batch.given
+            self._recent.append(batch)
+            for recent in self._recent:
+                if recent.silences < self._silences:
+                    self._mend(recent)
             if progress:
                 progress(self._done)
+
+    def _mend(self, batch: Batch) -> None:
+        batch.silences = self._silences
+        known = {failed.where for failed in self._report.failed}
+        items = {name: item for name, item in batch.items.items() if name not in known}
+        refused = self._patiently(partial(mend, items=items, dimensions=self._made_with.dimensions))
+        self._report.include(AddReport(added=-len(refused), failed=refused))
 
     def _patiently(self, action: Callable[[Objects], _Result]) -> _Result:
         """What the action gives; once the server went away, what fails is tried again as long as patience lasts."""
@@ -102,14 +126,16 @@ class Import:
             try:
                 result = self._on(action)
             except MemoryFailure as error:
-                if not until and isinstance(error, Away) and self._was_there:
+                if not until and isinstance(error, Away) and self._heard:
                     until = time.monotonic() + self._patience_s
                 if isinstance(error, ReadOnlyMemory) or time.monotonic() >= until:
                     raise
                 if self._ended.wait(_PAUSE_S):
                     raise
             else:
-                self._was_there = True
+                now = time.monotonic()
+                self._silences += bool(self._heard) and now - self._heard > _SILENCE_S
+                self._heard = now
                 return result
 
     def _account(self, error: MemoryFailure) -> None:
@@ -127,13 +153,15 @@ class Import:
             raise AddStopped(str(error), self._report, self._done, in_doubt) from error
 
     def _ask_for(self, unanswered: Sequence[Batch]) -> list[str]:
-        wanted = {name: procedure for batch in unanswered for name, procedure in batch.wanted.items()}
+        wanted = {name: item[0] for batch in unanswered for name, item in batch.items.items()}
+        if not wanted:
+            return []
         try:
-            kept = self._on(partial(stored, ids=wanted)) if wanted else {}
+            kept = self._on(partial(lookup, ids=wanted, dimensions=self._made_with.dimensions))
         except MemoryFailure:
             return list(wanted)
         for batch in unanswered:
-            there = {name for name in batch.wanted if name in kept and kept[name].procedure == wanted[name]}
+            there = {name for name in batch.items if name in kept and kept[name].procedure == wanted[name]}
             if there:
                 self._report.include(batch.outcome(there))
         return []

@@ -42,6 +42,27 @@ def stored(objects: Objects, ids: Iterable[str]) -> dict[str, Kept]:
     }
 
 
+def half_in(objects: Objects, ids: Iterable[str], dimensions: int) -> list[str]:
+    """Those of the ids whose vector is kept and yet not searched: the server was killed before it came so far.
+
+    Sending such an object again does not mend it, for it is the same; it must be deleted first.
+    """
+    wanted = list(ids)
+    if not wanted or not dimensions:
+        return []
+    anywhere = [1.0] + [0.0] * (dimensions - 1)
+    searched = objects.query.near_vector(
+        anywhere, filters=Filter.by_id().contains_any(wanted), limit=len(wanted), return_properties=[]
+    ).objects
+    left = sorted(set(wanted) - {str(item.uuid) for item in searched})
+    if not left:
+        return []
+    found = objects.query.fetch_objects_by_ids(
+        left, limit=len(left), return_properties=[], include_vector=True
+    )
+    return [str(item.uuid) for item in found.objects if vector_of(item).size]
+
+
 def page_after(objects: Objects, after: str | None, *, vectors: bool = False) -> list[Any]:
     """The objects that follow an id, in the order of ids, `BATCH` at most; the first ones for None."""
     return list(
