@@ -7,7 +7,7 @@ import typer
 
 from stepcraft.cli.errors import reported
 from stepcraft.cli.memory_io import headline, mapping, opened, print_json, tell
-from stepcraft.errors import BadInput
+from stepcraft.errors import AddStopped, BadInput
 
 if TYPE_CHECKING:
     from stepcraft.memory.procedure import Procedure
@@ -35,8 +35,11 @@ def copy(
             opened(target, embeddings, create=True) as filled,
             counting("procedures copied") as count,
         ):
-            report = copy_all(read, filled, progress=count)
-        tell(report, as_json=as_json)
+            try:
+                report, stop = copy_all(read, filled, progress=count), None
+            except AddStopped as error:
+                report, stop = error.report, error
+        tell(report, as_json=as_json, stop=stop)
 
 
 def check(
