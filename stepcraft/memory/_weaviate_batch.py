@@ -1,7 +1,10 @@
 """Batches of procedures on their way into Weaviate: cut, made ready, and sent."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +25,9 @@ BATCH_CHARACTERS = 5_000_000
 """How many characters go into one message at most, unless one procedure alone has more."""
 
 _Vector = NDArray[np.float32]
+_sending = ContextVar("sending", default=False)
+logging.getLogger("weaviate-client").addFilter(lambda _: not _sending.get())
+
 Item = tuple[Procedure, _Vector, datetime]
 """A procedure, its vector, and when it was made."""
 
@@ -98,7 +104,8 @@ def send(objects: Objects, items: Sequence[Item]) -> list[Failed]:
     if not items:
         return []
     try:
-        errors = objects.data.insert_many([_object(*item) for item in items]).errors
+        with _unlogged():
+            errors = objects.data.insert_many([_object(*item) for item in items]).errors
     except WeaviateInsertManyAllFailedError as error:
         reason = " ".join(str(error).rpartition("set of all errors: ")[2].split())[:300]
         if "read-only" in reason:
@@ -115,6 +122,16 @@ def send(objects: Objects, items: Sequence[Item]) -> list[Failed]:
         half = len(items) // 2
         return send(objects, items[:half]) + send(objects, items[half:])
     return [Failed(items[place][0].id, error.message) for place, error in errors.items()]
+
+
+@contextmanager
+def _unlogged() -> Generator[None]:
+    """The client logs whole objects that were refused; they are in the report."""
+    token = _sending.set(True)
+    try:
+        yield
+    finally:
+        _sending.reset(token)
 
 
 def lookup(objects: Objects, ids: Collection[str], dimensions: int) -> dict[str, Kept]:

@@ -120,13 +120,17 @@ class Import:
         self._report.include(AddReport(added=-len(refused), failed=refused))
 
     def _patiently(self, action: Callable[[Objects], _Result]) -> _Result:
-        """What the action gives; once the server went away, what fails is tried again as long as patience lasts."""
+        """What the action gives; once the server went away, what fails is tried again as long as patience lasts.
+
+        A server that has just come back may not know the collection yet.
+        """
         until = 0.0
         while True:
             try:
                 result = self._on(action)
             except MemoryFailure as error:
-                if not until and isinstance(error, Away) and self._heard:
+                away = isinstance(error, Away) or time.monotonic() - self._heard > _SILENCE_S
+                if not until and away and self._heard:
                     until = time.monotonic() + self._patience_s
                 if isinstance(error, ReadOnlyMemory) or time.monotonic() >= until:
                     raise

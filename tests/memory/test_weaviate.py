@@ -6,6 +6,7 @@ import threading
 import uuid
 from pathlib import Path
 
+import numpy as np
 import pytest
 import weaviate
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -15,6 +16,7 @@ from stepcraft import AagContext, Procedure, build_aag, open_memory
 from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.files import import_file
 from stepcraft.memory.store import ProcedureMemory, shared_memory
+from stepcraft.memory.weaviate import WeaviateMemory
 from tests.kitchen import GOAL, PROCEDURES
 
 RECIPES = Path(__file__).parents[3] / "shared" / "data" / "recipes" / "recipes.jsonl"
@@ -242,16 +244,32 @@ def test_a_collection_that_takes_nothing_more_says_so_and_what_is_in(url: str, c
                 AddStopped, match=r"takes nothing more \(.*store is read-only.*add again"
             ) as stop:
                 memory.add((procedure(number) for number in range(9000)), progress=shut_at)
-            assert 3000 <= stop.value.done <= stop.value.report.added == memory.count() < 9000
-            assert (stop.value.report.failed, stop.value.in_doubt) == ([], ())
+            assert 3000 <= stop.value.done <= stop.value.report.added <= memory.count() < 9000
+            assert stop.value.in_doubt == ()
+            assert all("read-only" in failed.reason for failed in stop.value.report.failed)
             with pytest.raises(ReadOnlyMemory, match="make room on the disk"):
                 memory.add([procedure(9000)])
             assert memory.add([procedure(1)]).present == 1
         finally:
             shards.update_shards("READY")
         again = memory.add(procedure(number) for number in range(9000))
-        assert (again.present, again.added) == (stop.value.report.added, 9000 - stop.value.report.added)
-        assert memory.count() == 9000
+        assert again.present >= stop.value.report.added
+        assert again.present + again.added == len({item.id for item in memory}) == 9000
+
+
+def test_what_the_server_refuses_is_in_the_report_with_the_reason_and_not_in_a_log(url: str, caplog):
+    good, short = np.ones(4, np.float32) / 2, np.ones(3, np.float32)
+    with WeaviateMemory(url, embeddings=DeterministicFakeEmbedding(size=4)) as memory:
+        report = memory.add_with_vectors([(procedure(1), good), (procedure(2), good)])
+        assert (report.added, report.failed) == (2, [])
+        report = memory.add_with_vectors([(procedure(3), good), (procedure(4), short)])
+        assert (report.added, [failed.where for failed in report.failed]) == (1, [procedure(4).id])
+        assert "length" in report.failed[0].reason
+        assert not caplog.records
+        assert memory.add([procedure(3), procedure(4)]).present == 1
+        assert [hit.procedure.id for hit in memory.search(procedure(4).text(), 1, alpha=1)] == [
+            procedure(4).id
+        ]
 
 
 def test_a_procedure_over_the_message_limit_costs_only_itself(url: str):
