@@ -23,7 +23,7 @@ from stepcraft.memory.transfer import compare
 from tests.servers.weaviate_server import WeaviateServer
 
 AROUND = 2000
-"""Of so many procedures before and after a kill every tenth is looked for by words and by vector."""
+"""Of so many procedures before and after a kill every fortieth is looked for by words and by vector."""
 
 
 def run(file: Path, url: str, server: WeaviateServer, kill_server: int, kill_import: int = 0) -> None:
@@ -56,7 +56,7 @@ def run(file: Path, url: str, server: WeaviateServer, kill_server: int, kill_imp
 
 def lost(memory: ProcedureMemory, known: list[Procedure], places: list[int]) -> tuple[int, int, int]:
     """How many were looked for near the kills, and how many of them words and vectors do not find."""
-    near = [item for place in places for item in known[max(0, place - AROUND) : place + AROUND : 10]]
+    near = [item for place in places for item in known[max(0, place - AROUND) : place + AROUND : 40]]
     missed = [
         sum(
             item.id not in [hit.procedure.id for hit in memory.search(item.text(), 5, alpha=alpha)]
