@@ -1,6 +1,7 @@
-"""The local memory against the bare parts that it is made of: `python benchmarks/memory.py [--sizes 1000,10000]`.
+"""The memories against what they are made of: `python benchmarks/memory.py [--sizes 1000,10000] [--weaviate]`.
 
-Each figure is a ratio within one run:
+With --weaviate (and --million for that size too) `benchmarks/weaviate_memory.py` measures the memory in Weaviate; else
+this measures the local one. Each figure is a ratio within one run:
 
 - search ÷ (the same FTS5 query for the best k by rank + the same query embedded and multiplied with a bare
   matrix), the median over the same queries, taken in turns;
@@ -25,6 +26,8 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from stepcraft.index._file import _LAYOUT
 from stepcraft.index._words import match_expression
@@ -129,11 +132,11 @@ def measure(size: int, folder: Path) -> dict[str, float]:
     return figures
 
 
-def peak(size: int) -> float:
-    """Fill a database and search it; by how many MB the peak of resident memory grows."""
-    with tempfile.TemporaryDirectory() as folder:
-        made = procedures(1000)
-        memory = LocalMemory(Path(folder) / "memory.db", embeddings="wordllama")
+def peak(size: int, url: str) -> float:
+    """Fill a memory and search it; by how many MB the peak of resident memory grows."""
+    made = procedures(1000)
+    with open_memory(url, embeddings="wordllama") as memory:
+        memory.add(made[:1])
         memory.search("load the model")
         start = resident()
         memory.add(
@@ -143,8 +146,13 @@ def peak(size: int) -> float:
             for n in range(size)
         )
         memory.search("search the long-term memory of an agent")
-        memory.close()
         return resident() - start
+
+
+def own_peak(size: int, url: str) -> float:
+    """`peak` in a process of its own."""
+    command = [sys.executable, __file__, "--peak", str(size), "--url", url]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def resident() -> float:
@@ -161,24 +169,35 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sizes", default="1000,10000,100000")
+    parser.add_argument("--weaviate", action="store_true", help="measure the memory in Weaviate")
+    parser.add_argument("--million", action="store_true", help="at 1,000,000 procedures too")
     parser.add_argument("--peak", type=int, help="only print the peak memory at this size")
+    parser.add_argument("--url", default="", help="of the memory to fill for --peak")
     options = parser.parse_args()
+    sizes = [*map(int, options.sizes.split(",")), *([1_000_000] if options.million else [])]
     if options.peak:
-        print(f"{peak(options.peak):.0f}")
-        return
+        print(f"{peak(options.peak, options.url):.0f}")
+    elif options.weaviate:
+        from benchmarks.weaviate_memory import table  # noqa: PLC0415 - it imports this module
+
+        table(sizes)
+    else:
+        local_table(sizes)
+
+
+def local_table(sizes: list[int]) -> None:
+    """Print the figures of the local memory."""
     print(
         f"{'procedures':>10}  {'search':>9}  {'bare':>9}  {'ratio':>5}  {'add':>8}  {'bare':>8}  {'ratio':>5}  peak"
     )
-    for size in map(int, options.sizes.split(",")):
+    for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             found = measure(size, Path(folder))
-        used = subprocess.run(
-            [sys.executable, __file__, "--peak", str(size)], capture_output=True, text=True, check=True
-        )
+            used = own_peak(size, f"{folder}/peak.db")
         print(
             f"{size:>10,}  {1000 * found['search']:>6.2f} ms  {1000 * found['bare search']:>6.2f} ms  "
             f"{found['search ratio']:>5.2f}  {found['add']:>6.2f} s  {found['bare add']:>6.2f} s  "
-            f"{found['add'] / found['bare add']:>5.2f}  +{used.stdout.strip()} MB",
+            f"{found['add'] / found['bare add']:>5.2f}  +{used:.0f} MB",
             flush=True,
         )
 

@@ -1,10 +1,10 @@
-"""The memory in Weaviate against the raw client: `python benchmarks/weaviate_memory.py [--sizes 1000,10000]`.
+"""The memory in Weaviate against the raw client: `python benchmarks/memory.py --weaviate [--sizes 1000] [--million]`.
 
 It starts the server that `scripts/weaviate install` built. Each figure is a ratio within one run, on the same
 procedures (of `benchmarks/memory.py`) in collections of the same shape:
 
 - import: add ÷ the raw client's batch.fixed_size(1000, concurrent_requests=2) with vectors made beforehand
-  ("ready": the memory too finds its vectors made; "whole": it embeds with wordllama), as rates;
+  ("ready": the memory too finds its vectors made; "whole": it embeds with wordllama), as rates, in turns, the median;
 - search at alpha 1 ÷ raw near_vector, hybrid ÷ raw hybrid: p50 and p99, the query's vector made beforehand on both
   sides, the raw client asked for the same properties and metadata;
 - embedded: the same as search p50, but our side embeds the query with wordllama;
@@ -12,12 +12,11 @@ procedures (of `benchmarks/memory.py`) in collections of the same shape:
   event loop ÷ the raw async client's;
 - iterate ÷ the raw iterator, as rates;
 - recall@10 at alpha 1 against the exact search of a local memory;
-- by how many MB the peak of resident memory grows in an import.
+- by how many MB the peak of resident memory grows in an import, in a process of its own.
 
 The figures of searches are medians over rounds; in a round ours and the raw client take turns.
 """
 
-import argparse
 import asyncio
 import sys
 import tempfile
@@ -37,7 +36,7 @@ from weaviate.classes.query import MetadataQuery
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.memory import procedures, queries, resident, seconds
+from benchmarks.memory import own_peak, procedures, queries, seconds
 from stepcraft.index import embedded
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Procedure
@@ -147,22 +146,24 @@ def measure(size: int, server: WeaviateServer, client: weaviate.WeaviateClient) 
     known, figures = procedures(size), {}
     asked = queries(known)
     ready = Ready([*(item.text() for item in known), *asked])
-    plain, whole, ours = (f"{kind}{size}" for kind in ("Plain", "Whole", "Ours"))
-    open_memory(server.url(plain), embeddings=ready).close()
-    figures["raw import/s"] = size / seconds(lambda: raw_import(client, plain, known, ready))
+    figures |= imports(size, server, client, known, ready)
+    figures["import MB"] = own_peak(size, server.url(f"Peak{size}"))
+    ours, whole = f"Ready{size}", f"Whole{size}"
     with open_memory(server.url(whole), embeddings="wordllama") as memory:
         memory.search("warm up")
-        figures["import whole"] = size / seconds(lambda: memory.add(known)) / figures["raw import/s"]
         near = partial(raw_near, client.collections.use(whole), ready)
         figures["embedded"] = in_turns(partial(memory.search, k=K, alpha=1), near, asked)[1]
-    before = resident()
     memory = open_memory(server.url(ours), embeddings=ready)
-    figures["import ready"] = size / seconds(lambda: memory.add(known)) / figures["raw import/s"]
-    figures["import MB"] = resident() - before
     figures |= searches(memory, client.collections.use(ours), ready, asked)
     figures["64 tasks"] = asyncio.run(async_searches(memory, ours, server, ready, asked))
-    raw = seconds(lambda: sum(1 for _ in client.collections.use(ours).iterator()))
-    figures["iterate"] = raw / seconds(lambda: sum(1 for _ in memory))
+    turns = [
+        (
+            seconds(lambda: sum(1 for _ in client.collections.use(ours).iterator())),
+            seconds(lambda: sum(1 for _ in memory)),
+        )
+        for _ in range(5)
+    ]
+    figures["iterate"] = float(np.median([raw / mine for raw, mine in turns]))
     with LocalMemory(":memory:", embeddings=ready) as exact:
         exact.add(known)
         figures["recall@10"] = float(np.mean([same(memory, exact, query) for query in asked]))
@@ -193,6 +194,33 @@ def raw_hybrid(collection, ready: Ready, query: str):
     )
 
 
+def imports(
+    size: int, server: WeaviateServer, client: weaviate.WeaviateClient, known: list[Procedure], ready: Ready
+) -> dict[str, float]:
+    """The figures of imports into fresh collections, forwards and backwards; one with ready vectors is left."""
+    taken: dict[str, list[float]] = {"Plain": [], "Ready": [], "Whole": []}
+    for turn in range(5 if size <= 1000 else 3 if size <= 10_000 else 1):
+        for kind in sorted(taken, reverse=bool(turn % 2)):
+            name = f"{kind}{size}"
+            client.collections.delete(name)
+            with open_memory(
+                server.url(name), embeddings="wordllama" if kind == "Whole" else ready
+            ) as memory:
+                memory.search("warm up", alpha=1 if kind == "Whole" else 0)
+                add = (
+                    partial(raw_import, client, name, known, ready)
+                    if kind == "Plain"
+                    else partial(memory.add, known)
+                )
+                taken[kind].append(seconds(add))
+    raw = np.array(taken["Plain"])
+    return {
+        "raw import/s": size / float(np.median(raw)),
+        "import ready": float(np.median(raw / taken["Ready"])),
+        "import whole": float(np.median(raw / taken["Whole"])),
+    }
+
+
 def searches(memory, collection, ready: Ready, asked: list[str]) -> dict[str, float]:
     """The figures of searches by one caller and by threads."""
     near, hybrid = partial(raw_near, collection, ready), partial(raw_hybrid, collection, ready)
@@ -218,24 +246,15 @@ def same(memory, exact, query: str) -> float:
     return len(ours & theirs) / K
 
 
-def main() -> None:
+def table(sizes: list[int]) -> None:
     """Print the figures of each size."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sizes", default="1000,10000,100000")
-    options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
         WeaviateServer(Path(folder)) as server,
         connected(server) as client,
     ):
-        for size in map(int, options.sizes.split(",")):
+        for size in sizes:
             start = time.monotonic()
             figures = measure(size, server, client)
             print(f"{size:,} procedures ({time.monotonic() - start:.0f} s)")
             print("".join(f"  {name:13} {value:10.3f}\n" for name, value in figures.items()), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,8 @@ StepcraftError
 ├── BadInput            what a caller gave cannot be used; nothing was done
 │   └── ModelUnknown    no model goes by this name, or its key is missing
 ├── MemoryFailure       a memory cannot be opened, read or written
-│   └── ReadOnlyMemory  this memory can be searched, not changed
+│   ├── ReadOnlyMemory  this memory can be searched, not changed
+│   └── AddStopped      some procedures were added, then the memory failed
 ├── ModelFailure        a model refuses to be asked, so that no step can succeed
 ├── UnreadableReply     a reply is not in the form that its step needs
 └── NoAnswer            a run ended without anything to answer with
@@ -14,6 +15,11 @@ Every message is a sentence that names the offending value and what to do about 
 
 import os
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepcraft.memory.store import AddReport
 
 
 class StepcraftError(Exception):
@@ -34,6 +40,26 @@ class MemoryFailure(StepcraftError):
 
 class ReadOnlyMemory(MemoryFailure):
     """This memory can be searched, not changed."""
+
+
+class AddStopped(MemoryFailure):
+    """A memory failed while procedures were added to it; adding them again does the rest.
+
+    Args:
+        reason: why it failed.
+        report: what became of the procedures that were dealt with.
+        done: so many of them were the first that were given, without a gap.
+        in_doubt: the ids of those that were sent and may be in or not: nobody answers who could tell.
+    """
+
+    def __init__(self, reason: str, report: "AddReport", done: int, in_doubt: Sequence[str] = ()) -> None:
+        doubt = f", {len(in_doubt):,} more may be in or not" if in_doubt else ""
+        super().__init__(
+            f"{reason}; the first {done:,} procedures were dealt with{doubt}: add again to do the rest"
+        )
+        self.report = report
+        self.done = done
+        self.in_doubt = tuple(in_doubt)
 
 
 class ModelFailure(StepcraftError):

@@ -8,7 +8,7 @@ import typer
 from stepcraft.cli.errors import reported
 from stepcraft.cli.memory_io import by_prefix, from_stdin, headline, mapping, opened, print_json, tell
 from stepcraft.cli.memory_transfer import check, copy
-from stepcraft.errors import BadInput
+from stepcraft.errors import AddStopped, BadInput
 
 memory_app = typer.Typer(
     help="Fill, search and show a procedural memory.", no_args_is_help=True, rich_markup_mode=None
@@ -51,7 +51,7 @@ def import_(
         from stepcraft.memory.files import check_file, import_file
         from stepcraft.memory.store import AddReport, Failed
 
-        report, names = AddReport(), mapping(fields)
+        report, names, stop = AddReport(), mapping(fields), None
         for file in files:
             check_file(file)
         with opened(memory, embeddings, create=True) as kept, counting("procedures read") as count:
@@ -63,7 +63,11 @@ def import_(
                     if len(files) == 1:
                         raise
                     report.failed.append(Failed(str(file), str(error)))
-        tell(report, as_json=as_json)
+                except AddStopped as error:
+                    report.include(error.report)
+                    stop = error
+                    break
+        tell(report, as_json=as_json, stop=stop)
 
 
 @memory_app.command()

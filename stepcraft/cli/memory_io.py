@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from stepcraft.errors import BadInput
+from stepcraft.errors import AddStopped, BadInput
 
 if TYPE_CHECKING:
     from stepcraft.memory.procedure import Procedure
@@ -69,19 +69,21 @@ def headline(procedure: "Procedure") -> str:
     return f"{procedure.id[:8]}  {' '.join(procedure.output.split())}"
 
 
-def tell(report: "AddReport", *, as_json: bool) -> None:
-    """What became of the procedures, the failures on stderr; exit status 1 if there are any."""
+def tell(report: "AddReport", *, as_json: bool, stop: AddStopped | None = None) -> None:
+    """What became of the procedures, failures and a stop on stderr; exit status 1 if there are any."""
     for failed in report.failed:
         typer.echo(f"{failed.where}: {failed.reason}", err=True)
     if as_json:
         failures = [{"where": failed.where, "reason": failed.reason} for failed in report.failed]
-        print_json(
-            {"added": report.added, "present": report.present, "updated": report.updated, "failed": failures}
-        )
+        counts = {"added": report.added, "present": report.present, "updated": report.updated}
+        stopped = {"stopped": str(stop), "in_doubt": list(stop.in_doubt)} if stop else {}
+        print_json({**counts, "failed": failures, **stopped})
     else:
         unread = f", {len(report.failed)} failed" if report.failed else ""
         typer.echo(f"{report.added} added, {report.present} already there, {report.updated} updated{unread}")
-    if report.failed:
+    if stop:
+        typer.echo(f"stepcraft: {stop}", err=True)
+    if stop or report.failed:
         raise typer.Exit(1)
 
 

@@ -7,7 +7,7 @@ import typer
 
 from stepcraft.cli.errors import reported
 from stepcraft.cli.memory_io import headline, mapping, opened, print_json, tell
-from stepcraft.errors import BadInput
+from stepcraft.errors import AddStopped, BadInput
 
 if TYPE_CHECKING:
     from stepcraft.memory.procedure import Procedure
@@ -22,7 +22,10 @@ def copy(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Copy all procedures of a memory to another; run again after it was broken off, it does the rest."""
+    """Copy all procedures of a memory to another; run again after it was broken off, it does the rest.
+
+    Vectors go along where both were made with the same embeddings and template.
+    """
     with reported():
         from stepcraft.cli.progress import counting
         from stepcraft.memory.transfer import copy as copy_all
@@ -32,8 +35,11 @@ def copy(
             opened(target, embeddings, create=True) as filled,
             counting("procedures copied") as count,
         ):
-            report = copy_all(read, filled, progress=count)
-        tell(report, as_json=as_json)
+            try:
+                report, stop = copy_all(read, filled, progress=count), None
+            except AddStopped as error:
+                report, stop = error.report, error
+        tell(report, as_json=as_json, stop=stop)
 
 
 def check(

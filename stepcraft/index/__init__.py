@@ -3,7 +3,7 @@
 import threading
 import weakref
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import _rows as rows
-from stepcraft.index._file import agree, check_dimensions, connect, plain_failures, recorded, transaction
+from stepcraft.index._file import (
+    agree,
+    check_dimensions,
+    connect,
+    plain_failures,
+    recorded,
+    recorded_settings,
+    transaction,
+)
 from stepcraft.index._rank import fused
-from stepcraft.index._rows import Changes, Entry
+from stepcraft.index._rows import Changes, Entry, Row
 from stepcraft.index._vectors import Embedder, Matrix, Vectors, aquery_vector, embedded, query_vector
 from stepcraft.index._words import cjk_words, match_expression, query_words
 from stepcraft.text import clean
@@ -81,10 +89,17 @@ class LocalIndex:
             self.close()
             raise
 
-    def put(self, entries: Sequence[Entry]) -> Changes:
+    @property
+    def made_with(self) -> dict[str, str]:
+        """The settings, the name of the embeddings, and the dimensions once there is a vector."""
+        with self._reading():
+            return recorded(self._connection)
+
+    def put(self, entries: Sequence[Entry], vectors: Mapping[str, bytes] | None = None) -> Changes:
         """Keep entries, all or none, in one transaction; the same id replaces in place.
 
-        Only texts that are not kept already are embedded, each once. An entry whose vector is not finite is
+        `vectors` are unit vectors that are known, by text, empty where a text has none. Of the other texts only
+        those that are not kept already are embedded, each once. An entry whose vector is not finite is
         refused and the others go in; one with a vector of zeros is found by its words alone.
 
         Raises:
@@ -93,9 +108,10 @@ class LocalIndex:
         unique, repeats = rows.unique(entries)
         with self._reading():
             kept = rows.kept(self._connection, unique)
-        vectors = self._embedded(rows.reworded(unique.values(), kept))
+        known: dict[str, bytes | None] = dict(vectors or {})
+        known |= self._embedded([text for text in rows.reworded(unique.values(), kept) if text not in known])
         with self._writing():
-            changes = self._write(unique, vectors)
+            changes = self._write(unique, known)
         changes.present += repeats.present
         changes.updated += repeats.updated
         return changes
@@ -143,19 +159,31 @@ class LocalIndex:
 
     def __iter__(self) -> Iterator[Entry]:
         """All entries in the order in which they were added."""
-        last = 0
-        while True:
-            with self._reading():
-                page = rows.after(self._connection, last, _PAGE)
-            if not page:
-                return
-            last = page[-1].number
-            yield from (row.entry for row in page)
+        return (row.entry for page, _ in self._pages(vectors=False) for row in page)
+
+    def with_vectors(self) -> Iterator[tuple[Entry, bytes]]:
+        """All entries with their vectors, empty where there is none, in the order in which they were added."""
+        return (
+            (row.entry, found.get(row.number, b""))
+            for page, found in self._pages(vectors=True)
+            for row in page
+        )
 
     def close(self) -> None:
         """Close the file; it may be called twice."""
         with self._lock:
             self._close()
+
+    def _pages(self, *, vectors: bool) -> Iterator[tuple[list[Row], dict[int, bytes]]]:
+        last = 0
+        while True:
+            with self._reading():
+                page = rows.after(self._connection, last, _PAGE)
+                found = rows.vectors_of(self._connection, page) if vectors else {}
+            if not page:
+                return
+            last = page[-1].number
+            yield page, found
 
     @contextmanager
     def _reading(self) -> Generator[None]:
@@ -224,16 +252,3 @@ class LocalIndex:
                 "INSERT OR IGNORE INTO meta VALUES ('dimensions', ?)", (str(dimensions),)
             )
             check_dimensions(self._connection, self.path, dimensions)
-
-
-def recorded_settings(path: str | Path) -> dict[str, str]:
-    """What the index in a file was made with: its embeddings and settings; {} if there is no such file yet.
-
-    Raises:
-        MemoryFailure: the file cannot be opened, is no index, or was written by a later version.
-    """
-    if not Path(path).is_file() or not Path(path).stat().st_size:
-        return {}
-    connection, _ = connect(str(path), create=False)
-    with closing(connection), plain_failures(str(path)):
-        return recorded(connection)

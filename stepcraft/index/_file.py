@@ -4,7 +4,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
@@ -78,6 +78,19 @@ def transaction(connection: sqlite3.Connection, kind: str = "DEFERRED") -> Gener
 def recorded(connection: sqlite3.Connection) -> dict[str, str]:
     """What the file was made with."""
     return dict(connection.execute("SELECT key, value FROM meta"))
+
+
+def recorded_settings(path: str | Path) -> dict[str, str]:
+    """What the index in a file was made with: its embeddings and settings; {} if there is no such file yet.
+
+    Raises:
+        MemoryFailure: the file cannot be opened, is no index, or was written by a later version.
+    """
+    if not Path(path).is_file() or not Path(path).stat().st_size:
+        return {}
+    connection, _ = connect(str(path), create=False)
+    with closing(connection), plain_failures(str(path)):
+        return recorded(connection)
 
 
 def agree(connection: sqlite3.Connection, path: str, wanted: Mapping[str, str], *, read_only: bool) -> None:

@@ -67,6 +67,15 @@ def after(connection: sqlite3.Connection, number: int, limit: int) -> list[Row]:
     return list(_rows(found))
 
 
+def vectors_of(connection: sqlite3.Connection, rows: Collection[Row]) -> dict[int, bytes]:
+    """The vectors of these rows by their numbers, of those that have one."""
+    found = connection.execute(
+        "SELECT seq, vector FROM vectors WHERE seq IN (SELECT value FROM json_each(?))",
+        (json.dumps([row.number for row in rows]),),
+    )
+    return dict(found.fetchall())
+
+
 def _rows(found: Iterable[tuple[int, str, str, str]]) -> Iterator[Row]:
     return (Row(number, Entry(name, text, json.loads(payload))) for number, name, text, payload in found)
 

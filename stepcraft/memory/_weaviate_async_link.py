@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from stepcraft.errors import MemoryFailure, StepcraftError
 from stepcraft.memory import _weaviate_async_client as clients
-from stepcraft.memory._weaviate_client import FAULTS, PATIENCE_S, Held, failure, lost
+from stepcraft.memory._weaviate_client import FAULTS, PATIENCE_S, Held, failure, gone, lost
 from stepcraft.memory._weaviate_probe import in_thread, unreachable
 from stepcraft.memory._weaviate_url import Server
 
@@ -94,7 +94,7 @@ class AsyncLink:
     async def _connect(self, lane: "_Lane") -> _Held:
         server = await asyncio.wrap_future(in_thread(self._server))
         if reason := await lane.reason(server):
-            raise MemoryFailure(f"{self._name} {reason}")
+            raise gone(self._name, reason)
         try:
             client = await clients.connected(server)
         except FAULTS as error:

@@ -16,6 +16,11 @@ from stepcraft.memory._weaviate_url import Place, Server, api_key
 PATIENCE_S = 1.5
 """After how many seconds of a call the server is asked whether it is still there."""
 
+
+class Away(MemoryFailure):
+    """The server cannot be reached now; it may come back."""
+
+
 FAULTS = (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, ValueError, OSError)
 """What clients raise, with an answer or without."""
 
@@ -70,8 +75,15 @@ def failure(name: str, error: Exception, reason: str = "") -> MemoryFailure:
         reason: why the server cannot be used; "" if it can.
     """
     if reason:
-        return MemoryFailure(f"{name} {reason}")
+        return gone(name, reason)
     if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
         return MemoryFailure(f"{name} {refused()}")
     what = " ".join(without_secrets(str(error)).split())[:300]
-    return MemoryFailure(f"{name} failed: {what}")
+    kind = Away if lost(error) else MemoryFailure
+    return kind(f"{name} failed: {what}")
+
+
+def gone(name: str, reason: str) -> MemoryFailure:
+    """What to raise for a server that cannot be used, for this reason."""
+    kind = MemoryFailure if reason == refused() else Away
+    return kind(f"{name} {reason}")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import weaviate
 
 from stepcraft.errors import MemoryFailure, StepcraftError
-from stepcraft.memory._weaviate_client import FAULTS, Held, failure, lost, settings
+from stepcraft.memory._weaviate_client import FAULTS, Held, failure, gone, lost, settings
 from stepcraft.memory._weaviate_probe import unreachable
 from stepcraft.memory._weaviate_url import Server
 from stepcraft.memory._weaviate_watch import Watch, closed
@@ -88,7 +88,7 @@ class Link:
     def _connect(self) -> _Held:
         server = self._server()
         if reason := unreachable(server):
-            raise MemoryFailure(f"{self._name} {reason}")
+            raise gone(self._name, reason)
         try:
             client = weaviate.connect_to_custom(**settings(server))
         except FAULTS as error:

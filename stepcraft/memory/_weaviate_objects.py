@@ -1,91 +1,78 @@
-"""Procedures as objects of Weaviate, and batches of them."""
+"""Procedures as objects of Weaviate: looked up, read page by page, and deleted."""
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
-from weaviate.classes.data import DataObject
+from numpy.typing import NDArray
 from weaviate.classes.query import Filter
 from weaviate.collections import Collection
-from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.index import Embedder, cjk_words, embedded
-from stepcraft.memory._weaviate_schema import CONTENT, MadeWith
+from stepcraft.memory._weaviate_schema import CONTENT
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import AddReport, Failed
 
 Objects = Collection[Any, Any]
 
 BATCH = 1000
 """How many procedures go into one message at most."""
 
-BATCH_CHARACTERS = 5_000_000
-"""How many characters go into one message at most, unless one procedure alone has more."""
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept under an id: the procedure, None if it is none, and when it was made."""
+
+    procedure: Procedure | None
+    created: datetime | None
 
 
-def batches(procedures: Iterable[Procedure]) -> Iterator[list[Procedure]]:
-    """The procedures in batches that fit into a message."""
-    batch: list[Procedure] = []
-    room = BATCH_CHARACTERS
-    for procedure in procedures:
-        size = len(procedure.input) + len(procedure.output) + sum(map(len, procedure.steps))
-        if batch and (len(batch) == BATCH or size > room):
-            yield batch
-            batch, room = [], BATCH_CHARACTERS
-        batch.append(procedure)
-        room -= size
-    if batch:
-        yield batch
-
-
-def put(
-    objects: Objects, procedures: Sequence[Procedure], embedder: Embedder | None, made_with: MadeWith
-) -> AddReport:
-    """Keep a batch: what is there unchanged is left alone, what failed is in the report with the reason.
-
-    Raises:
-        MemoryFailure: the embedding model failed, or gives vectors of another length.
-    """
-    unique = {procedure.id: procedure for procedure in procedures}
-    kept = stored(objects, unique)
-    changed = [item for item in unique.values() if item.id not in kept or kept[item.id][0] != item]
-    vectors = _vectors(changed, embedder, made_with)
-    failed = [
-        Failed(item.id, f"the embedding model {made_with.embeddings} gave a vector that is not finite")
-        for item in changed
-        if vectors[item.id] is None
-    ]
-    now = datetime.now(UTC)
-    sendable = [item for item in changed if vectors[item.id] is not None]
-    failed += _sent(
-        objects,
-        [_object(item, vectors[item.id], kept.get(item.id, (None, now))[1] or now) for item in sendable],
-    )
-    missing = {failure.where for failure in failed}
-    done = [item.id for item in changed if item.id not in missing]
-    updated = sum(name in kept for name in done)
-    return AddReport(len(done) - updated, len(procedures) - len(changed), updated, failed)
-
-
-def stored(objects: Objects, ids: Iterable[str]) -> dict[str, tuple[Procedure | None, Any]]:
-    """What is kept under these ids: the procedure, None if it is none, and when it was made."""
+def stored(objects: Objects, ids: Iterable[str]) -> dict[str, Kept]:
+    """What is kept under these ids, of those that there are."""
     wanted = list(ids)
     found = objects.query.fetch_objects_by_ids(wanted, limit=len(wanted)).objects if wanted else []
     return {
-        str(item.uuid): (procedure_of(str(item.uuid), item.properties), item.properties.get("created"))
+        str(item.uuid): Kept(procedure_of(str(item.uuid), item.properties), item.properties.get("created"))
         for item in found
     }
 
 
-def page_after(objects: Objects, after: str | None) -> list[Any]:
+def half_in(objects: Objects, ids: Iterable[str], dimensions: int) -> list[str]:
+    """Those of the ids whose vector is kept and yet not searched: the server was killed before it came so far.
+
+    Sending such an object again does not mend it, for it is the same; it must be deleted first.
+    """
+    wanted = list(ids)
+    if not wanted or not dimensions:
+        return []
+    anywhere = [1.0] + [0.0] * (dimensions - 1)
+    searched = objects.query.near_vector(
+        anywhere, filters=Filter.by_id().contains_any(wanted), limit=len(wanted), return_properties=[]
+    ).objects
+    left = sorted(set(wanted) - {str(item.uuid) for item in searched})
+    if not left:
+        return []
+    found = objects.query.fetch_objects_by_ids(
+        left, limit=len(left), return_properties=[], include_vector=True
+    )
+    return [str(item.uuid) for item in found.objects if vector_of(item).size]
+
+
+def page_after(objects: Objects, after: str | None, *, vectors: bool = False) -> list[Any]:
     """The objects that follow an id, in the order of ids, `BATCH` at most; the first ones for None."""
     return list(
-        objects.query.fetch_objects(limit=BATCH, after=after, return_properties=list(CONTENT)).objects
+        objects.query.fetch_objects(
+            limit=BATCH, after=after, return_properties=list(CONTENT), include_vector=vectors
+        ).objects
     )
+
+
+def vector_of(item: Any) -> NDArray[np.float32]:  # noqa: ANN401 - the client's class for it is generic
+    """The vector of an object, of length 0 where it has none."""
+    return np.asarray(item.vector.get("default", ()), np.float32)
 
 
 def forget(objects: Objects, ids: Iterable[str]) -> int:
@@ -133,62 +120,3 @@ def is_uuid(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _vectors(
-    procedures: Sequence[Procedure], embedder: Embedder | None, made_with: MadeWith
-) -> dict[str, list[float] | None]:
-    """The vector of each procedure, [] where it has none, None where it is not finite."""
-    if not embedder:
-        return {item.id: [] for item in procedures}
-    texts = {item.id: item.text(made_with.template) for item in procedures}
-    made = embedded(embedder, list(texts.values()))
-    lengths = {len(vector) // 4 for vector in made.values() if vector} - {made_with.dimensions}
-    if lengths:
-        raise MemoryFailure(
-            f"the collection holds vectors of {made_with.dimensions} dimensions, and the embedding model "
-            f"{embedder.name} gives {lengths.pop()}: open it with the model that it was made with"
-        )
-    return {name: _numbers(made[text]) for name, text in texts.items()}
-
-
-def _numbers(vector: bytes | None) -> list[float] | None:
-    if vector is None:
-        return None
-    values = np.frombuffer(vector, np.float32)
-    return values.tolist() if values.any() else []
-
-
-def _object(
-    item: Procedure, vector: list[float] | None, created: datetime
-) -> DataObject[dict[str, Any], None]:
-    properties: dict[str, Any] = {
-        "input": item.input,
-        "output": item.output,
-        "steps": list(item.steps),
-        "source": item.source,
-        "metadata": json.dumps(dict(item.metadata), ensure_ascii=False),
-        "created": created,
-        # Weaviate takes a run of such characters for one word.
-        "cjk": cjk_words("\n".join((item.input, item.output, *item.steps))),
-    }
-    return DataObject(properties=properties, uuid=item.id, vector=vector or None)
-
-
-def _sent(objects: Objects, items: Sequence[DataObject[dict[str, Any], None]]) -> list[Failed]:
-    """Send objects; those that the server refused, with its reasons."""
-    if not items:
-        return []
-    try:
-        errors = objects.data.insert_many(items).errors
-    except WeaviateInsertManyAllFailedError as error:
-        reason = " ".join(str(error).split())[:300]
-        return [Failed(str(item.uuid), reason) for item in items]
-    except WeaviateQueryError as error:
-        if "larger than max" not in str(error):
-            raise
-        if len(items) == 1:
-            return [Failed(str(items[0].uuid), "it is larger than a message to Weaviate may be; shorten it")]
-        half = len(items) // 2
-        return _sent(objects, items[:half]) + _sent(objects, items[half:])
-    return [Failed(str(items[place].uuid), error.message) for place, error in errors.items()]

@@ -7,9 +7,10 @@ import weaviate
 
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Embedder
-from stepcraft.memory._weaviate_schema import MadeWith, check_tenant, made_with, make
+from stepcraft.memory._weaviate_schema import check_tenant, made_with, make
 from stepcraft.memory._weaviate_url import Place
 from stepcraft.memory.procedure import TEMPLATE, checked_template
+from stepcraft.memory.vectors import MadeWith
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:

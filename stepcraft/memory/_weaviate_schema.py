@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import weaviate
@@ -11,6 +11,7 @@ from weaviate.collections.classes.config import CollectionConfig
 
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.memory._weaviate_url import Place
+from stepcraft.memory.vectors import MadeWith
 
 SEARCHED = ("input", "output", "steps", "cjk")
 """The properties whose words are searched."""
@@ -30,18 +31,8 @@ _TYPES = {
 _ABOUT = "Procedures of stepcraft, made with "
 
 
-@dataclass(frozen=True)
-class MadeWith:
-    """What a collection was made with, kept in its description."""
-
-    embeddings: str
-    dimensions: int
-    """Of the vectors; 0 with embeddings "none"."""
-    template: str
-
-
 def made_with(client: weaviate.WeaviateClient, place: Place) -> MadeWith | None:
-    """What the collection was made with; None if there is none.
+    """What the collection was made with, as its description says; None if there is none.
 
     Raises:
         MemoryFailure: the collection has another shape, or was not made by stepcraft.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.errors import AddStopped, BadInput, MemoryFailure
 from stepcraft.lists import read_steps
 from stepcraft.memory._records import check_file, records
 from stepcraft.memory.procedure import Procedure
@@ -70,23 +70,37 @@ def import_file(
 
     Raises:
         BadInput: as `read_procedures`; nothing was added.
-        MemoryFailure: as `ProcedureMemory.add`.
+        AddStopped, MemoryFailure: as `ProcedureMemory.add`.
     """
-    lines: dict[str, int] = {}
     unread: list[Failed] = []
 
     def readable() -> Iterator[Procedure]:
-        for line, outcome in read_procedures(path, fields=fields):
+        for _, outcome in read_procedures(path, fields=fields):
             if isinstance(outcome, Failed):
                 unread.append(outcome)
             else:
-                lines[outcome.id] = line
                 yield outcome
 
-    report = memory.add(readable(), progress=progress)
-    refused = [Failed(f"{path}:{lines[failed.where]}", failed.reason) for failed in report.failed]
-    report.failed = unread + refused
+    try:
+        report = memory.add(readable(), progress=progress)
+    except AddStopped as stop:
+        stop.report.failed = unread + _with_lines(stop.report.failed, path, fields)
+        raise
+    report.failed = unread + _with_lines(report.failed, path, fields)
     return report
+
+
+def _with_lines(failed: list[Failed], path: str | Path, fields: Mapping[str, str] | None) -> list[Failed]:
+    """Name the line instead of the id; the file is read again, for all its lines may not fit into memory."""
+    if not failed:
+        return []
+    names = {failure.where for failure in failed}
+    lines = {
+        outcome.id: line
+        for line, outcome in read_procedures(path, fields=fields)
+        if isinstance(outcome, Procedure) and outcome.id in names
+    }
+    return [Failed(f"{path}:{lines[failure.where]}", failure.reason) for failure in failed]
 
 
 def read_all(path: str | Path) -> list[Procedure]:

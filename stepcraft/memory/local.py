@@ -6,11 +6,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import Changes, Embedder, Entry, LocalIndex, recorded_settings
+import numpy as np
+
+from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.index import Embedder, Entry, LocalIndex, recorded_settings
 from stepcraft.memory.files import read_all
 from stepcraft.memory.procedure import TEMPLATE, Procedure, checked_template
-from stepcraft.memory.store import ALPHA, AddReport, Failed, Found, ProcedureMemory
+from stepcraft.memory.store import ALPHA, AddReport, Failed, Found
+from stepcraft.memory.vectors import MadeWith, VectorMemory, WithVector
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 _BATCH = 1000
 
 
-class LocalMemory(ProcedureMemory):
+class LocalMemory(VectorMemory):
     """Procedures in one SQLite file; several threads and processes may use it at once.
 
     Args:
@@ -85,21 +88,40 @@ class LocalMemory(ProcedureMemory):
         """Whether it was read from a text file, or the database may not be written."""
         return self._frozen or self._index.read_only
 
+    @property
+    def made_with(self) -> MadeWith:
+        """What the file was made with."""
+        found = self._index.made_with
+        return MadeWith(found.get("embeddings", "none"), int(found.get("dimensions", 0)), self._template)
+
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
-        """Keep procedures, a transaction for each thousand: what was reported as done survives the process."""
+        """Keep procedures, a transaction for each thousand: what was reported as done survives the process.
+
+        Raises:
+            ReadOnlyMemory: the memory cannot be changed.
+            AddStopped: it failed on the way; none of the procedures that came later are in.
+            MemoryFailure: it failed before anything was added.
+        """
+        return self.add_with_vectors(((procedure, None) for procedure in procedures), progress=progress)
+
+    def add_with_vectors(
+        self, items: Iterable[WithVector], *, progress: Callable[[int], None] | None = None
+    ) -> AddReport:
+        """As `add`; only vectors that are None are made."""
         self._check_writable()
-        report, done, left = AddReport(), 0, iter(procedures)
-        while batch := list(islice(left, _BATCH)):
-            try:
-                report.include(_report(self._index.put([self._entry(procedure) for procedure in batch])))
-            except MemoryFailure as error:
-                kept = f"; the {done:,} procedures before were kept" if done else ""
-                raise type(error)(f"{error}{kept}") from error
-            done += len(batch)
-            if progress:
-                progress(done)
+        report, done, left = AddReport(), 0, iter(items)
+        try:
+            while batch := list(islice(left, _BATCH)):
+                report.include(self._put(batch))
+                done += len(batch)
+                if progress:
+                    progress(done)
+        except MemoryFailure as error:
+            if not done:
+                raise
+            raise AddStopped(str(error), report, done) from error
         return report
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
@@ -125,6 +147,13 @@ class LocalMemory(ProcedureMemory):
         """All procedures in the order in which they were added."""
         return (Procedure.from_dict(entry.payload) for entry in self._index)
 
+    def with_vectors(self) -> Iterator[WithVector]:
+        """All procedures with their vectors, in the order in which they were added."""
+        return (
+            (Procedure.from_dict(entry.payload), np.frombuffer(vector, np.float32))
+            for entry, vector in self._index.with_vectors()
+        )
+
     def close(self) -> None:
         """Close the file; it may be called twice."""
         self._index.close()
@@ -134,6 +163,17 @@ class LocalMemory(ProcedureMemory):
             raise ReadOnlyMemory(
                 f"{self._name} can be searched, not changed; import procedures into a .db file"
             )
+
+    def _put(self, batch: list[WithVector]) -> AddReport:
+        entries = [self._entry(procedure) for procedure, _ in batch]
+        known = {
+            entry.text: vector.astype(np.float32).tobytes()
+            for entry, (_, vector) in zip(entries, batch, strict=True)
+            if vector is not None
+        }
+        changes = self._index.put(entries, known)
+        failed = [Failed(name, reason) for name, reason in changes.failed.items()]
+        return AddReport(changes.added, changes.present, changes.updated, failed)
 
     def _entry(self, procedure: Procedure) -> Entry:
         return Entry(procedure.id, procedure.text(self._template), procedure.to_dict())
@@ -151,8 +191,3 @@ def _embedder(path: str, given: "str | Embeddings | None", recorded: str | None)
             f"{path} was made with embeddings {recorded!r} ({error}); give them as embeddings=, "
             "or 'none' to search by words alone"
         ) from error
-
-
-def _report(changes: Changes) -> AddReport:
-    failed = [Failed(name, reason) for name, reason in changes.failed.items()]
-    return AddReport(changes.added, changes.present, changes.updated, failed)

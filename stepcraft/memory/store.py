@@ -91,7 +91,8 @@ class ProcedureMemory(Protocol):
 
         Raises:
             ReadOnlyMemory: the memory cannot be changed.
-            MemoryFailure: it cannot be written; what was done so far is kept, and adding again does the rest.
+            MemoryFailure: it cannot be written; what was done so far is kept, and adding again does the rest
+                (AddStopped tells what was done).
         """
         ...
 

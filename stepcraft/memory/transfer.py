@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import AddReport, ProcedureMemory
+from stepcraft.memory.vectors import VectorMemory
 
 
 @dataclass
@@ -30,9 +31,18 @@ def copy(
 ) -> AddReport:
     """Add all procedures of one memory to another; run again after it was broken off, it does the rest.
 
+    Vectors go along where both were made with the same embedding model and template; else they are made anew.
+
     Raises:
-        MemoryFailure: one of them failed; what was added so far stays.
+        AddStopped: one of them failed on the way; what was added so far stays.
+        MemoryFailure: one of them failed before anything was added.
     """
+    if (
+        isinstance(source, VectorMemory)
+        and isinstance(target, VectorMemory)
+        and source.made_with.fits(target.made_with)
+    ):
+        return target.add_with_vectors(source.with_vectors(), progress=progress)
     return target.add(source, progress=progress)
 
 

@@ -3,32 +3,32 @@
 import asyncio
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepcraft.errors import MemoryFailure
 from stepcraft.index import Matrix, aquery_vector, query_vector
 from stepcraft.memory import _weaviate_embedded as embedded_servers
 from stepcraft.memory._weaviate_async_link import AsyncLink
 from stepcraft.memory._weaviate_client import objects_of
+from stepcraft.memory._weaviate_import import Import
 from stepcraft.memory._weaviate_link import Link
 from stepcraft.memory._weaviate_objects import (
     BATCH,
     Objects,
-    batches,
     forget,
     is_uuid,
     page_after,
     procedure_of,
-    put,
     stored,
+    vector_of,
 )
 from stepcraft.memory._weaviate_open import opened
 from stepcraft.memory._weaviate_search import Search, search_for, weight_of
 from stepcraft.memory._weaviate_url import Place, place_of
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import AddReport, Found, ProcedureMemory
+from stepcraft.memory.store import AddReport, Found
+from stepcraft.memory.vectors import MadeWith, VectorMemory, WithVector
 from stepcraft.text import clean
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 
-class WeaviateMemory(ProcedureMemory):
+class WeaviateMemory(VectorMemory):
     """Procedures in a collection of Weaviate; many threads, processes and machines may use it at once.
 
-    The server may go away and come back: the next call connects anew. A call to one that is gone fails within
-    5 seconds. `asearch` has a client of its own for each event loop; the other methods are called from a thread
-    where a loop runs (`asyncio.to_thread`).
+    The server may go away and come back: the next call connects anew, and an import on its way waits for it. Any
+    other call to one that is gone fails within 5 seconds. `asearch` has a client of its own for each event loop; the
+    other methods are called from a thread where a loop runs (`asyncio.to_thread`).
 
     Args:
         url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051), `tls=true`, `tenant=`, and for a
@@ -51,6 +51,7 @@ class WeaviateMemory(ProcedureMemory):
         embeddings: as in `open_memory`.
         template: as in `open_memory`.
         create: whether a missing collection or tenant is made.
+        patience_s: how long an import waits for a server that went away on the way, in seconds.
 
     Raises:
         BadInput: the URL is not understood, or there is no such collection or tenant.
@@ -64,7 +65,9 @@ class WeaviateMemory(ProcedureMemory):
         embeddings: "str | Embeddings | None" = None,
         template: str | None = None,
         create: bool = True,
+        patience_s: float = 60,
     ) -> None:
+        self._patience_s = patience_s
         self._place = place_of(url)
         parts = (
             self._place.name,
@@ -92,25 +95,29 @@ class WeaviateMemory(ProcedureMemory):
         """How a procedure reads as one text."""
         return self._made_with.template
 
+    @property
+    def made_with(self) -> MadeWith:
+        """What the collection was made with."""
+        return self._made_with
+
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
-        """Keep procedures in batches, two of them under way at a time; memory use does not grow with their number."""
-        self._check_embeddings()
-        report, done = AddReport(), 0
-        with ThreadPoolExecutor(2, thread_name_prefix="stepcraft-add") as pool:
-            for size, under_way in self._under_way(pool, procedures):
-                try:
-                    report.include(under_way.result())
-                except MemoryFailure as error:
-                    raise type(error)(
-                        f"{error}; the first {done:,} procedures were dealt with, those after them may be missing: "
-                        "add again to do the rest"
-                    ) from error
-                done += size
-                if progress:
-                    progress(done)
-        return report
+        """Keep procedures in batches; memory use does not grow with their number.
+
+        A server that goes away on the way is waited for.
+
+        Raises:
+            AddStopped: it did not come back, or takes nothing any more: with an exact account.
+            MemoryFailure: it failed before anything was sent.
+        """
+        return self.add_with_vectors(((procedure, None) for procedure in procedures), progress=progress)
+
+    def add_with_vectors(
+        self, items: Iterable[WithVector], *, progress: Callable[[int], None] | None = None
+    ) -> AddReport:
+        """As `add`; only vectors that are None are made."""
+        return Import(self._on, self._embedder, self._made_with, self._patience_s).run(items, progress)
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """The k procedures that fit best, by Weaviate's vectors and BM25."""
@@ -132,7 +139,9 @@ class WeaviateMemory(ProcedureMemory):
         """The procedure with this id, or None."""
         if not is_uuid(id):
             return None
-        return self._on(lambda objects: next((kept for kept, _ in stored(objects, [id]).values()), None))
+        return self._on(
+            lambda objects: next((kept.procedure for kept in stored(objects, [id]).values()), None)
+        )
 
     def delete(self, ids: Iterable[str]) -> int:
         """Forget procedures; how many of them there were."""
@@ -145,15 +154,11 @@ class WeaviateMemory(ProcedureMemory):
 
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures in the order of their ids, a page at a time: each as it is when its page is read."""
-        last: str | None = None
-        while True:
-            page = self._on(partial(page_after, after=last))
-            for item in page:
-                if procedure := procedure_of(str(item.uuid), item.properties):
-                    yield procedure
-            if len(page) < BATCH:
-                return
-            last = str(page[-1].uuid)
+        return (procedure for procedure, _ in self._read(vectors=False))
+
+    def with_vectors(self) -> Iterator[WithVector]:
+        """All procedures with their vectors, as `__iter__`."""
+        return ((procedure, vector_of(item)) for procedure, item in self._read(vectors=True))
 
     def close(self) -> None:
         """Close the connection, and an embedded server that nobody else uses; it may be called twice."""
@@ -176,30 +181,17 @@ class WeaviateMemory(ProcedureMemory):
             )
         return search_for(query, numbers, k, weight)
 
-    def _check_embeddings(self) -> None:
-        if not self._embedder and self._made_with.embeddings != "none":
-            raise MemoryFailure(
-                f"{self.name} was made with embeddings {self._made_with.embeddings!r}: open it with them to add"
-            )
-
-    def _under_way(
-        self, pool: ThreadPoolExecutor, procedures: Iterable[Procedure]
-    ) -> Iterator[tuple[int, Future[AddReport]]]:
-        """Each batch in order, once one more was sent behind it; never two at a time that share an id."""
-        before: tuple[set[str], int, Future[AddReport]] | None = None
-        for batch in batches(procedures):
-            ids = {procedure.id for procedure in batch}
-            if before and before[0] & ids:
-                before[2].exception()
-            after = (ids, len(batch), pool.submit(self._put, batch))
-            if before:
-                yield before[1:]
-            before = after
-        if before:
-            yield before[1:]
-
-    def _put(self, batch: list[Procedure]) -> AddReport:
-        return self._on(lambda objects: put(objects, batch, self._embedder, self._made_with))
+    def _read(self, *, vectors: bool) -> Iterator[tuple[Procedure, Any]]:
+        """Each procedure with its object."""
+        last: str | None = None
+        while True:
+            page = self._on(partial(page_after, after=last, vectors=vectors))
+            for item in page:
+                if procedure := procedure_of(str(item.uuid), item.properties):
+                    yield procedure, item
+            if len(page) < BATCH:
+                return
+            last = str(page[-1].uuid)
 
 
 def _borrowed(place: Place) -> Place:

@@ -4,13 +4,16 @@ import asyncio
 import gc
 from pathlib import Path
 
+import numpy as np
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from weaviate.classes.config import DataType, Property
 
 from stepcraft import AagContext, build_aag, open_memory
-from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.files import import_file
 from stepcraft.memory.store import shared_memory
+from stepcraft.memory.weaviate import WeaviateMemory
 from tests.kitchen import GOAL, PROCEDURES, dish
 from tests.servers.weaviate_server import collection_of
 
@@ -90,20 +93,48 @@ def test_a_quantizer_and_replicas_are_kept_to(new_collection, weaviate_client, q
     assert config.replication_config.factor == 1
 
 
-def test_what_the_server_refuses_is_in_the_report_with_the_reason(url: str, weaviate_client):
+def test_a_collection_that_takes_nothing_more_says_so_and_what_is_in(url: str, weaviate_client):
     name = collection_of(url)
+    shards = weaviate_client.collections.use(name).config
+
+    def shut_at(count: int) -> None:
+        if count == 3000:
+            shards.update_shards("READONLY")
+
     with open_memory(url, embeddings="none") as memory:
-        memory.add([dish(1)])
-        weaviate_client.collections.use(name).config.update_shards("READONLY")
-        report = memory.add([dish(1), dish(2), dish(3)])
-        assert (report.added, report.present) == (0, 1)
-        assert {failed.where for failed in report.failed} == {dish(2).id, dish(3).id}
-        assert all("read-only" in failed.reason for failed in report.failed)
-        with pytest.raises(MemoryFailure, match=rf"0 procedures were deleted.*keeps the others in {name}"):
-            memory.delete([dish(1).id])
-        assert memory.count() == 1
-        weaviate_client.collections.use(name).config.update_shards("READY")
-        assert memory.add([dish(2), dish(3)]).added == 2
+        try:
+            with pytest.raises(
+                AddStopped, match=r"takes nothing more \(.*store is read-only.*add again"
+            ) as stop:
+                memory.add((dish(number) for number in range(9000)), progress=shut_at)
+            assert 3000 <= stop.value.done <= stop.value.report.added <= memory.count() < 9000
+            assert stop.value.in_doubt == ()
+            assert all("read-only" in failed.reason for failed in stop.value.report.failed)
+            with pytest.raises(ReadOnlyMemory, match="make room on the disk"):
+                memory.add([dish(9000)])
+            with pytest.raises(
+                MemoryFailure, match=rf"0 procedures were deleted.*keeps the others in {name}"
+            ):
+                memory.delete([dish(1).id])
+            assert memory.add([dish(1)]).present == 1
+        finally:
+            shards.update_shards("READY")
+        again = memory.add(dish(number) for number in range(9000))
+        assert again.present >= stop.value.report.added
+        assert again.present + again.added == len({item.id for item in memory}) == 9000
+
+
+def test_what_the_server_refuses_is_in_the_report_with_the_reason_and_not_in_a_log(url: str, caplog):
+    good, short = np.ones(4, np.float32) / 2, np.ones(3, np.float32)
+    with WeaviateMemory(url, embeddings=DeterministicFakeEmbedding(size=4)) as memory:
+        report = memory.add_with_vectors([(dish(1), good), (dish(2), good)])
+        assert (report.added, report.failed) == (2, [])
+        report = memory.add_with_vectors([(dish(3), good), (dish(4), short)])
+        assert (report.added, [failed.where for failed in report.failed]) == (1, [dish(4).id])
+        assert "length" in report.failed[0].reason
+        assert not caplog.records
+        assert memory.add([dish(3), dish(4)]).present == 1
+        assert [hit.procedure.id for hit in memory.search(dish(4).text(), 1, alpha=1)] == [dish(4).id]
 
 
 def test_a_procedure_over_the_message_limit_costs_only_itself(url: str):

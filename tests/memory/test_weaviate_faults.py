@@ -14,8 +14,9 @@ from itertools import islice
 import pytest
 
 from stepcraft import Procedure, open_memory
-from stepcraft.errors import MemoryFailure, StepcraftError
+from stepcraft.errors import AddStopped, StepcraftError
 from stepcraft.memory._weaviate_program import free_ports
+from stepcraft.memory.weaviate import WeaviateMemory
 from tests.servers.weaviate_server import WeaviateServer
 
 LIMIT_S = 5.0
@@ -162,20 +163,39 @@ def test_a_server_that_hangs(own_weaviate: WeaviateServer, url: str):
         assert memory.count() == 11
 
 
-def test_an_import_goes_on_after_the_server_was_killed(own_weaviate: WeaviateServer, url: str):
-    done: list[int] = []
+def test_an_import_waits_for_a_server_that_was_killed(own_weaviate: WeaviateServer, url: str):
+    starting = threading.Thread(target=own_weaviate.start)
 
     def kill_at(count: int) -> None:
-        done.append(count)
+        if count == 4000:
+            own_weaviate.kill()
+            starting.start()
+
+    with open_memory(url, embeddings="wordllama") as memory:
+        report = memory.add(procedures(10_000), progress=kill_at)
+        starting.join()
+        assert (report.added, report.present, report.updated, report.failed) == (10_000, 0, 0, [])
+        assert {item.id for item in memory} == {item.id for item in procedures(10_000)}
+        for item in islice(procedures(10_000), 3950, 6050, 100):
+            assert memory.search(item.text(), 1, alpha=1)[0].score > 0.999
+
+
+def test_an_import_whose_server_stays_away_tells_what_is_in(own_weaviate: WeaviateServer, url: str):
+    def kill_at(count: int) -> None:
         if count == 4000:
             own_weaviate.kill()
 
-    with open_memory(url, embeddings="wordllama") as memory:
-        with pytest.raises(MemoryFailure, match=r"the first 4,000 procedures were dealt with.*add again"):
-            memory.add(procedures(10_000), progress=kill_at)
+    known = list(procedures(10_000))
+    with WeaviateMemory(url, embeddings="wordllama", patience_s=1) as memory:
+        with pytest.raises(
+            AddStopped, match=r"the first 4,000 procedures were dealt with.*add again"
+        ) as stop:
+            memory.add(known, progress=kill_at)
+        report, sent = stop.value.report, stop.value.report.added + len(stop.value.in_doubt)
+        assert (stop.value.done, report.failed) == (4000, [])
+        assert {item.id for item in known[4000:sent]} >= set(stop.value.in_doubt)
         own_weaviate.start()
-        assert memory.count() >= done[-1] == 4000
-        report = memory.add(procedures(10_000))
-        assert (report.updated, report.failed) == (0, [])
-        assert report.present >= 4000
-        assert report.added + report.present == memory.count() == len({item.id for item in memory}) == 10_000
+        again = memory.add(known)
+        assert (again.updated, again.failed) == (0, [])
+        assert again.added + again.present == memory.count() == 10_000
+        assert {item.id for item in memory} == {item.id for item in known}
