@@ -79,28 +79,36 @@ async def test_an_async_search_finds_what_a_search_finds(url: str, embeddings: s
             await memory.asearch(QUERY, 0)
 
 
-def test_event_loops_in_turn_and_side_by_side(url: str):
+def test_event_loops_in_turn(url: str):
     with filled(url) as memory:
         expected = memory.search(QUERY)
         loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
+
+        async def ask() -> list[list[Found]]:
+            loops.append(weakref.ref(asyncio.get_running_loop()))
+            return await asyncio.gather(*(memory.asearch(QUERY) for _ in range(64)))
+
+        for _ in range(3):
+            assert asyncio.run(ask()) == [expected] * 64
+            gc.collect()
+    assert sum(loop() is not None for loop in loops) <= 1, "gRPC itself holds the last one, nobody the others"
+
+
+def test_event_loops_side_by_side(url: str):
+    """gRPC logs a BlockingIOError now and then where loops share its poller; nothing comes of it."""
+    with filled(url) as memory:
+        expected = memory.search(QUERY)
         found: list[list[Found]] = []
 
         async def ask() -> None:
-            loops.append(weakref.ref(asyncio.get_running_loop()))
             found.extend(await asyncio.gather(*(memory.asearch(QUERY) for _ in range(64))))
 
-        for _ in range(2):
-            asyncio.run(ask())
-            gc.collect()
         threads = [threading.Thread(target=lambda: asyncio.run(ask())) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        asyncio.run(ask())
-        assert found == [expected] * 64 * 6
-    gc.collect()
-    assert sum(loop() is not None for loop in loops) <= 1, "gRPC itself holds the last one, nobody the others"
+        assert found == [expected] * 64 * 3
 
 
 def test_it_is_closed_from_the_loop_and_from_outside_also_twice(url: str):
