@@ -11,16 +11,33 @@ from dataclasses import dataclass
 
 from stepcraft.text import clean
 
-NAMES = ("answer", "edits", "evidence", "goal", "notes", "question", "reply_format", "resources", "steps")
+NAMES = (
+    "answer",
+    "edits",
+    "evidence",
+    "goal",
+    "notes",
+    "question",
+    "reply_format",
+    "resources",
+    "rest",
+    "steps",
+    "text",
+    "thought",
+)
 """Every section name in use. A node that needs another adds it here."""
 
 CONTENT = "NO UPDATE REQUIRED"
 """What a critic replies that has nothing to change."""
 
+UNCHANGED = "NO CHANGE"
+"""What is replied where a text is right as it stands."""
+
 NOT_SAID = "The procedures do not say."
 """What is replied to a question that the evidence has no answer to."""
 
 _TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(NAMES)})\b)", re.IGNORECASE)
+_NEUTRALISED = re.compile(_TAG.pattern.replace("<", "‹", 1), re.IGNORECASE)
 _SECTION = re.compile(
     rf'<(?P<name>{"|".join(NAMES)})(?: id="(?P<id>[^"\n]*)")?>\n(?P<text>.*?)\n</(?P=name)>', re.DOTALL
 )
@@ -41,6 +58,11 @@ def section(name: str, text: str, *, id: str = "") -> str:  # noqa: A002 - the a
         raise ValueError(f"{name!r} is not a section name; add it to stepcraft.sections.NAMES")
     attribute = f' id="{id}"' if id else ""
     return f"<{name}{attribute}>\n{_TAG.sub('‹', clean(text))}\n</{name}>"
+
+
+def restored(text: str) -> str:
+    """A reply that repeats material, with the tags that `section` neutralised as they were."""
+    return _NEUTRALISED.sub("<", text)
 
 
 def parse(prompt: str) -> Iterator[Section]:

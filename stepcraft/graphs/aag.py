@@ -23,11 +23,11 @@ from stepcraft.nodes import draft as drafting
 from stepcraft.nodes import edit as editing
 from stepcraft.nodes import revise as revision
 from stepcraft.nodes import to_query as querying
-from stepcraft.nodes._budget import calls_left, shares
-from stepcraft.nodes._build import VERSION, Build
+from stepcraft.nodes._budget import branches, calls_left
+from stepcraft.nodes._build import VERSION, Build, SearchedMemory
 from stepcraft.nodes._cache import GoodReplies
-from stepcraft.nodes.begin import BeginNode
-from stepcraft.nodes.retrieve import ranked, retrieve_node
+from stepcraft.nodes.begin import BeginNode, checked
+from stepcraft.nodes.retrieve import RetrieveNode, ranked
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
 
@@ -51,7 +51,7 @@ def to_look_up(state: State) -> list[str]:
     return [f"{state['question']} using {state['resources']}" if state["resources"] else state["question"]]
 
 
-def keep_found(state: State, found: list[list[Evidence]]) -> dict[str, Any]:
+def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
     """What was found for the goal; then for each question, as its own or as common knowledge (NOAG)."""
     if not state["queries"]:
         return {"evidence": found[0]}
@@ -70,17 +70,13 @@ def after_retrieve(state: State) -> list[Send] | Literal["revise"]:
     if not state["queries"]:
         nodes = ["draft", "to_query"] if context.questions else ["draft"]
         return [
-            Send(node, {**state, **share})
-            for node, share in zip(nodes, shares(left, len(nodes)), strict=True)
+            Send(node, {**state, **branch})
+            for node, branch in zip(nodes, branches(state, left, len(nodes)), strict=True)
         ]
     if not context.answers:
         return "revise"
-    common = {name: value for name, value in state.items() if name in {"usage", "settings", "started"}}
-    asked = zip(state["queries"], state["found"], shares(left, len(state["queries"])), strict=True)
-    return [
-        Send("answer", {"query": query, "evidence": found, **common, **share})
-        for query, found, share in asked
-    ]
+    asked = zip(state["queries"], state["found"], branches(state, left, len(state["queries"])), strict=True)
+    return [Send("answer", {"query": query, "evidence": found, **branch}) for query, found, branch in asked]
 
 
 def after_draft(state: State) -> list[Literal["critic", "__end__"]]:
@@ -108,9 +104,10 @@ def after_edit(state: State) -> Literal["critic", "__end__"]:
     return "critic" if len(state["critiques"]) < AagContext.current().max_updates else "__end__"
 
 
-def _fresh() -> dict[str, Any]:
+def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
     lists = ("steps", "evidence", "critiques", "draft", "queries", "found", "knowledge", "edits")
-    return {"answer": "", "questions": Overwrite([]), **{name: [] for name in lists}}
+    resources = checked("resources", given.get("resources") or "")
+    return {"answer": "", "resources": resources, "questions": Overwrite([]), **{name: [] for name in lists}}
 
 
 def build_aag(
@@ -143,10 +140,10 @@ def build_aag(
     """
     own = {node: checked_model(named) for node, named in (node_models or {}).items()}
     models = GivenModels(None if model is None else checked_model(model), own)
-    build = Build("aag", AagContext, models, memory, embeddings)
+    build = Build("aag", AagContext, models, SearchedMemory(memory, embeddings))
     builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build))
-    builder.add_node("retrieve", retrieve_node("retrieve", to_look_up, keep_found, build))
+    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build))
     for name, node in MODEL_NODES.items():
         policy = CachePolicy(key_func=node.within(build).cache_key) if cache else None
         builder.add_node(name, node.within(build), cache_policy=policy)

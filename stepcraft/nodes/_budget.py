@@ -29,6 +29,8 @@ class Usage(NodeUsage):
     """The whole run's, and by node."""
 
     nodes: dict[str, NodeUsage]
+    discarded: NotRequired[NodeUsage]
+    """What of it went into steps whose results were thrown away, where a graph works ahead."""
 
 
 def _nothing() -> NodeUsage:
@@ -37,7 +39,16 @@ def _nothing() -> NodeUsage:
 
 def no_usage() -> Usage:
     """Nothing used yet."""
-    return {**_nothing(), "nodes": {}}
+    return {"calls": 0, "input_tokens": 0, "output_tokens": 0, "nodes": {}}
+
+
+def totals(usage: NodeUsage | Usage) -> NodeUsage:
+    """The sums alone."""
+    return {
+        "calls": usage["calls"],
+        "input_tokens": usage["input_tokens"],
+        "output_tokens": usage["output_tokens"],
+    }
 
 
 def add_usage(left: Usage, right: Usage) -> Usage:
@@ -46,7 +57,10 @@ def add_usage(left: Usage, right: Usage) -> Usage:
     nodes = dict(total["nodes"])
     for name, used in right["nodes"].items():
         nodes[name] = _sum(nodes[name], used) if name in nodes else used
-    return {**_sum(total, right), "nodes": nodes}
+    summed = Usage(**_sum(total, right), nodes=nodes)  # type: ignore[typeddict-item]  # discarded comes below
+    if "discarded" in total or "discarded" in right:
+        summed["discarded"] = _sum(total.get("discarded", _nothing()), right.get("discarded", _nothing()))
+    return summed
 
 
 def _sum(left: NodeUsage, right: NodeUsage) -> NodeUsage:
@@ -75,23 +89,41 @@ class Budgeted(TypedDict):
     """A digest of what the run was set to: cached replies hold for these settings alone."""
     share: NotRequired[int]
     """How many calls this branch may make; only in what is sent to a parallel branch."""
+    answered: NotRequired[bool]
+    """Whether a model had answered this run before the branch began; only in what is sent to one."""
+    step_started: NotRequired[float]
+    """When the branch began, on the monotonic clock; only where it has a deadline of its own."""
 
 
 def calls_left(state: Mapping[str, Any], context: Context) -> int | None:
     """How many model calls this step may still make; None without a limit."""
     if context.max_calls is None:
         return None
-    if "share" in state:
-        return int(state["share"])
-    return max(0, context.max_calls - (state.get("usage") or no_usage())["calls"])
+    allowed = int(state.get("share", context.max_calls))
+    return max(0, allowed - (state.get("usage") or no_usage())["calls"])
 
 
-def shares(left: int | None, branches: int) -> list[dict[str, int]]:
-    """What each parallel branch is sent of the calls that are left: equal parts, the rest to the first."""
+def too_few_calls(context: Context) -> str:
+    """The warning of a run that has no call left."""
+    return (
+        f"the run stopped early: max_calls={context.max_calls} model calls were not enough; "
+        "this is the best answer so far"
+    )
+
+
+def branches(state: Mapping[str, Any], left: int | None, count: int) -> list[dict[str, Any]]:
+    """What each parallel branch is sent of the limits: equal parts of the calls left, the rest to the first."""
+    common = {name: state[name] for name in ("settings", "started") if name in state}
+    common |= {"usage": no_usage(), "answered": has_answered(state)}
     if left is None:
-        return [{}] * branches
-    part, rest = divmod(left, branches)
-    return [{"share": part + (number < rest)} for number in range(branches)]
+        return [common] * count
+    part, rest = divmod(left, count)
+    return [{**common, "share": part + (number < rest)} for number in range(count)]
+
+
+def has_answered(state: Mapping[str, Any]) -> bool:
+    """Whether a model has answered this run."""
+    return bool(state.get("answered") or (state.get("usage") or no_usage())["calls"])
 
 
 @dataclass
@@ -102,6 +134,7 @@ class Budget:
     context: Context
     left: int | None
     started: float
+    step_started: float | None
     told: bool
     """Whether the state knows when the run was begun; after a resumption the first step tells it."""
     used: NodeUsage = field(default_factory=_nothing)
@@ -111,27 +144,41 @@ class Budget:
         """The limits that hold for a step that is given this state."""
         started = state.get("started")
         return cls(
-            node, context, calls_left(state, context), started or time.monotonic(), started is not None
+            node,
+            context,
+            calls_left(state, context),
+            started or time.monotonic(),
+            state.get("step_started"),
+            started is not None,
         )
 
     def seconds_left(self) -> float | None:
-        """Until the deadline, never below 0; None without one."""
-        if self.context.deadline_s is None:
+        """Until the nearest deadline, never below 0; None without one."""
+        left = [seconds for seconds in (self._run_left(), self._step_left()) if seconds is not None]
+        return max(0.0, min(left)) if left else None
+
+    def _run_left(self) -> float | None:
+        limit = self.context.deadline_s
+        return None if limit is None else self.started + limit - time.monotonic()
+
+    def _step_left(self) -> float | None:
+        limit: float | None = getattr(self.context, "step_deadline_s", None)
+        if limit is None or self.step_started is None:
             return None
-        return max(0.0, self.started + self.context.deadline_s - time.monotonic())
+        return self.step_started + limit - time.monotonic()
 
     def spent(self) -> str | None:
         """Which limit is reached, as a warning, or None."""
         if self.left is not None and self.left <= 0:
-            return (
-                f"the run stopped early: max_calls={self.context.max_calls} model calls were not enough; "
-                "this is the best answer so far"
-            )
-        if self.seconds_left() == 0:
+            return too_few_calls(self.context)
+        run_left = self._run_left()
+        if run_left is not None and run_left <= 0:
             return (
                 f"the run stopped early: the deadline of {self.context.deadline_s:g} s has passed; "
                 "this is the best answer so far"
             )
+        if self.seconds_left() == 0:
+            return f"{self.node}: the step took longer than step_deadline_s allows"
         return None
 
     def call_made(self) -> None:

@@ -1,20 +1,125 @@
 """What a graph was built with: the objects that its nodes use where the context names none."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Protocol
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
 from langgraph.runtime import get_runtime
 
 from stepcraft.context import Context
-from stepcraft.errors import without_secrets
+from stepcraft.errors import BadInput, without_secrets
 from stepcraft.memory.store import BUNDLED, VARIABLE, ProcedureMemory, shared_memory
 from stepcraft.models.resolve import GivenModels
+from stepcraft.sources.shared import shared_source
 
 VERSION = version("stepcraft")
+
+SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
+"""The environment variable that is read where no source is named."""
+
+Searcher = Runnable[str, list[Document]]
+
+
+class Searched(Protocol):
+    """What a graph's searches go to."""
+
+    def searcher(self, context: Context) -> Searcher:
+        """The retriever of a run. Raises BadInput, MemoryFailure or SourceFailure."""
+        ...
+
+    def warnings(self, context: Context) -> list[str]:
+        """What a user should know of it before any work is done; raises as `searcher`."""
+        ...
+
+    def labels(self, context: Context) -> Mapping[str, str]:
+        """What it is called in traces."""
+        ...
+
+
+@dataclass(frozen=True)
+class SearchedMemory:
+    """A procedural memory: the context's, then the given one, then the environment's, then the bundled one."""
+
+    memory: ProcedureMemory | str | None = None
+    embeddings: Embeddings | str | None = None
+
+    def searcher(self, context: Context) -> Searcher:
+        """The memory as a retriever."""
+        memory = self.opened(context)
+        return memory.as_retriever(getattr(context, "k", 3), alpha=getattr(context, "alpha", None))
+
+    def warnings(self, context: Context) -> list[str]:
+        """Whether it is empty."""
+        memory = self.opened(context)
+        if memory.count():
+            return []
+        return [f"the memory {memory.name} is empty; the procedure is written without examples"]
+
+    def labels(self, context: Context) -> Mapping[str, str]:
+        """The URL or the name of the memory."""
+        choice = self._choice(context)
+        if choice is None:
+            choice = os.environ.get(VARIABLE) or BUNDLED
+        return {"stepcraft_memory": without_secrets(choice) if isinstance(choice, str) else choice.name}
+
+    def opened(self, context: Context) -> ProcedureMemory:
+        """The memory itself."""
+        choice = self._choice(context)
+        if choice is not None and not isinstance(choice, str):
+            return choice
+        embeddings = getattr(context, "embeddings", None) or self.embeddings
+        return shared_memory(choice, embeddings=embeddings, store=get_runtime().store)
+
+    def _choice(self, context: Context) -> ProcedureMemory | str | None:
+        named: str | None = getattr(context, "memory", None)
+        return self.memory if named is None else named
+
+
+@dataclass(frozen=True)
+class SearchedSource:
+    """Sources of passages: the context's, then the given ones, then the environment's."""
+
+    retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None
+
+    def searcher(self, context: Context) -> Searcher:
+        """The sources as one retriever that takes k."""
+        count = passages_per_step(context)
+        return shared_source(self._choice(context)).bind(k=count)
+
+    def warnings(self, context: Context) -> list[str]:
+        """Nothing; it is opened to see that it can be."""
+        shared_source(self._choice(context))
+        return []
+
+    def labels(self, context: Context) -> Mapping[str, str]:
+        """The specs, or the classes of retrievers that were given as objects."""
+        try:
+            names = [one if isinstance(one, str) else type(one).__name__ for one in self._choice(context)]
+        except BadInput:
+            names = []
+        return {"stepcraft_source": without_secrets(", ".join(names))}
+
+    def _choice(self, context: Context) -> list[BaseRetriever | str]:
+        named: str | Sequence[str] | None = getattr(context, "retriever", None)
+        choice = named or self.retriever or os.environ.get(SOURCE_VARIABLE)
+        if not choice:
+            raise BadInput(
+                "no source is named for the evidence; name one or several: corpus:PATH (files and folders), web, "
+                "memory (procedures), weaviate://host:port/Collection, package.module:retriever"
+            )
+        return [choice] if isinstance(choice, str | BaseRetriever) else list(choice)
+
+
+def passages_per_step(context: Context) -> int:
+    """How many passages are retrieved for a thought: by default 1 in planning and code, else 2 (RAT §4)."""
+    count: int | None = getattr(context, "passages_per_step", None)
+    return count or (1 if getattr(context, "finish", "answer") in {"thoughts", "code"} else 2)
 
 
 @dataclass(frozen=True)
@@ -26,37 +131,13 @@ class Build:
     context: type[Context] = Context
     """The settings that a run of it takes."""
     models: GivenModels = field(default_factory=GivenModels)
-    memory: ProcedureMemory | str | None = None
-    embeddings: Embeddings | str | None = None
+    searched: Searched = field(default_factory=SearchedMemory)
 
     def labels(self, context: Context) -> Mapping[str, Any]:
-        """What makes a trace readable: the method, the version, the memory and the settings that differ."""
+        """What makes a trace readable: the method, the version, what is searched and the settings that differ."""
         options = {f"stepcraft_{name}": _shown(value) for name, value in context.changed().items()}
         own = {"stepcraft_method": self.method, "stepcraft_version": VERSION}
-        return {**options, **own, "stepcraft_memory": self._memory_name(context)}
-
-    def open_memory(self, context: Context) -> ProcedureMemory:
-        """The memory of a run: the context's, then the given one, then the environment's, then the bundled one.
-
-        Raises:
-            BadInput: nothing can be opened under this name.
-            MemoryFailure: it is there and cannot be read.
-        """
-        choice = self._choice(context)
-        if choice is not None and not isinstance(choice, str):
-            return choice
-        embeddings = getattr(context, "embeddings", None) or self.embeddings
-        return shared_memory(choice, embeddings=embeddings, store=get_runtime().store)
-
-    def _choice(self, context: Context) -> ProcedureMemory | str | None:
-        named: str | None = getattr(context, "memory", None)
-        return self.memory if named is None else named
-
-    def _memory_name(self, context: Context) -> str:
-        choice = self._choice(context)
-        if choice is None:
-            choice = os.environ.get(VARIABLE) or BUNDLED
-        return without_secrets(choice) if isinstance(choice, str) else choice.name
+        return {**options, **own, **self.searched.labels(context)}
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 - JSON

@@ -37,7 +37,7 @@ def fitted(
         messages = list(node.ask({**state, node.shortens: kept}, context))
     warnings: list[str] = []
     if found > len(kept):
-        left_out = f"{found - len(kept)} of {found} procedures, the least similar, were left out"
+        left_out = f"{found - len(kept)} of {found} passages, the least similar, were left out"
         warnings.append(f"{node.node}: {left_out} to keep within {limit:,} input tokens")
     if _tokens(messages) > limit:
         warnings.append(

@@ -19,7 +19,7 @@ from stepcraft.context import Context
 from stepcraft.errors import ModelFailure, UnreadableReply
 from stepcraft.models.resolve import model_name
 from stepcraft.nodes import _failures
-from stepcraft.nodes._budget import Budget
+from stepcraft.nodes._budget import Budget, has_answered
 from stepcraft.nodes._build import Build
 from stepcraft.nodes._fit import fitted
 from stepcraft.nodes._reply import Refused, is_cut_off, reply_text
@@ -34,6 +34,7 @@ Update = dict[str, Any]
 Ask = Callable[[State, Context], Sequence[BaseMessage]]
 Read = Callable[[str, State, Context], Update]
 Fallback = Callable[[State, str], Update]
+Without = Callable[[State, Context], Update | None]
 
 
 @dataclass
@@ -45,19 +46,34 @@ class ModelNode(Runnable[Any, Update]):
     """A step of a graph that asks a model; `within` gives it the graph it belongs to."""
 
     def __init__(
-        self, name: str, ask: Ask, read: Read, *, fallback: Fallback, shortens: str, build: Build
+        self,
+        name: str,
+        ask: Ask,
+        read: Read,
+        *,
+        fallback: Fallback,
+        without: Without | None,
+        shortens: str,
+        build: Build,
     ) -> None:
         self.name = self.node = name
         self.ask = ask
         self.read = read
         self.fallback = fallback
+        self.without = without
         self.shortens = shortens
         self.build = build
 
     def within(self, build: Build) -> "ModelNode":
         """The same node in a graph that was built with `build`."""
         return ModelNode(
-            self.node, self.ask, self.read, fallback=self.fallback, shortens=self.shortens, build=build
+            self.node,
+            self.ask,
+            self.read,
+            fallback=self.fallback,
+            without=self.without,
+            shortens=self.shortens,
+            build=build,
         )
 
     def cache_key(self, state: State) -> str:
@@ -102,6 +118,8 @@ class ModelNode(Runnable[Any, Update]):
     def _talk(self, state: State) -> Generator[Request, Any, Update]:
         context = self.build.context.current()
         budget = Budget.of(self.node, state, context)
+        if self.without and (update := self.without(state, context)) is not None:
+            return {**update, **budget.update([])}
         if limit := budget.spent():
             return {**self.fallback(state, limit), **budget.update([limit])}
         model = yield Resolve(self.build.models.choice(self.node, context))
@@ -174,7 +192,7 @@ class ModelNode(Runnable[Any, Update]):
         if isinstance(failure, UnreadableReply):
             return f"{self.node} was skipped: the model's reply could not be read, asked twice: {failure}"
         error = failure.error if isinstance(failure, _Failed) else failure
-        if _failures.is_fatal(error) and not (state.get("usage") or {}).get("calls"):
+        if _failures.is_fatal(error) and not has_answered(state):
             raise ModelFailure(
                 f"the model {model_name(model)!r} refuses every call: {_failures.describe(error)}. "
                 "Check its name and its key."
@@ -183,7 +201,13 @@ class ModelNode(Runnable[Any, Update]):
 
 
 def model_node(
-    name: str, ask: Ask, read: Read, *, fallback: Fallback, shortens: str = "evidence"
+    name: str,
+    ask: Ask,
+    read: Read,
+    *,
+    fallback: Fallback,
+    without: Without | None = None,
+    shortens: str = "evidence",
 ) -> ModelNode:
     """A step that asks a model.
 
@@ -194,12 +218,13 @@ def model_node(
             what was wrong.
         fallback: Makes the update when the step fails, from the state and the reason; raises NoAnswer where
             there is nothing to go on with.
+        without: Makes the update where no model is needed; None where one is.
         shortens: The key of the list from whose end pieces are left out of a prompt that is too long.
     """
-    return ModelNode(name, ask, read, fallback=fallback, shortens=shortens, build=Build())
+    return ModelNode(name, ask, read, fallback=fallback, without=without, shortens=shortens, build=Build())
 
 
-_BESIDE_THE_POINT = frozenset({"usage", "warnings", "started", "share"})
+_BESIDE_THE_POINT = frozenset({"usage", "warnings", "started", "share", "answered", "step_started"})
 
 _HAND_BACK = (
     "Your reply could not be used: {} Reply again to the same task, in the format that reply_format asks for, "

@@ -5,6 +5,7 @@ import re
 from langchain_core.messages import AIMessage
 
 from stepcraft.errors import UnreadableReply
+from stepcraft.sections import restored
 from stepcraft.text import is_refusal
 
 _THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
@@ -23,7 +24,7 @@ def reply_text(message: AIMessage) -> str:
         Refused: it declines.
         UnreadableReply: it says nothing.
     """
-    text = _THINKING.sub("", str(message.text)).strip()
+    text = restored(_THINKING.sub("", str(message.text)).strip())
     if refusal := _refusal(message, text):
         raise Refused(refusal)
     if not text:

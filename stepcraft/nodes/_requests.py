@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
@@ -42,6 +42,7 @@ class Call:
 
 
 Request = Resolve | Pause | Call
+Result = TypeVar("Result")
 
 
 def carry_out(request: Request, config: RunnableConfig) -> Any:  # noqa: ANN401 - a request's own outcome
@@ -53,7 +54,7 @@ def carry_out(request: Request, config: RunnableConfig) -> Any:  # noqa: ANN401 
             return time.sleep(seconds)
         case Call(model, messages, options, timeout):
             try:
-                return _within(timeout, lambda: model.invoke(list(messages), config, **options))
+                return within(timeout, lambda: model.invoke(list(messages), config, **options))
             except GraphBubbleUp:
                 raise
             except Exception as error:  # a provider may raise anything
@@ -79,11 +80,11 @@ async def acarry_out(request: Request, config: RunnableConfig) -> Any:  # noqa: 
                 return error
 
 
-def _within(timeout: float | None, call: Callable[[], AIMessage]) -> AIMessage:
+def within(timeout: float | None, call: Callable[[], Result]) -> Result:
     """The result of a call, or TimeoutError; a call that is late goes on in its thread and is not waited for."""
     if timeout is None:
         return call()
-    future: Future[AIMessage] = Future()
+    future: Future[Result] = Future()
     run = contextvars.copy_context().run
 
     def work() -> None:

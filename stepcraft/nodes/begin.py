@@ -29,9 +29,9 @@ KEYLESS = (
 
 
 class BeginNode(Runnable[Any, dict[str, Any]]):
-    """Checks the input, the models and the memory; empties what an earlier run on the thread left."""
+    """Checks the input, the models and what is searched; empties what an earlier run on the thread left."""
 
-    def __init__(self, asks: Sequence[str], fresh: Callable[[], dict[str, Any]], build: Build) -> None:
+    def __init__(self, asks: Sequence[str], fresh: Callable[[Any], dict[str, Any]], build: Build) -> None:
         self.name = "begin"
         self.asks = asks
         self.fresh = fresh
@@ -46,12 +46,11 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         context = self.build.context.current()
         question = checked("question", input.get("question"))
         if not question:
-            raise BadInput("the question is empty; say what is to be reached")
-        warnings = [*self._models(context), *self._memory(context)]
+            raise BadInput("the question is empty; say what is wanted")
+        warnings = [*self._models(context), *self.build.searched.warnings(context)]
         return {
-            **self.fresh(),
+            **self.fresh(input),
             "question": question,
-            "resources": checked("resources", input.get("resources") or ""),
             "warnings": Overwrite(warnings),
             "usage": Overwrite(no_usage()),
             "settings": self._settings(context),
@@ -75,12 +74,6 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
             )
         models = [resolve_model(self.build.models.choice(node, context)) for node in self.asks]
         return [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in models) else []
-
-    def _memory(self, context: Context) -> list[str]:
-        memory = self.build.open_memory(context)
-        if memory.count():
-            return []
-        return [f"the memory {memory.name} is empty; the procedure is written without examples"]
 
 
 def checked(name: str, value: object) -> str:

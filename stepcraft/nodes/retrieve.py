@@ -1,63 +1,73 @@
-"""Find the procedures that fit each query (AAG §3.2)."""
+"""Find the passages that fit each query (AAG §3.2, RAT §3.2)."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from stepcraft.context import Context
+from stepcraft.errors import without_secrets
 from stepcraft.evidence import Evidence
+from stepcraft.nodes._budget import Budget
 from stepcraft.nodes._build import Build
+from stepcraft.nodes._requests import within
 
 Queries = Callable[[Any], Sequence[str]]
-Keep = Callable[[Any, list[list[Evidence]]], dict[str, Any]]
+Keep = Callable[[Any, list[list[Evidence]], list[str]], dict[str, Any]]
 
 
 class RetrieveNode(Runnable[Any, dict[str, Any]]):
-    """Searches the memory, all queries side by side. A search that fails costs that search."""
+    """Searches the graph's source, all queries side by side. A search that fails costs that search."""
 
-    def __init__(self, name: str, queries: Queries, keep: Keep, build: Build) -> None:
-        self.name = name
+    def __init__(self, queries: Queries, keep: Keep, build: Build) -> None:
+        self.name = "retrieve"
         self.queries = queries
         self.keep = keep
         self.build = build
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """What was found, as the graph keeps it."""
+        queries = list(self.queries(input))
+        if not queries:
+            return self._kept(input, [])
         context = self.build.context.current()
-        searcher = self._searcher(context)
-        found = searcher.batch(list(self.queries(input)), config, return_exceptions=True)
+        source = self.build.searched.searcher(context)
+
+        def search() -> list[Any]:
+            return source.batch(queries, config, return_exceptions=True)
+
+        try:
+            found = within(Budget.of("retrieve", input, context).seconds_left(), search)
+        except TimeoutError as late:
+            found = [late] * len(queries)
         return self._kept(input, found)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`, without blocking the event loop."""
+        queries = list(self.queries(input))
+        if not queries:
+            return self._kept(input, [])
         context = self.build.context.current()
-        searcher = await asyncio.to_thread(self._searcher, context)
-        found = await searcher.abatch(list(self.queries(input)), config, return_exceptions=True)
+        source = await asyncio.to_thread(self.build.searched.searcher, context)
+        found: list[Any]
+        try:
+            async with asyncio.timeout(Budget.of("retrieve", input, context).seconds_left()):
+                found = await source.abatch(queries, config, return_exceptions=True)
+        except TimeoutError as late:
+            found = [late] * len(queries)
         return self._kept(input, found)
 
-    def _searcher(self, context: Context) -> Runnable[str, list[Document]]:
-        memory = self.build.open_memory(context)
-        return memory.as_retriever(getattr(context, "k", 3), alpha=getattr(context, "alpha", None))
-
     def _kept(self, state: Any, found: Sequence[list[Document] | Exception]) -> dict[str, Any]:  # noqa: ANN401 - any graph's state
-        failed = [f"{self.name}: a search failed: {error}" for error in found if isinstance(error, Exception)]
-        evidence = [[] if isinstance(docs, Exception) else [_evidence(doc) for doc in docs] for docs in found]
-        return {**self.keep(state, evidence), "warnings": failed}
-
-
-def retrieve_node(name: str, queries: Queries, keep: Keep, build: Build) -> RetrieveNode:
-    """A step that searches the memory.
-
-    Args:
-        name: The node's name in graphs and traces.
-        queries: The queries, from the state.
-        keep: The state update, from the state and what was found for each query, best first.
-        build: What the graph was built with.
-    """
-    return RetrieveNode(name, queries, keep, build)
+        failed = [
+            f"{self.name}: a search failed: {_told(error)}" for error in found if isinstance(error, Exception)
+        ]
+        evidence = [
+            [] if isinstance(docs, Exception) else [evidence_of(doc) for doc in docs] for docs in found
+        ]
+        notes = [note for docs in found if not isinstance(docs, Exception) for note in _notes(docs)]
+        return {**self.keep(state, evidence, failed), "warnings": [*failed, *notes]}
 
 
 def ranked(*lists: Sequence[Evidence]) -> list[Evidence]:
@@ -70,12 +80,26 @@ def ranked(*lists: Sequence[Evidence]) -> list[Evidence]:
     return sorted(best.values(), key=lambda passage: -passage["score"])
 
 
-def _evidence(document: Document) -> Evidence:
+def evidence_of(document: Document) -> Evidence:
+    """A passage from a retriever's document; what the document does not tell is empty, its score 0."""
     facts = document.metadata
+    text = document.page_content
     return Evidence(
-        id=facts["id"],
-        title=facts["title"],
-        text=document.page_content,
-        source=facts["source"],
-        score=round(float(facts["score"]), 4),
+        id=str(
+            document.id or facts.get("id") or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+        ),
+        title=str(facts.get("title") or ""),
+        text=text,
+        source=str(facts.get("source") or facts.get("url") or ""),
+        score=round(float(facts.get("score") or facts.get("relevance_score") or 0.0), 4),
     )
+
+
+def _notes(documents: Sequence[Document]) -> list[str]:
+    return [str(note) for document in documents for note in document.metadata.get("notes", [])]
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it took longer than the deadline allows"
+    return without_secrets(" ".join(str(error).split())[:300]) or type(error).__name__

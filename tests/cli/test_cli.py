@@ -81,8 +81,8 @@ def test_the_memory_of_the_environment(kitchen: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["aag", ""], "the question is empty; say what is to be reached"),
-        (["aag", " \n\t "], "the question is empty; say what is to be reached"),
+        (["aag", ""], "the question is empty; say what is wanted"),
+        (["aag", " \n\t "], "the question is empty; say what is wanted"),
         (["aag", "x" * 60_000], "question has 60,000 characters; at most 50,000 are taken, so shorten it"),
         (
             ["aag", "x", "--set", "max_update=1"],

@@ -81,7 +81,7 @@ def test_schemas(client: SyncLangGraphClient) -> None:
 @pytest.mark.parametrize(
     ("given", "context", "sentence"),
     [
-        ({"question": " "}, {}, "the question is empty; say what is to be reached"),
+        ({"question": " "}, {}, "the question is empty; say what is wanted"),
         (GIVEN, {"k": 0}, "k=0 cannot be used: it should be greater than or equal to 1"),
         (GIVEN, {"model": "nosuch:model"}, "the model 'nosuch:model' cannot be used"),
     ],

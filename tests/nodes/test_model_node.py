@@ -306,7 +306,7 @@ def test_the_least_similar_examples_are_left_out_of_a_long_prompt() -> None:
     assert [line.removeprefix("how to ").removesuffix(" using flour") for line in shown] == best[: len(shown)]
     assert "<goal>\nbake bread rye\n</goal>" in model.calls[0].prompt
     assert result["warnings"] == [
-        f"draft: {5 - len(shown)} of 5 procedures, the least similar, were left out to keep within 800 input tokens"
+        f"draft: {5 - len(shown)} of 5 passages, the least similar, were left out to keep within 800 input tokens"
     ]
 
 
