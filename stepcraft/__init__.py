@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         UnreadableReply,
     )
     from stepcraft.graphs.aag import AagContext, build_aag
+    from stepcraft.graphs.rat import RatContext, build_rat
     from stepcraft.memory.procedure import Procedure, compose
     from stepcraft.memory.store import AddReport, Found, ProcedureMemory, open_memory
 
@@ -29,10 +30,12 @@ _HOME = {
     "NoAnswer": "errors",
     "Procedure": "memory.procedure",
     "ProcedureMemory": "memory.store",
+    "RatContext": "graphs.rat",
     "ReadOnlyMemory": "errors",
     "StepcraftError": "errors",
     "UnreadableReply": "errors",
     "build_aag": "graphs.aag",
+    "build_rat": "graphs.rat",
     "compose": "memory.procedure",
     "open_memory": "memory.store",
 }
@@ -48,10 +51,12 @@ __all__ = [
     "NoAnswer",
     "Procedure",
     "ProcedureMemory",
+    "RatContext",
     "ReadOnlyMemory",
     "StepcraftError",
     "UnreadableReply",
     "build_aag",
+    "build_rat",
     "compose",
     "open_memory",
 ]

@@ -10,7 +10,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from stepcraft.lists import numbered, read_bullets
-from stepcraft.models import recombine
+from stepcraft.models import recombine, thinking
 from stepcraft.models._material import Example, Material
 from stepcraft.sections import parse
 from stepcraft.text import sentences
@@ -109,11 +109,38 @@ def _answer(material: Material, _form: str) -> str:
     return recombine.answer(material.text("question") or material.text("goal"), material.examples)
 
 
+def _think(material: Material, _form: str) -> str:
+    return thinking.thoughts(material.text("question"))
+
+
+def _query(material: Material, _form: str) -> str:
+    return thinking.query(material.text("question"), material.text("thought"))
+
+
+def _revise(material: Material, _form: str) -> str:
+    evidence = [section.text for section in material.sections if section.name == "evidence"]
+    thought = material.text("thought")
+    return thinking.revision(material.text("question"), material.text("text"), thought, evidence)
+
+
+def _finish(material: Material, _form: str) -> str:
+    return thinking.answer(material.text("question"), material.text("text"))
+
+
+def _article(material: Material, _form: str) -> str:
+    return f"# {material.text('question')}\n\n{_finish(material, '')}"
+
+
 _REPLIES: dict[str, Callable[[Material, str], str]] = {
     "steps": _write_steps,
     "critique": _criticise,
     "questions": _ask,
     "text": _answer,
+    "thoughts": _think,
+    "query": _query,
+    "revision": _revise,
+    "answer": _finish,
+    "article": _article,
 }
 
 
