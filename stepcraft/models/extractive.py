@@ -114,7 +114,7 @@ def _think(material: Material, _form: str) -> str:
 
 
 def _query(material: Material, _form: str) -> str:
-    return thinking.query(material.text("question"), material.text("thought"))
+    return thinking.query(material.text("question"), material.text("text"), material.text("thought"))
 
 
 def _revise(material: Material, _form: str) -> str:

@@ -20,21 +20,28 @@ _ASKING = frozenset(
     "what which who whom whose when where why how is are was were do does did can could in on of the a an "
     "if for by with from at to as and or name list give tell explain describe write compare".split()
 )
+_BEARS = ": what is known of it bears on the question."
+_SOUGHT = "What is sought: "
+_SUBJECT = re.compile(rf"(.+){re.escape(_BEARS)}")
+_SCAFFOLD = re.compile(rf"{re.escape(_BEARS)}$|^{re.escape(_SOUGHT)}")
 
 
 def thoughts(question: str) -> str:
     """One thought for each thing that a question names, and one for what it asks of them."""
     named = subjects(question)
-    about = [f"{name}: what is known of it bears on the question." for name in named]
+    about = [f"{name}{_BEARS}" for name in named]
     sought = " ".join(word for word in terms(question) if not any(word in name.lower() for name in named))
-    return "\n\n".join([*about, f"What is sought: {sought or question.strip()}."][:MOST_THOUGHTS])
+    return "\n\n".join([*about, f"{_SOUGHT}{sought or question.strip()}."][:MOST_THOUGHTS])
 
 
 def subjects(question: str) -> list[str]:
     """The names in a question, each once, in order."""
-    found = (next(filter(None, match.groups())).strip(" .'\u2019") for match in _NAME.finditer(question))
-    named = [name for name in (_without_asking(name) for name in found) if len(name) > 1]
-    return list(dict.fromkeys(named))[: MOST_THOUGHTS - 1]
+    return _names(question)[: MOST_THOUGHTS - 1]
+
+
+def _names(text: str) -> list[str]:
+    found = (next(filter(None, match.groups())).strip(" .'\u2019") for match in _NAME.finditer(text))
+    return list(dict.fromkeys(name for name in map(_without_asking, found) if len(name) > 1))
 
 
 def _without_asking(name: str) -> str:
@@ -44,11 +51,27 @@ def _without_asking(name: str) -> str:
     return " ".join(words)
 
 
-def query(question: str, thought: str) -> str:
-    """What the thought is about, then the words of the question."""
-    about = thought.partition(":")[0] if _SCAFFOLD.search(thought) else thought
-    words = [*terms(about)[:16], *terms(question)]
+def query(question: str, text: str, thought: str) -> str:
+    """What the thought is about and what the question seeks; for the last one, with the names that came up since."""
+    if match := _SUBJECT.fullmatch(thought.strip()):
+        others = {term for name in subjects(question) if name != match[1] for term in terms(name)}
+        words = [*terms(match[1]), *(term for term in terms(question) if term not in others)]
+    elif thought.startswith(_SOUGHT):
+        words = [*(term for name in _new_names(question, text) for term in terms(name)), *terms(thought)[1:]]
+    else:
+        words = [*terms(thought)[:20], *terms(question)]
     return " ".join(dict.fromkeys(words)) or question.strip()
+
+
+def _new_names(question: str, text: str) -> list[str]:
+    """The names in the sentence that fits the question best that the question does not have."""
+    told = [sentence for sentence in sentences(text) if not _SCAFFOLD.search(sentence)]
+    weighing = weights([question, *told])
+    wanted = stems(question)
+    best = sorted(told, key=lambda sentence: -fit(wanted, sentence, weighing))[:2]
+    known = set(terms(question))
+    names = (name for sentence in best for name in _names(sentence))
+    return [name for name in dict.fromkeys(names) if not known & set(terms(name))][:3]
 
 
 def revision(question: str, text: str, thought: str, evidence: Sequence[str]) -> str:
@@ -76,6 +99,3 @@ def answer(question: str, text: str) -> str:
     wanted = stems(question)
     best = sorted(range(len(told)), key=lambda place: -fit(wanted, told[place], weighing))[:_MOST_TOLD]
     return " ".join(told[place] for place in sorted(best))
-
-
-_SCAFFOLD = re.compile(r"what is known of it bears on the question\.$|^What is sought: ")
