@@ -3,16 +3,13 @@
 import io
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from stepcraft.cli.errors import reported
 from stepcraft.cli.memory import memory_app
-
-if TYPE_CHECKING:
-    from stepcraft.graphs.aag import AagContext
 
 app = typer.Typer(
     help="Long answers made correct by working on them step by step.",
@@ -49,6 +46,18 @@ def options(
     """Long answers made correct by working on them step by step."""
 
 
+Model = Annotated[str | None, typer.Option(help='The chat model: "openai:gpt-5-mini", "ollama:…".')]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the graph's context; may be repeated."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", help="Write a page that shows how the answer came about.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no warnings.")]
+
+
 @app.command()
 def aag(
     goal: Annotated[str, typer.Argument(help="What is to be reached.")],
@@ -56,32 +65,70 @@ def aag(
     memory: Annotated[
         str | None, typer.Option(help="The procedures to learn from: a .db, .jsonl, .csv, or a URL.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help='The chat model: "openai:gpt-5-mini", "ollama:…".')
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="Any field of AagContext; may be repeated."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress and no warnings.")] = False,
+    model: Model = None,
+    settings: Settings = None,
+    as_json: AsJson = False,
+    html: Html = None,
+    quiet: Quiet = False,
 ) -> None:
     """Write a procedure for a goal, by analogy with remembered procedures."""
     with reported():
-        from stepcraft.cli.run import show_result, watched
+        from stepcraft.cli.answer import answer
+        from stepcraft.graphs.aag import AagContext
 
-        context = _aag_context(settings or [], model=model, memory=memory)
-        err = Console(stderr=True, quiet=quiet)
-        result = watched(goal, using, context, err)
-        if as_json:
-            typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
-        else:
-            show_result(result, Console(highlight=False), err)
+        context = AagContext.named(values_of(settings, model=model, memory=memory))
+        given = {"question": goal, "resources": using}
+        answer("aag", given, context, as_json=as_json, html=html, quiet=quiet)
+
+
+@app.command()
+def rat(
+    question: Annotated[str, typer.Argument(help="What is to be answered.")],
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="SPEC",
+            help="Where evidence comes from: corpus:PATH, web, memory, weaviate://…; may be repeated.",
+        ),
+    ] = None,
+    finish: Annotated[
+        str | None, typer.Option(help="What is made of the thoughts: answer, thoughts, article or code.")
+    ] = None,
+    model: Model = None,
+    settings: Settings = None,
+    show_changes: Annotated[
+        bool, typer.Option("--show-changes", help="Print what each revision changed, and its sources.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 where a thought could not be checked.")
+    ] = False,
+    as_json: AsJson = False,
+    html: Html = None,
+    quiet: Quiet = False,
+) -> None:
+    """Answer a question, each thought of the answer checked against sources."""
+    with reported():
+        from stepcraft.cli.answer import answer, check_all_thoughts
+        from stepcraft.graphs.rat import RatContext
+
+        context = RatContext.named(values_of(settings, model=model, retriever=sources, finish=finish))
+        result = answer(
+            "rat",
+            {"question": question},
+            context,
+            as_json=as_json,
+            html=html,
+            quiet=quiet,
+            show_changes=show_changes,
+        )
+        if strict:
+            check_all_thoughts(result)
 
 
 @app.command()
 def draw(
-    graph: Annotated[str, typer.Argument(help="Which graph: aag.")],
+    graph: Annotated[str, typer.Argument(help="Which graph: aag or rat.")],
     xray: Annotated[bool, typer.Option("--xray", help="Draw what is inside of subgraphs, too.")] = False,
 ) -> None:
     """Print a graph as a Mermaid diagram."""
@@ -91,17 +138,21 @@ def draw(
         typer.echo(drawn(graph, xray=xray))
 
 
-def _aag_context(settings: list[str], **options: str | None) -> "AagContext":
-    from stepcraft.errors import BadInput
-    from stepcraft.graphs.aag import AagContext
+def values_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
+    """The settings of a run from its options and what `--set` names.
 
-    values: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    for setting in settings:
+    Raises:
+        BadInput: a setting has no value.
+    """
+    from stepcraft.errors import BadInput
+
+    values: dict[str, Any] = {name: value for name, value in options.items() if value}
+    for setting in settings or []:
         name, equals, value = setting.partition("=")
         if not equals:
             raise BadInput(f"--set {setting!r} has no value; write --set field=value")
         values[name.strip()] = _value(value)
-    return AagContext.named(values)
+    return values
 
 
 def _value(text: str) -> Any:  # noqa: ANN401 - JSON

@@ -1,9 +1,10 @@
-"""Runs a graph for the command line: progress while it works, then the answer."""
+"""Runs a graph for the command line: progress while it works, then what it gave."""
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Self
 
@@ -11,14 +12,39 @@ from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 from rich.text import Text
 
+from stepcraft.cli.news import news
 from stepcraft.cli.tracing import tracing
+from stepcraft.context import Context
 from stepcraft.errors import BadInput
-from stepcraft.evidence import Evidence
-from stepcraft.graphs.aag import AagContext, Output, build_aag
-from stepcraft.nodes._build import Build
+from stepcraft.graphs.aag import AagContext
+from stepcraft.graphs.rat import RatContext
+from stepcraft.nodes._build import Build, SearchedSource
 from stepcraft.text import clean
 
-GRAPHS = {"aag": "stepcraft.graphs.aag"}
+METHODS = {
+    build.method: build
+    for build in (Build("aag", AagContext), Build("rat", RatContext, searched=SearchedSource()))
+}
+
+
+@dataclass
+class StepTime:
+    """When a node began and ended, in seconds from the start of the run."""
+
+    node: str
+    began: float
+    ended: float
+
+
+def graph_of(name: str) -> Any:  # noqa: ANN401 - any of the compiled graphs
+    """A graph by its name.
+
+    Raises:
+        BadInput: there is none.
+    """
+    if name not in METHODS:
+        raise BadInput(f"there is no graph {name!r}; there is {', '.join(METHODS)}")
+    return import_module(f"stepcraft.graphs.{name}").graph
 
 
 def drawn(name: str, *, xray: bool) -> str:
@@ -27,50 +53,54 @@ def drawn(name: str, *, xray: bool) -> str:
     Raises:
         BadInput: there is no graph of this name.
     """
-    if name not in GRAPHS:
-        raise BadInput(f"there is no graph {name!r}; there is {', '.join(GRAPHS)}")
-    graph = import_module(GRAPHS[name]).graph
-    return str(graph.get_graph(xray=xray).draw_mermaid())
+    return str(graph_of(name).get_graph(xray=xray).draw_mermaid())
 
 
-def watched(goal: str, resources: str, context: AagContext, err: Console) -> dict[str, Any]:
-    """The result of a run, whose steps are shown while they are done.
+def watched(
+    method: str, given: Mapping[str, str], context: Context, err: Console
+) -> tuple[dict[str, Any], list[StepTime]]:
+    """The result of a run, whose steps are shown while they are done, and when each was done.
 
     It runs on an event loop, where Ctrl-C ends a model's call at once; a thread would be waited for.
     """
-    given = {"question": clean(goal), "resources": clean(resources)}
+    cleaned = {name: clean(text) for name, text in given.items()}
     with tracing(err) as callbacks:
-        config: RunnableConfig = {
-            "metadata": dict(Build("aag", AagContext).labels(context)),
-            "callbacks": [*callbacks],
-        }
-        return asyncio.run(_watched(given, config, context, err))
+        labels = dict(METHODS[method].labels(context))
+        config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks]}
+        return asyncio.run(_watched(method, cleaned, config, context, err))
 
 
-async def _watched(given: Any, config: RunnableConfig, context: AagContext, err: Console) -> dict[str, Any]:  # noqa: ANN401 - a graph's input
+async def _watched(
+    method: str, given: Any, config: RunnableConfig, context: Context, err: Console
+) -> tuple[dict[str, Any], list[StepTime]]:
     result: dict[str, Any] = {}
-    steps: AsyncIterator[Any] = build_aag().astream(
-        given, config, context=context, stream_mode=["tasks", "updates", "values"]
+    parts: AsyncIterator[Any] = graph_of(method).astream(
+        given, config, context=context, stream_mode=["tasks", "updates", "values"], subgraphs=True
     )
-    with _Progress(err) as progress:
-        async for mode, data in steps:
-            if mode == "values":
+    with _Progress(method, err) as progress:
+        async for inside, mode, data in parts:
+            if mode == "tasks":
+                progress.task(data)
+            elif inside:
+                continue
+            elif mode == "values":
                 result = data
-            elif mode == "tasks":
-                progress.runs(data["name"], 1 if "input" in data else -1)
             else:
                 for node, update in data.items():
                     progress.done(node, update or {})
-    return {name: result[name] for name in Output.__annotations__}
+    names = import_module(f"stepcraft.graphs.{method}").Output.__annotations__
+    return {name: result[name] for name in names}, progress.times
 
 
 class _Progress:
     """A line for each step that is done and, on a terminal, what is being done now."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, method: str, console: Console) -> None:
+        self.method = method
         self.console = console
         self.began = time.monotonic()
-        self.running: Counter[str] = Counter()
+        self.running: dict[str, StepTime] = {}
+        self.times: list[StepTime] = []
         self.status = console.status("…")
 
     def __enter__(self) -> Self:
@@ -80,44 +110,22 @@ class _Progress:
     def __exit__(self, *_: object) -> None:
         self.status.stop()
 
-    def runs(self, node: str, more: int) -> None:
-        """One more or one fewer of this node is running."""
-        self.running[node] += more
-        now = [
-            name if count == 1 else f"{name} ×{count}" for name, count in self.running.items() if count > 0
-        ]
-        self.status.update(" · ".join(now))
+    def task(self, data: Mapping[str, Any]) -> None:
+        """A node begins or ends."""
+        now = time.monotonic() - self.began
+        if "input" in data:
+            self.running[data["id"]] = StepTime(data["name"], now, now)
+        elif data["id"] in self.running:
+            done = self.running.pop(data["id"])
+            done.ended = now
+            self.times.append(done)
+        counts = Counter(step.node for step in self.running.values())
+        self.status.update(
+            " · ".join(node if count == 1 else f"{node} ×{count}" for node, count in counts.items())
+        )
 
     def done(self, node: str, update: dict[str, Any]) -> None:
         """This node is done, and this is what it gave."""
-        line = f"{time.monotonic() - self.began:6.1f} s  {node:<8}  {_news(node, update)}".rstrip()
-        self.console.print(Text(line), soft_wrap=True, highlight=False)
-
-
-def _news(node: str, update: dict[str, Any]) -> str:
-    if node == "answer":
-        return "".join(" ".join(clean(asked["question"]).split()) for asked in update.get("questions", []))
-    if node == "critic" and update.get("critiques"):
-        return _count(update["edits"], "edit") if update["edits"] else "content"
-    counted = {"retrieve": ("evidence", "procedure"), "to_query": ("queries", "question")}
-    field, what = counted.get(node, ("steps", "step"))
-    return _count(update[field], what) if update.get(field) else ""
-
-
-def _count(things: Sequence[object], what: str) -> str:
-    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
-
-
-def show_result(result: dict[str, Any], out: Console, err: Console) -> None:
-    """The numbered steps and the procedures used on one console, the warnings on the other."""
-    lines = [result["answer"]]
-    if result["evidence"]:
-        lines += ["", "Procedures used:", *map(_used, result["evidence"])]
-    out.print(Text("\n".join(lines)), soft_wrap=True)
-    for warning in result["warnings"]:
-        err.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
-
-
-def _used(passage: Evidence) -> str:
-    source = f"  ({passage['source']})" if passage["source"] else ""
-    return f"  {passage['score']:.2f}  {passage['title']}{source}"
+        for line in news(self.method, node, update):
+            text = f"{time.monotonic() - self.began:6.1f} s  {node:<8}  {line}".rstrip()
+            self.console.print(Text(text), soft_wrap=True, highlight=False)

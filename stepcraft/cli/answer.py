@@ -1,0 +1,60 @@
+"""A run from the command line, from its input to what is printed and written."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from stepcraft.cli.news import show_result
+from stepcraft.cli.run import watched
+from stepcraft.context import Context
+from stepcraft.errors import BadInput, NoAnswer
+
+
+def answer(
+    method: str,
+    given: Mapping[str, str],
+    context: Context,
+    *,
+    as_json: bool,
+    html: Path | None,
+    quiet: bool,
+    show_changes: bool = False,
+) -> dict[str, Any]:
+    """Run a graph, print its answer, and write the page if one is wanted."""
+    if html and not html.parent.is_dir():
+        raise BadInput(
+            f"{html} cannot be written, for there is no folder {html.parent}; make the folder first"
+        )
+    err, out = Console(stderr=True, quiet=quiet), Console(highlight=False)
+    result, times = watched(method, given, context, err)
+    if as_json:
+        typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
+    else:
+        show_result(method, result, out, err)
+    if show_changes:
+        from stepcraft.cli.changes import show_changes as show
+
+        show(result, err if as_json else out)
+    if html:
+        from stepcraft.cli.report import page
+
+        html.write_text(page(method, given, result, times), encoding="utf-8")
+    return result
+
+
+def check_all_thoughts(result: Mapping[str, Any]) -> None:
+    """For `--strict`.
+
+    Raises:
+        NoAnswer: a thought could not be checked.
+    """
+    skipped = [revision for revision in result["revisions"] if revision["skipped"]]
+    if skipped:
+        count, all_ = len(skipped), len(result["revisions"])
+        raise NoAnswer(
+            f"{count} of {all_} thoughts could not be checked, and --strict asks for all: {skipped[0]['skipped']}"
+        )

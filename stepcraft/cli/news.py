@@ -1,0 +1,71 @@
+"""What the command line tells of a node that is done, and of a result."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from stepcraft.evidence import Evidence
+from stepcraft.text import clean
+
+_USED = {"aag": "Procedures used:", "rat": "Evidence:"}
+
+
+def news(method: str, node: str, update: Mapping[str, Any]) -> list[str]:
+    """What a node gave, in a line or, where several thoughts were settled, some."""
+    return _OF[method](node, update)
+
+
+def show_result(method: str, result: Mapping[str, Any], out: Console, err: Console) -> None:
+    """The answer and what it rests on, on one console, the warnings on the other."""
+    lines = [result["answer"]]
+    if result["evidence"]:
+        lines += ["", _USED[method], *map(_used, result["evidence"])]
+    out.print(Text("\n".join(lines)), soft_wrap=True)
+    for warning in result["warnings"]:
+        err.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+
+
+def _used(passage: Evidence) -> str:
+    source = f"  ({passage['source']})" if passage["source"] else ""
+    return f"  {passage['score']:.2f}  {_line(passage['title'])}{source}"
+
+
+def _of_aag(node: str, update: Mapping[str, Any]) -> list[str]:
+    if node == "answer":
+        return ["".join(_line(asked["question"]) for asked in update.get("questions", []))]
+    if node == "critic" and update.get("critiques"):
+        return [_count(update["edits"], "edit") if update["edits"] else "content"]
+    counted = {"retrieve": ("evidence", "procedure"), "to_query": ("queries", "question")}
+    field, what = counted.get(node, ("steps", "step"))
+    return [_count(update[field], what) if update.get(field) else ""]
+
+
+def _of_rat(node: str, update: Mapping[str, Any]) -> list[str]:
+    if node == "split":
+        return [_count(update["thoughts"], "thought")]
+    if node == "step":
+        return [_step(result) for result in update.get("results", [])]
+    return [] if node == "accept" else [""]
+
+
+def _step(result: Mapping[str, Any]) -> str:
+    """What was looked up for a thought, where it was found, and what became of it."""
+    number = f"thought {result['number'] + 1}"
+    if result["skipped"]:
+        return f"{number}: not checked: {_line(result['skipped'])}"
+    became = "changed" if result["after"] != result["before"] else "not changed"
+    sources = dict.fromkeys(passage["title"] or passage["source"] for passage in result["evidence"])
+    return f"{number}: {became}  « {_line(result['query'])[:120]} »  {_line(', '.join(sources))[:120]}"
+
+
+_OF = {"aag": _of_aag, "rat": _of_rat}
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _count(things: Sequence[object], what: str) -> str:
+    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
