@@ -71,7 +71,7 @@ def watched(
 
 
 async def _watched(
-    method: str, given: Any, config: RunnableConfig, context: Context, err: Console
+    method: str, given: Mapping[str, str], config: RunnableConfig, context: Context, err: Console
 ) -> tuple[dict[str, Any], list[StepTime]]:
     result: dict[str, Any] = {}
     parts: AsyncIterator[Any] = graph_of(method).astream(

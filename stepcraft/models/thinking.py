@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from stepcraft.models._fit import fit, is_alike, stems, weights
 from stepcraft.sections import UNCHANGED
-from stepcraft.text import sentences, terms
+from stepcraft.text import STOP_WORDS, sentences, terms
 
 MOST_THOUGHTS = 5
 _MOST_ADDED = 2
@@ -16,10 +16,18 @@ _NAME = re.compile(
     r"|`([^`\n]{2,60})`"
     r"|\b([A-Z][\w.&'\u2019-]*(?:\s+(?:(?:of|the|and|de|la|von|van|in|for|on)\s+)*[A-Z0-9][\w.&'\u2019-]*)*)"
 )
-_ASKING = frozenset(
-    "what which who whom whose when where why how is are was were do does did can could in on of the a an "
-    "if for by with from at to as and or name list give tell explain describe write compare".split()
-)
+_ASKING = STOP_WORDS | {
+    "name",
+    "list",
+    "give",
+    "tell",
+    "explain",
+    "describe",
+    "write",
+    "compare",
+    "are",
+    "the",
+}
 _BEARS = ": what is known of it bears on the question."
 _SOUGHT = "What is sought: "
 _SUBJECT = re.compile(rf"(.+){re.escape(_BEARS)}")
