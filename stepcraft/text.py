@@ -26,8 +26,9 @@ STOP_WORDS = frozenset(
 )
 """English words that say nothing about what a text is about."""
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_TERM = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Characters that are written without spaces between words, as a part of a regular expression."""
+_TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 
 _STOP = re.compile(
     "(?<![.!?\u2026])[.!?\u2026]+[\"'\u201d\u2019)\\]*]{0,4}(?=\\s)|[\u3002\uff01\uff1f]+[\u201d\u2019\uff09\u300d\u300f]*|\n+|`"
