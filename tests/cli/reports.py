@@ -1,0 +1,101 @@
+"""Runs to report on, and a reader of pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Any
+
+from stepcraft import AagContext, RatContext, build_aag, build_rat
+from stepcraft.cli.report import StepTime
+from tests.kitchen import GOAL, cook, forever, small_memory
+from tests.library import QUESTION, Shelf, thinker
+from tests.scripted import ScriptedModel
+
+STEPS = [StepTime("begin", 0.0, 0.25), StepTime("draft", 0.25, 3.5), StepTime("step", 3.5, 12.5)]
+
+HOSTILE = (
+    "</p></div></details></section></title></style><script>console.error(document.title='owned')</script>"
+    "<img src=http://127.0.0.1:PORT/image onerror=\"document.title='owned'\"><base href=http://127.0.0.1:PORT/>"
+    "<link rel=stylesheet href=http://127.0.0.1:PORT/sheet><iframe src=http://127.0.0.1:PORT/frame></iframe>"
+    "<style>@import url(http://127.0.0.1:PORT/style);</style><!-- \" ' onmouseover=x &lt; \x00\x1b[31m\u202e\ud800"
+)
+"""What a page of the web might send as evidence."""
+
+
+def rat(changes: str = ".x.", shelf: Shelf | None = None, **context: Any) -> dict[str, Any]:
+    """The result of a run of RAT."""
+    graph = build_rat(model=ScriptedModel(thinker(changes)), retriever=shelf or Shelf())
+    result: dict[str, Any] = graph.invoke(QUESTION, context=RatContext(**context))
+    return result
+
+
+def aag(critiques: int = 1, **context: Any) -> dict[str, Any]:
+    """The result of a run of AAG."""
+    graph = build_aag(model=ScriptedModel(forever(cook(critiques))), memory=small_memory())
+    result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(**context))
+    return result
+
+
+def poisoned(thing: Any, poison: str) -> Any:
+    """The same with every text in it followed by the poison, save what only we write."""
+    if isinstance(thing, dict):
+        return {
+            key: part if key in {"id", "status"} else poisoned(part, poison) for key, part in thing.items()
+        }
+    if isinstance(thing, list):
+        return [poisoned(part, poison) for part in thing]
+    return f"{thing} {poison}" if isinstance(thing, str) else thing
+
+
+@dataclass
+class Seen:
+    """An element with all the text inside of it."""
+
+    tag: str
+    attributes: dict[str, str | None]
+    words: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+
+class Reader(HTMLParser):
+    """Reads a page strictly: every element is closed, in order."""
+
+    _VOID = frozenset({"meta"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen: list[Seen] = []
+        self._open: list[Seen] = []
+        self.feed(page)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        element = Seen(tag, dict(attrs))
+        assert len(element.attributes) == len(attrs)
+        self.seen.append(element)
+        if tag not in self._VOID:
+            self._open.append(element)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        for element in self._open:
+            element.words.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+    def all(self, tag: str, class_: str = "") -> list[Seen]:
+        """The elements of this name, in order."""
+        found = [element for element in self.seen if element.tag == tag]
+        return [element for element in found if class_ in (element.attributes.get("class") or "")]
+
+    def texts(self, tag: str, class_: str = "") -> list[str]:
+        """What they hold."""
+        return [element.text for element in self.all(tag, class_)]
