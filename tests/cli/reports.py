@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
+
 from stepcraft import AagContext, RatContext, build_aag, build_rat
 from stepcraft.cli.report import StepTime
 from tests.kitchen import GOAL, cook, forever, small_memory
@@ -35,6 +37,10 @@ def aag(critiques: int = 1, **context: Any) -> dict[str, Any]:
     graph = build_aag(model=ScriptedModel(forever(cook(critiques))), memory=small_memory())
     result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(**context))
     return result
+
+
+RUNS = [pytest.param("rat", QUESTION, rat, id="rat"), pytest.param("aag", GOAL, aag, id="aag")]
+"""Each method with what it is given and its run."""
 
 
 def poisoned(thing: Any, poison: str) -> Any:

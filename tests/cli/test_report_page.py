@@ -10,14 +10,11 @@ from typing import Any
 import pytest
 
 from stepcraft.cli.report import page
-from tests.cli.reports import HOSTILE, STEPS, aag, poisoned, rat
-from tests.kitchen import GOAL
+from tests.cli.reports import HOSTILE, RUNS, STEPS, poisoned, rat
 from tests.library import QUESTION
 from tests.servers.chromium import Shown, chromium, listener, shown
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
-
-RUNS = [pytest.param("rat", QUESTION, rat, id="rat"), pytest.param("aag", GOAL, aag, id="aag")]
 
 
 def opened(tmp_path: Path, text: str) -> Shown:
