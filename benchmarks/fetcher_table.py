@@ -7,6 +7,7 @@ import sys
 
 import httpcore
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from stepcraft.errors import FetchFailed
@@ -68,7 +69,7 @@ def main() -> None:
         try:
             fetcher.fetch(url)
         except FetchFailed as verdict:
-            table.add_row(url, str(verdict).partition(": ")[2] or str(verdict))
+            table.add_row(escape(url), escape(str(verdict).partition("fetched: ")[2] or str(verdict)))
     Console(width=150).print(table)
 
 
