@@ -64,21 +64,23 @@ class Pages:
             if kept:
                 return kept.page
             kept = self._kept[url] = _Kept(in_thread(lambda: self._in_turn(url)))
-        kept.page.add_done_callback(lambda _: self._settle(kept))
         return kept.page
 
     def _in_turn(self, url: str) -> Page:
         host = urlsplit(url).netloc
         with self._lock:
             of_host = self._hosts.setdefault(host, threading.BoundedSemaphore(self._per_host))
-        with of_host, self._turns:
-            return self._read(url)
-
-    def _settle(self, kept: _Kept) -> None:
-        failed = kept.page.exception() is not None
-        with self._lock:
-            kept.until = self._clock() + (_FAILURES_S if failed else self._minutes * 60)
-            kept.size = 0 if failed else len(kept.page.result().text)
+        seconds, size = float(_FAILURES_S), 0
+        try:
+            with of_host, self._turns:
+                page = self._read(url)
+            seconds, size = self._minutes * 60, len(page.text)
+        finally:
+            # Before anybody has the page: whoever asks next finds it kept.
+            with self._lock:
+                kept = self._kept[url]
+                kept.until, kept.size = self._clock() + seconds, size
+        return page
 
     def _forget(self) -> None:
         now = self._clock()

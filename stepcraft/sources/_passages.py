@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from itertools import islice
 
 from langchain_core.documents import Document
 
@@ -10,11 +11,13 @@ from stepcraft.sources._readable import Page, Passage, passages
 
 _ALPHA = 0.4
 """The weight of the vectors, as in a memory's search."""
+_MOST = 500
+"""How many passages of a page are ranked: a whole book would take seconds."""
 
 
 def documents(query: str, pages: Sequence[Page], k: int, embedder: Embedder | None) -> list[Document]:
     """The k passages that fit best, as documents, best first."""
-    found = {_id(passage): passage for page in pages for passage in passages(page)}
+    found = {_id(passage): passage for page in pages for passage in islice(passages(page), _MOST)}
     index = LocalIndex(":memory:", embedder)
     try:
         # The title says what the passage is about, which the passage itself often does not.

@@ -6,7 +6,7 @@ import httpx
 
 from stepcraft.errors import BadInput, FetchRefused
 
-_PORTS = {"http": 80, "https": 443}
+_SCHEMES = {"http", "https"}
 
 
 def checked_url(url: str) -> httpx.URL:
@@ -17,14 +17,15 @@ def checked_url(url: str) -> httpx.URL:
     """
     try:
         found = httpx.URL(url.strip()).copy_with(fragment=None)
-    except (httpx.InvalidURL, UnicodeError, ValueError) as error:
+        named = bool(found.host)  # here httpx finds out that an "xn--" name is none
+    except (httpx.InvalidURL, ValueError) as error:
         raise FetchRefused(f"{shown(url)} is no URL: {error}") from error
-    if found.scheme not in _PORTS:
+    if found.scheme not in _SCHEMES:
         raise FetchRefused(f"{shown(url)} is neither http nor https, and nothing else is fetched")
     if found.userinfo:
         raise FetchRefused(f"{shown(found)} carries a user name or password, and none are sent")
-    if not found.host:
-        raise FetchRefused(f"{shown(url)} names no host")
+    if not named or not (found.port is None or 0 < found.port < 65536):
+        raise FetchRefused(f"{shown(url)} names no host, or a port that there is not")
     return found
 
 
@@ -36,11 +37,6 @@ def shown(url: httpx.URL | str) -> str:
     host, slash, path = rest[:ends].partition("/")
     plain = f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
     return ascii(plain)[1:-1][:200] + ("?…" if ends < len(rest) else "")
-
-
-def port_of(url: httpx.URL) -> int:
-    """The port that is connected to."""
-    return url.port or _PORTS[url.scheme]
 
 
 class AllowedHosts:
@@ -58,15 +54,16 @@ class AllowedHosts:
         return (host, None) in self._hosts or (host, port) in self._hosts
 
 
-def _canonical(host: str) -> tuple[str, int | None]:
-    bare = host.count(":") > 1 and not host.startswith("[")
+def _canonical(named: str) -> tuple[str, int | None]:
+    bare = named.count(":") > 1 and not named.startswith("[")
     try:
         # No known scheme: httpx drops a port that is the scheme's own.
-        url = httpx.URL(f"any://[{host}]" if bare else f"any://{host}")
+        url = httpx.URL(f"any://[{named}]" if bare else f"any://{named}")
     except httpx.InvalidURL as error:
         raise BadInput(
-            f"{host!r} is no host: allow a name or name:port, such as wiki.example:8080"
+            f"{named!r} is no host: allow a name or name:port, such as wiki.example:8080"
         ) from error
-    if not url.host or "%" in url.host or url.userinfo or url.path not in {"", "/"}:
-        raise BadInput(f"{host!r} is no host: allow a name or name:port, such as wiki.example:8080")
-    return url.host, url.port
+    host = url.raw_host.decode("ascii")
+    if not host or "%" in host or url.userinfo or url.path not in {"", "/"}:
+        raise BadInput(f"{named!r} is no host: allow a name or name:port, such as wiki.example:8080")
+    return host, url.port

@@ -14,7 +14,7 @@ from stepcraft.sources._threads import within
 from stepcraft.sources._urls import AllowedHosts
 
 Resolve = Callable[[str, int], Sequence[str]]
-"""The addresses of a host; raises OSError or UnicodeError if there are none."""
+"""The addresses of a host; raises OSError or ValueError if there are none."""
 
 _ADDRESSES = 4
 """How many addresses of a host are tried."""
@@ -71,7 +71,7 @@ class Wire(httpcore.NetworkBackend):
             addresses = within(left(self._deadline), lambda: self._resolve(host, port))
         except TimeoutError as error:
             raise FetchFailed(f"{host} was not resolved in time") from error
-        except (OSError, UnicodeError) as error:
+        except (OSError, ValueError) as error:
             raise FetchFailed(f"{host} has no address that can be found ({error})") from error
         private = next((address for address in addresses if not is_public(address)), None)
         if private is not None and (host, port) not in self._allowed:

@@ -140,7 +140,7 @@ def _usual_context() -> SSLContext:
 def _redirected(target: httpx.URL, location: str) -> httpx.URL:
     try:
         joined = target.join(location)
-    except (httpx.InvalidURL, UnicodeError, ValueError) as error:
+    except (httpx.InvalidURL, ValueError) as error:
         raise FetchFailed("it redirects to what is no URL") from error
     return checked_url(str(joined))
 

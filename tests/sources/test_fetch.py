@@ -192,6 +192,14 @@ def test_an_allowed_name_counts_for_every_port():
     assert page.url == f"{inner.url}/"
 
 
+@pytest.mark.parametrize("host", ["Pages.TEST", "b\u00fccher.test", "xn--bcher-kva.test", "::1", "[::1]:80"])
+def test_an_allowed_host_is_the_same_however_it_is_written(host: str):
+    allowed = Fetcher(allow_hosts=[host], resolve=lambda *_: ["127.0.0.1"], network=Detour(1), limits=SHORT)
+    url = f"http://[{host}]/" if host == "::1" else f"http://{host.lower()}/"
+    with fails("cannot be fetched: .*refused"):
+        allowed.fetch(url)
+
+
 @pytest.mark.parametrize("host", ["", "http://a.b", "a b", "a.b/path", "cook@a.b", "a.b:port"])
 def test_what_is_no_host_cannot_be_allowed(host: str):
     with fails("is no host: allow a name or name:port", BadInput):

@@ -256,6 +256,26 @@ async def test_the_event_loop_goes_on():
         assert await search
 
 
+def test_a_caller_that_gives_up_hears_no_more(caplog: pytest.LogCaptureFixture):
+    released = threading.Event()
+
+    def search(query: str, count: int) -> list[Result]:
+        released.wait(10)
+        return []
+
+    async def hasty() -> None:
+        async with asyncio.timeout(0.1):
+            await open_web("web", search=search).ainvoke("rye bread")
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(hasty())
+    released.set()
+    for thread in threading.enumerate():
+        if thread.name == "stepcraft-source":
+            thread.join(10)
+    assert caplog.records == []
+
+
 def test_a_search_shows_as_a_retriever_run():
     queries: list[str] = []
 
