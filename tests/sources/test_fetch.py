@@ -7,6 +7,7 @@ import itertools
 import socket
 import ssl
 import time
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +18,11 @@ import trustme
 
 import stepcraft
 from stepcraft.errors import BadInput, FetchFailed, FetchRefused, SourceFailure
+from stepcraft.sources._body import read_body
 from stepcraft.sources.fetch import Fetched, Fetcher, Limits
 from tests.servers.pages_server import PagesServer, Route, Served, html, redirect
 
-SHORT = Limits(size=10_000, connect_s=1, read_s=1, total_s=0.6)
+SHORT = Limits(connect_s=20, read_s=20, total_s=0.6)
 
 
 def fetched(route: Route, limits: Limits | None = None) -> Fetched:
@@ -69,6 +71,16 @@ def test_a_gzip_bomb_is_cut():
     bomb = gzip.compress(b"a" * 200_000_000)
     page = fetched(Served(bomb, headers={"Content-Encoding": "gzip"}))
     assert (len(page.body), page.cut) == (2_000_000, True)
+
+
+def test_a_gzip_bomb_takes_no_memory():
+    bomb = gzip.compress(b"a" * 50_000_000)
+    tracemalloc.start()
+    body, cut = read_body([bomb], "gzip", 1_000_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (len(body), cut) == (1_000_000, True)
+    assert peak < 10_000_000
 
 
 def test_what_follows_the_compressed_data_is_left():

@@ -49,7 +49,7 @@ def site() -> Site:
 
 def test_so_many_at_once_and_fewer_from_one_host(site: Site):
     pages = Pages(site.read, at_once=5, per_host=2)
-    found = [pages.get(f"http://{host}.test/{number}") for number in range(5) for host in "abcd"]
+    found = [pages.get(f"http://{host}.test/{number}") for host in "abcd" for number in range(5)]
     site.wait_for(5)
     site.open.set()
     assert len({future.result(10).url for future in found}) == 20
