@@ -57,6 +57,17 @@ def test_so_many_at_once_and_fewer_from_one_host(site: Site):
     assert max(site.most[f"{host}.test"] for host in "abcd") == 2
 
 
+def test_one_host_leaves_turns_to_the_others(site: Site):
+    pages = Pages(site.read, at_once=20, per_host=2)
+    busy = [pages.get(f"http://a.test/{number}") for number in range(10)]
+    site.wait_for(2)
+    other = pages.get("http://b.test/")
+    site.wait_for(3)
+    site.open.set()
+    assert all(future.result(10) for future in (*busy, other))
+    assert site.most["a.test"] == 2
+
+
 def test_those_who_ask_at_the_same_time_share_a_reading(site: Site):
     pages = Pages(site.read)
     found = [pages.get("http://a.test/") for _ in range(10)]
