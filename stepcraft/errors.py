@@ -62,6 +62,18 @@ class AddStopped(MemoryFailure):
         self.in_doubt = tuple(in_doubt)
 
 
+class SourceFailure(StepcraftError):
+    """A source of evidence has nothing to give, since something failed."""
+
+
+class FetchFailed(SourceFailure):
+    """A page is not there, does not come in time, or cannot be read."""
+
+
+class FetchRefused(FetchFailed):
+    """A page that must not be fetched: its address is private, say, or its content of a kind that is not read."""
+
+
 class ModelFailure(StepcraftError):
     """A model refuses to be asked (a wrong key, say), so that no step can succeed."""
 

@@ -1,1 +1,1 @@
-"""Where evidence comes from."""
+"""Where evidence comes from: retrievers over the web, files and memories."""

@@ -1,0 +1,77 @@
+"""What the fetcher makes of URLs in every disguise: each is refused before anything is connected to.
+
+Run with `python benchmarks/fetcher_table.py`, or name URLs: `python benchmarks/fetcher_table.py http://127.1/`.
+"""
+
+import sys
+
+import httpcore
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from stepcraft.errors import FetchFailed
+from stepcraft.sources.fetch import Fetcher
+
+URLS = (
+    "http://8.8.8.8/",
+    "http://[2001:4860:4860::8888]/",
+    "http://[64:ff9b::808:808]/",
+    "http://127.0.0.1/",
+    "http://127.1/",
+    "http://2130706433/",
+    "http://0x7f.1/",
+    "http://017700000001/",
+    "http://0/",
+    "http://localhost:22/",
+    "http://10.0.0.1/",
+    "http://172.16.0.1/",
+    "http://192.168.1.1/",
+    "http://100.64.0.1/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://100.100.100.200/",
+    "http://168.63.129.16/",
+    "http://192.0.0.192/",
+    "http://224.0.0.1/",
+    "http://255.255.255.255/",
+    "http://[::]/",
+    "http://[::1]/",
+    "http://[::127.0.0.1]/",
+    "http://[::ffff:10.0.0.1]/",
+    "http://[64:ff9b::10.0.0.1]/",
+    "http://[64:ff9b:1::1]/",
+    "http://[2002:7f00:1::]/",
+    "http://[2001::1]/",
+    "http://[fd00:ec2::254]/",
+    "http://[fe80::1]/",
+    "http://[ff02::1]/",
+    "http://user:word@8.8.8.8/",
+    "http://8.8.8.8\\@127.0.0.1/",
+    "file:///etc/passwd",
+    "gopher://127.0.0.1:6379/_INFO",
+)
+
+
+class Nowhere(httpcore.NetworkBackend):
+    """Connects to nothing: that it is asked at all is the verdict."""
+
+    def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
+        """Raises ConnectError, always."""
+        del timeout, local_address, socket_options
+        raise httpcore.ConnectError(f"would connect to {host} port {port}")
+
+
+def main() -> None:
+    """Print the table."""
+    fetcher = Fetcher(network=Nowhere())
+    table = Table("URL", "verdict")
+    for url in sys.argv[1:] or URLS:
+        try:
+            fetcher.fetch(url)
+        except FetchFailed as verdict:
+            table.add_row(escape(url), escape(str(verdict).partition("fetched: ")[2] or str(verdict)))
+    Console(width=150).print(table)
+
+
+if __name__ == "__main__":
+    main()

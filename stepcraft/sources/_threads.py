@@ -1,0 +1,38 @@
+"""Calls that are waited for only so long."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def in_thread(call: Callable[[], T]) -> Future[T]:
+    """What a call gives, made in a thread of its own, which does not keep the process from ending.
+
+    A pool would make the end of the process wait for the slowest host, and would not survive a fork.
+    """
+    future: Future[T] = Future()
+    Thread(target=_settle, args=(future, call), name="stepcraft-source", daemon=True).start()
+    return future
+
+
+def within(seconds: float, call: Callable[[], T]) -> T:
+    """What a call gives; after so many seconds it is left to itself.
+
+    Raises:
+        TimeoutError: it took longer.
+    """
+    return in_thread(call).result(timeout=max(0.0, seconds))
+
+
+def _settle(future: Future[T], call: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = call()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)

@@ -1,0 +1,172 @@
+"""What is asked of the search engines, and what becomes of their answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.sources._engines import Exa, Result, Search, SearXNG, Tavily
+from stepcraft.sources.web import open_web
+from tests.servers.pages_server import PagesServer, Served
+
+ROWS = [
+    {"url": "https://a.test/1", "title": "One"},
+    {"url": "https://a.test/2"},
+    {"url": "javascript:alert(1)", "title": "no page"},
+    {"url": None},
+    "nonsense",
+]
+FOUND = [Result("https://a.test/1", "One"), Result("https://a.test/2")]
+
+
+def answer(found: object) -> Served:
+    return Served(json.dumps(found).encode(), type="application/json")
+
+
+def test_what_tavily_is_asked():
+    with PagesServer({"/search": answer({"results": ROWS})}) as server:
+        assert Tavily("tvly-sesame", server.url)("rye " * 200, 12) == FOUND
+        (request,) = server.asked
+    assert (request.method, request.path) == ("POST", "/search")
+    assert request.headers["authorization"] == "Bearer tvly-sesame"
+    assert json.loads(request.body) == {"query": "rye " * 100, "max_results": 12, "search_depth": "basic"}
+
+
+def test_what_exa_is_asked():
+    with PagesServer({"/search": answer({"results": ROWS})}) as server:
+        assert Exa("sesame", server.url)("rye bread", 12) == FOUND
+        (request,) = server.asked
+    assert (request.method, request.path) == ("POST", "/search")
+    assert request.headers["x-api-key"] == "sesame"
+    assert json.loads(request.body) == {"query": "rye bread", "numResults": 12, "type": "auto"}
+
+
+@pytest.mark.parametrize("path", ["", "/", "/search"])
+def test_what_searxng_is_asked(path: str):
+    with PagesServer({"/search": answer({"results": ROWS})}) as server:
+        assert SearXNG(server.url + path)("rye & bread", 1) == FOUND[:1]
+        (request,) = server.asked
+    assert (request.method, request.path) == ("GET", "/search?q=rye+%26+bread&format=json")
+
+
+def engines(url: str) -> list[Search]:
+    return [Tavily("tvly-sesame", url), Exa("exa-sesame", url), SearXNG(url)]
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize(
+    ("served", "why"),
+    [
+        (Served(b"", 401), r"refuses the request \(401\): check "),
+        (Served(b"", 403), r"refuses the request \(403\): check "),
+        (Served(b"", 429), r"limits the rate, or the plan is used up \(429\)"),
+        (Served(b"", 500), "answered 500$"),
+        (Served(status=302, headers={"Location": "http://127.0.0.1:1/"}), "answered 302$"),
+        (Served(b"<html>"), "did not answer with JSON"),
+        (answer([]), "did not answer with an object"),
+    ],
+)
+def test_an_engine_that_fails(place: int, served: Served, why: str):
+    with PagesServer({"/search": served}) as server, pytest.raises(SourceFailure, match=why) as caught:
+        engines(server.url)[place]("rye bread", 3)
+    assert "sesame" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("found", [{}, {"results": None}, {"results": []}, {"results": {"a": 1}}])
+def test_an_answer_without_results(found: object):
+    with PagesServer({"/search": answer(found)}) as server:
+        assert all(engine("rye bread", 3) == [] for engine in engines(server.url))
+
+
+def test_an_engine_that_cannot_be_reached():
+    with PagesServer({}) as server:
+        url = server.url
+    for engine in engines(url):
+        with pytest.raises(SourceFailure, match="cannot be reached"):
+            engine("rye bread", 3)
+
+
+def test_ddgs_without_a_network(monkeypatch: pytest.MonkeyPatch):
+    with PagesServer({}) as server:
+        monkeypatch.setenv("DDGS_PROXY", server.url)
+    began = time.monotonic()
+    with pytest.raises(SourceFailure, match=r"^ddgs: no search engine answered \(") as caught:
+        open_web("web").invoke("rye bread")
+    assert time.monotonic() - began < 5
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("spec", "variable"), [("web:tavily", "TAVILY_API_KEY"), ("web:exa", "EXA_API_KEY")])
+def test_a_key_is_asked_for_before_any_work(spec: str, variable: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(BadInput, match=f"^{spec} needs a key: set {variable}$"):
+        open_web(spec)
+    monkeypatch.setenv(variable, "open-sesame-now")
+    source = open_web(spec)
+    assert "sesame" not in f"{source!r} {source.search!r}"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "web:bing",
+        "web:searxng",
+        "web:searxng+",
+        "web:searxng+file:///etc",
+        "web:ddgs+http://a.b",
+        "webs",
+        "",
+        "memory",
+    ],
+)
+def test_a_spec_that_is_none(spec: str):
+    with pytest.raises(BadInput, match=r"no web source goes by .*; name web, web:ddgs, "):
+        open_web(spec)
+
+
+def test_a_password_in_a_spec_is_not_shown():
+    with pytest.raises(BadInput) as caught:
+        open_web("web:searx+http://cook:sesame@a.test/")
+    assert "sesame" not in str(caught.value)
+    with PagesServer({}) as server:
+        host = server.host
+    with pytest.raises(SourceFailure, match=rf"SearXNG at http://{host} cannot be reached") as failed:
+        open_web(f"web:searxng+http://cook:sesame@{host}/").invoke("rye bread")
+    assert "sesame" not in str(failed.value)
+
+
+@pytest.mark.parametrize("spec", ["web", "web:ddgs", "WEB:DDGS", "web:searxng+http://a.test/"])
+def test_opening_asks_nobody(spec: str):
+    assert open_web(spec, k=7).k == 7
+
+
+def test_packages_that_are_missing_are_named():
+    """As where only the core is installed: the process finds all packages but these."""
+    code = """
+import sys
+import importlib.machinery
+real = importlib.machinery.PathFinder.find_spec
+
+class Core:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return None if name in ("ddgs", "trafilatura") else real(name, path, target)
+
+sys.meta_path[:] = [f for f in sys.meta_path if f is not importlib.machinery.PathFinder] + [Core]
+from stepcraft.errors import BadInput
+from stepcraft.sources.web import open_web
+try:
+    open_web("web")
+except BadInput as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == ('web needs ddgs, trafilatura: pip install "stepcraft[web]"\n', "")

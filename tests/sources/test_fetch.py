@@ -1,0 +1,330 @@
+"""The fetcher against servers that are slow, endless, wrong or hostile."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import socket
+import ssl
+import time
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpcore
+import pytest
+import trustme
+
+import stepcraft
+from stepcraft.errors import BadInput, FetchFailed, FetchRefused, SourceFailure
+from stepcraft.sources._body import read_body
+from stepcraft.sources.fetch import Fetched, Fetcher, Limits
+from tests.servers.pages_server import PagesServer, Route, Served, html, redirect
+
+SHORT = Limits(connect_s=20, read_s=20, total_s=0.6)
+
+
+def fetched(route: Route, limits: Limits | None = None) -> Fetched:
+    with PagesServer({"/page": route}) as server:
+        return Fetcher(allow_hosts=[server.host], limits=limits).fetch(f"{server.url}/page")
+
+
+@contextmanager
+def fails(match: str, kind: type[Exception] = FetchFailed, *, within_s: float = 5) -> Iterator[None]:
+    began = time.monotonic()
+    with pytest.raises(kind, match=match) as caught:
+        yield
+    assert "\n" not in str(caught.value)
+    assert time.monotonic() - began < within_s
+
+
+def test_a_page_comes_with_its_type_and_charset():
+    page = fetched(Served("r\u00f8d".encode("latin-1"), type="text/plain; charset=ISO-8859-1"))
+    assert (page.body, page.type, page.charset, page.cut) == (b"r\xf8d", "text/plain", "iso-8859-1", False)
+
+
+async def test_it_serves_async_callers():
+    with PagesServer({"/page": html("Rye.")}) as server:
+        page = await Fetcher(allow_hosts=[server.host]).afetch(f"{server.url}/page#part")
+        assert page.url == f"{server.url}/page"
+
+
+def test_the_server_sees_who_asks_and_no_cookie_or_credential(monkeypatch: pytest.MonkeyPatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/")
+    routes = {"/a": Served(status=302, headers={"Location": "/b", "Set-Cookie": "a=b"}), "/b": html("Rye.")}
+    with PagesServer(routes) as server:
+        Fetcher(allow_hosts=[server.host]).fetch(f"{server.url}/a")
+        first, second = server.asked
+    assert first.headers["user-agent"].startswith("stepcraft/")
+    assert first.headers["host"] == server.host
+    assert set(second.headers) == {"host", "user-agent", "accept", "accept-encoding", "accept-language"}
+
+
+def test_a_gzipped_page():
+    page = fetched(Served(gzip.compress(b"rye " * 100), headers={"Content-Encoding": "gzip"}))
+    assert (page.body, page.cut) == (b"rye " * 100, False)
+
+
+def test_a_gzip_bomb_is_cut():
+    bomb = gzip.compress(b"a" * 200_000_000)
+    page = fetched(Served(bomb, headers={"Content-Encoding": "gzip"}))
+    assert (len(page.body), page.cut) == (2_000_000, True)
+
+
+def test_a_gzip_bomb_takes_no_memory():
+    bomb = gzip.compress(b"a" * 50_000_000)
+    tracemalloc.start()
+    body, cut = read_body([bomb], "gzip", 1_000_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (len(body), cut) == (1_000_000, True)
+    assert peak < 10_000_000
+
+
+def test_what_follows_the_compressed_data_is_left():
+    chunks = itertools.chain([gzip.compress(b"rye")], itertools.repeat(b"\0" * 65536))
+    page = fetched(Served(chunks=chunks, headers={"Content-Encoding": "gzip"}))
+    assert page.body == b"rye"
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "compress", "x" * 500])
+def test_an_encoding_that_was_not_asked_for(encoding: str):
+    body = zlib.compress(b"a" * 1000)
+    with fails("cannot be fetched: its encoding '.{2,40}' was not asked for$"):
+        fetched(Served(body, headers={"Content-Encoding": encoding}))
+
+
+def test_broken_compression():
+    with fails("its compression is broken"):
+        fetched(Served(b"not gzip at all", headers={"Content-Encoding": "gzip"}))
+
+
+def test_an_endless_body_is_cut():
+    page = fetched(Served(chunks=itertools.repeat(b"rye " * 4096)))
+    assert (len(page.body), page.cut) == (2_000_000, True)
+
+
+def test_headers_that_drip():
+    drip = itertools.chain([b"HTTP/1.1 200 OK\r\n"], itertools.repeat(b"X-A: b\r\n"))
+    with fails("did not answer in time", within_s=2):
+        fetched(Served(chunks=drip, raw=True, pause=0.05), SHORT)
+
+
+def test_a_body_that_drips():
+    with fails("did not answer in time", within_s=2):
+        fetched(Served(chunks=itertools.repeat(b"a"), pause=0.05), SHORT)
+
+
+def test_a_server_that_says_nothing():
+    with fails("did not answer in time", within_s=2):
+        fetched(Served(pause=5), SHORT)
+
+
+def test_a_silence_is_shorter_than_the_whole():
+    with fails("did not answer in time", within_s=2):
+        fetched(Served(pause=5), Limits(read_s=0.3, total_s=20))
+
+
+def test_redirects_share_one_deadline():
+    with fails("did not answer in time", within_s=2):
+        fetched(Served(status=302, headers={"Location": "/page"}, pause=0.2), SHORT)
+
+
+def test_a_name_that_is_never_resolved():
+    with fails(r"pages\.test was not resolved in time", within_s=2):
+        Fetcher(resolve=lambda host, port: time.sleep(5) or [], limits=SHORT).fetch("http://pages.test/")
+
+
+def test_a_name_that_has_no_address():
+    def resolve(host: str, port: int) -> list[str]:
+        raise OSError(-2, "Name or service not known")
+
+    with fails(r"^http://pages\.test/a\?… cannot be fetched: pages\.test has no address that can be found"):
+        Fetcher(resolve=resolve).fetch("http://pages.test/a?token=sesame")
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "image/png", "application/pdf", "text/css", "nonsense", "", None]
+)
+def test_a_content_type_that_is_not_read(kind: str | None):
+    with fails("is not fetched: it is .*, and only HTML and plain text are read", FetchRefused):
+        fetched(Served(b"{}", type=kind))
+
+
+@pytest.mark.parametrize("status", [204, 400, 401, 403, 404, 410, 429, 500, 503])
+def test_a_status_that_is_no_page(status: int):
+    with fails(f"cannot be fetched: the server answered {status}"):
+        fetched(Served(b"", status))
+
+
+def test_five_redirects_are_followed():
+    routes = {f"/{number}": redirect(f"/{number + 1}") for number in range(5)} | {"/5": html("Rye.")}
+    with PagesServer(routes) as server:
+        assert Fetcher(allow_hosts=[server.host]).fetch(f"{server.url}/0").url == f"{server.url}/5"
+
+
+def test_a_redirect_loop():
+    with fails("/page redirects more than 5 times"):
+        fetched(redirect("/page"))
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ("http://169.254.169.254/latest/", r"is 169\.254\.169\.254, which is not public"),
+        ("http://[::ffff:10.0.0.1]/", "which is not public"),
+        ("http://localhost:22/", r"localhost, whose address .* is not public"),
+        ("http://2130706433/", r"2130706433, whose address 127\.0\.0\.1 is not public"),
+        ("file:///etc/passwd", "neither http nor https"),
+        ("http://cook:sesame@example.com/", "carries a user name or password"),
+        ("//10.0.0.1/", r"is 10\.0\.0\.1, which is not public"),
+        ("http://example.com:port/", "no URL"),
+    ],
+)
+def test_a_redirect_to_where_nothing_is_fetched(where: str, why: str):
+    with fails(why):
+        fetched(redirect(where))
+
+
+def test_a_redirect_to_another_port_of_an_allowed_host_is_refused():
+    with PagesServer({"/": html("Secret.")}) as inner:
+        with fails(r"is 127\.0\.0\.1, which is not public", FetchRefused):
+            fetched(redirect(f"{inner.url}/"))
+        assert inner.asked == []
+
+
+def test_an_allowed_name_counts_for_every_port():
+    with (
+        PagesServer({"/": html("Rye.")}) as inner,
+        PagesServer({"/page": redirect(f"{inner.url}/")}) as server,
+    ):
+        page = Fetcher(allow_hosts=["127.0.0.1"]).fetch(f"{server.url}/page")
+    assert page.url == f"{inner.url}/"
+
+
+@pytest.mark.parametrize("host", ["Pages.TEST", "b\u00fccher.test", "xn--bcher-kva.test", "::1", "[::1]:80"])
+def test_an_allowed_host_is_the_same_however_it_is_written(host: str):
+    allowed = Fetcher(allow_hosts=[host], resolve=lambda *_: ["127.0.0.1"], network=Detour(1), limits=SHORT)
+    url = f"http://[{host}]/" if host == "::1" else f"http://{host.lower()}/"
+    with fails("cannot be fetched: .*refused"):
+        allowed.fetch(url)
+
+
+@pytest.mark.parametrize("host", ["", "http://a.b", "a b", "a.b/path", "cook@a.b", "a.b:port"])
+def test_what_is_no_host_cannot_be_allowed(host: str):
+    with fails("is no host: allow a name or name:port", BadInput):
+        Fetcher(allow_hosts=[host])
+
+
+class Detour(httpcore.NetworkBackend):
+    """Notes the addresses that are connected to, and connects to a local server instead."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.addresses: list[str] = []
+
+    def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
+        self.addresses.append(host)
+        return httpcore.SyncBackend().connect_tcp("127.0.0.1", self.port, timeout)
+
+
+def test_a_name_that_changes_its_address_after_the_check():
+    answers = iter([["93.184.216.34"], ["127.0.0.1"]])
+    with PagesServer({"/page": html("Rye.")}) as server:
+        network = Detour(server.port)
+        Fetcher(resolve=lambda host, port: next(answers), network=network).fetch("http://pages.test/page")
+        (request,) = server.asked
+    assert network.addresses == ["93.184.216.34"]
+    assert next(answers) == ["127.0.0.1"]
+    assert request.headers["host"] == "pages.test"
+
+
+def test_a_redirect_to_another_name_is_resolved_and_checked_again():
+    addresses = {"pages.test": ["93.184.216.34"], "inner.test": ["10.0.0.7"]}
+    with PagesServer({"/page": redirect("http://inner.test/")}) as server:
+        network = Detour(server.port)
+        with fails(
+            r"^http://inner\.test/ is not fetched: the host is inner\.test, whose address 10\.0\.0\.7"
+        ):
+            Fetcher(resolve=lambda host, port: addresses[host], network=network).fetch(
+                "http://pages.test/page"
+            )
+    assert network.addresses == ["93.184.216.34"]
+
+
+def test_the_next_address_is_tried():
+    with PagesServer({"/page": html("Rye.")}) as server:
+        url = f"http://pages.test:{server.port}/page"
+        addresses = ["127.0.0.99", "127.0.0.1"]
+        fetcher = Fetcher(resolve=lambda host, port: addresses, allow_hosts=[f"pages.test:{server.port}"])
+        assert fetcher.fetch(url).type == "text/html"
+
+
+@pytest.mark.parametrize("length", [5, 5000])
+def test_a_cut_stream(length: int):
+    with fails("cannot be fetched: peer closed connection"):
+        fetched(Served(b"a" * length, length=10_000))
+
+
+def test_what_is_no_http():
+    with fails("cannot be fetched"):
+        fetched(Served(b"SSH-2.0-OpenSSH_9.6\r\n", raw=True))
+
+
+def test_an_endless_header():
+    chunks = itertools.chain([b"HTTP/1.1 200 OK\r\nX-A: "], itertools.repeat(b"a" * 8192))
+    with fails("cannot be fetched"):
+        fetched(Served(chunks=chunks, raw=True))
+
+
+def test_a_port_where_nobody_listens():
+    with PagesServer({}) as server:
+        host = server.host
+    with fails("cannot be fetched: .*refused"):
+        Fetcher(allow_hosts=[host]).fetch(f"http://{host}/")
+
+
+@contextmanager
+def over_tls(name: str) -> Iterator[tuple[PagesServer, ssl.SSLContext]]:
+    """A server whose certificate is for a name, and a context that trusts who signed it."""
+    authority = trustme.CA()
+    serving, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert(name).configure_cert(serving)
+    authority.configure_trust(trusting)
+    with PagesServer({"/page": html("Rye.")}, serving) as server:
+        yield server, trusting
+
+
+def test_a_certificate_that_nobody_vouches_for():
+    with over_tls("127.0.0.1") as (server, _), fails("certificate verify failed"):
+        Fetcher(allow_hosts=[server.host]).fetch(f"{server.url}/page")
+
+
+def test_the_certificate_is_verified_for_the_name_not_the_address():
+    with over_tls("pages.test") as (server, trusting):
+        names = ["pages.test", "other.test"]
+        fetcher = Fetcher(allow_hosts=names, resolve=lambda host, port: ["127.0.0.1"], ssl_context=trusting)
+        assert fetcher.fetch(f"https://pages.test:{server.port}/page").type == "text/html"
+        with fails("certificate verify failed"):
+            fetcher.fetch(f"https://other.test:{server.port}/page")
+        (request,) = server.asked
+    assert request.headers["host"] == f"pages.test:{server.port}"
+
+
+def test_a_server_that_speaks_no_tls():
+    with PagesServer({}) as server, fails("cannot be fetched: .*SSL"):
+        Fetcher(allow_hosts=[server.host]).fetch(f"https://{server.host}/")
+
+
+def test_a_handshake_that_never_comes():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        with fails("did not answer in time", within_s=2):
+            Fetcher(allow_hosts=[host], limits=SHORT).fetch(f"https://{host}/")
+
+
+def test_its_failures_are_failures_of_a_source():
+    assert issubclass(stepcraft.FetchRefused, FetchFailed)
+    assert issubclass(FetchFailed, SourceFailure)

@@ -1,0 +1,325 @@
+"""The web as a source, against a local server that plays SearXNG and the pages that it names."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.retrievers import BaseRetriever
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+from pydantic import ValidationError
+
+from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.sources._engines import Result
+from stepcraft.sources.web import WebSource, open_web
+from tests.servers.pages_server import Asked, PagesServer, Route, Served, html
+
+RYE = html(
+    "Rye bread is baked from rye flour and a sourdough starter, which makes it keep for a week.",
+    "The dough of a rye bread is sticky, since rye flour has little gluten.",
+    title="Rye bread",
+)
+YOGHURT = html(
+    "Yoghurt is made of milk that is warmed to forty degrees, with a spoon of old yoghurt in it.",
+    "It stands for eight hours in a warm place, and is then put into the fridge.",
+    title="Yoghurt",
+)
+TEA = html(
+    "Green tea is brewed with water of eighty degrees, for two minutes and no longer than that.",
+    "Black tea takes boiling water and three to five minutes, depending on the leaves.",
+    title="Tea",
+)
+
+
+def found(*paths: str) -> Callable[[Asked], Served]:
+    """SearXNG's answer; a path stands for a page of the same server."""
+
+    def answer(request: Asked) -> Served:
+        base = f"http://{request.headers['host']}"
+        rows = [{"url": path if "://" in path else base + path, "title": path} for path in paths]
+        return Served(json.dumps({"results": rows}).encode(), type="application/json")
+
+    return answer
+
+
+@contextmanager
+def the_web(*paths: str, k: int = 5, **routes: Route) -> Iterator[tuple[WebSource, PagesServer]]:
+    """The pages by their names, found in this order, and a source that reads them."""
+    search = {"/searx/search": found(*(path if "://" in path else f"/{path}" for path in paths))}
+    with PagesServer(search | {f"/{name}": page for name, page in routes.items()}) as server:
+        yield open_web(f"web:searxng+{server.url}/searx/", k=k, allow_hosts=[server.host]), server
+
+
+class TestWeb(RetrieversIntegrationTests):
+    """The suite that LangChain has for retrievers."""
+
+    @pytest.fixture(autouse=True)
+    def _source(self):
+        with the_web("rye", "yoghurt", "tea", rye=long_page(20), yoghurt=YOGHURT, tea=TEA) as (
+            self.source,
+            _,
+        ):
+            yield
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return WebSource
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"search": self.source.search, "reader": self.source.reader}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "rye bread"
+
+
+def long_page(headings: int) -> Served:
+    body = "".join(
+        f"<h2>Loaf {number}</h2><p>{f'Loaf {number} of the rye bread takes {number} hours in the oven. ' * 8}</p>"
+        for number in range(headings)
+    )
+    page = f"<html><head><title>Loaves</title></head><body><article><h1>Loaves</h1>{body}</article></body></html>"
+    return Served(page.encode())
+
+
+def test_the_passage_that_fits_comes_first_with_its_source():
+    with the_web("tea", "rye", "yoghurt", rye=RYE, tea=TEA, yoghurt=YOGHURT) as (source, server):
+        first, *rest = source.invoke("why is the dough of rye bread sticky")
+    assert "little gluten" in first.page_content
+    assert (first.metadata["title"], first.metadata["source"]) == ("Rye bread", f"{server.url}/rye")
+    scores = [document.metadata["score"] for document in (first, *rest)]
+    assert scores == sorted(scores, reverse=True)
+    assert isinstance(scores[0], float)
+    assert "notes" not in first.metadata
+
+
+def test_the_same_search_gives_the_same_documents():
+    with the_web("tea", "rye", rye=RYE, tea=TEA) as (source, _):
+        first = source.invoke("rye bread")
+        assert source.invoke("rye bread") == first
+    assert len({document.id for document in first}) == len(first) == 2
+
+
+def test_k_may_come_with_the_call():
+    with the_web("loaves", loaves=long_page(20), k=2) as (source, _):
+        assert len(source.invoke("rye bread")) == 2
+        assert len(source.invoke("rye bread", k=7)) == 7
+        assert len(asyncio.run(source.ainvoke("rye bread", k=7))) == 7
+        with pytest.raises(BadInput, match="at least 1, not 0"):
+            source.invoke("rye bread", k=0)
+    with pytest.raises(ValidationError):
+        open_web("web", k=0)
+
+
+def test_a_heading_is_in_the_title_and_no_passage_is_long():
+    with the_web("loaves", loaves=long_page(20)) as (source, _):
+        first, *rest = source.invoke("loaf 7", k=30)
+    assert first.metadata["title"] == "Loaves: Loaf 7"
+    assert all(0 < len(document.page_content) <= 1000 for document in (first, *rest))
+    assert not any("# " in document.page_content for document in (first, *rest))
+
+
+def test_a_long_paragraph_is_split():
+    with the_web(
+        "rye", rye=html("".join(f"Rye bread takes {n} hours in the oven. " for n in range(100)))
+    ) as (source, _):
+        passages = source.invoke("rye bread", k=10)
+    assert len(passages) >= 4
+    assert all(len(document.page_content) <= 1000 for document in passages)
+
+
+def test_plain_text_and_markdown_are_read():
+    text = Served(b"# Rye\n\n" + b"Rye bread is made of rye flour and a starter. " * 4, type="text/markdown")
+    with the_web("rye.md", **{"rye.md": text}) as (source, _):
+        (document,) = source.invoke("rye bread")
+    assert document.metadata["title"] == "rye.md: Rye"
+
+
+def test_a_charset_is_heeded():
+    page = html(
+        "R\u00f8get laks p\u00e5 rugbr\u00f8d er en god frokost, siger de fleste danskere. " * 3,
+        title="Rugbr\u00f8d",
+    )
+    latin = Served(page.body.decode().encode("latin-1"), type="text/html; charset=iso-8859-1")
+    with the_web("rye", rye=latin) as (source, _):
+        (document,) = source.invoke("rugbr\u00f8d")
+    assert document.metadata["title"] == "Rugbr\u00f8d"
+    assert document.page_content.startswith("R\u00f8get laks p\u00e5")
+
+
+BAD: dict[str, tuple[Served, str]] = {
+    "gone": (Served(b"no such page", 404), r"/gone cannot be fetched: the server answered 404 \(not found\)"),
+    "busy": (Served(b"later", 429), r"the server answered 429 \(too many requests\)"),
+    "json": (Served(b"{}", type="application/json"), "only HTML and plain text are read"),
+    "empty": (html(""), "/empty cannot be read: there is no text on it"),
+    "captcha": (
+        html(
+            "Please complete the CAPTCHA below, so that we know that you are a human and no machine. Thank you."
+        ),
+        r"/captcha cannot be read: it asks for a browser or a human \('CAPTCHA'\)",
+    ),
+    "inner": (
+        Served(status=302, headers={"Location": "http://10.0.0.1/"}),
+        r"10\.0\.0\.1, which is not public",
+    ),
+    "cut": (Served(b"<p>", length=1000), "/cut cannot be fetched: peer closed connection"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_next_result_takes_the_place_of_a_bad_page(name: str):
+    page, reason = BAD[name]
+    with the_web(
+        name, "rye", "tea", "yoghurt", "more", rye=RYE, tea=TEA, yoghurt=YOGHURT, **{name: page}
+    ) as (
+        source,
+        server,
+    ):
+        first, *_ = documents = source.invoke("rye bread")
+    assert {document.metadata["title"] for document in documents} == {"Rye bread", "Tea", "Yoghurt"}
+    (note,) = first.metadata["notes"]
+    assert re.search(reason, note)
+    assert "/more" not in server.paths
+
+
+def test_results_of_private_hosts_are_refused():
+    with the_web("http://localhost:1/admin", "http://169.254.169.254/latest/", "rye", rye=RYE) as (source, _):
+        first, *_ = source.invoke("rye bread")
+    assert len(first.metadata["notes"]) == 2
+    assert all("is not public" in note for note in first.metadata["notes"])
+
+
+def test_nothing_that_can_be_read_is_a_failure_with_the_reasons():
+    pages = {name: BAD[name][0] for name in ("gone", "captcha")}
+    failure = pytest.raises(SourceFailure, match=r"^no page that the web search names can be read: .*404")
+    with the_web(*pages, **pages) as (source, _), failure as caught:
+        source.invoke("rye bread")
+    assert "CAPTCHA" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_search_that_knows_nothing_gives_nothing():
+    with the_web() as (source, _):
+        assert source.invoke("rye bread") == []
+
+
+def test_a_query_without_words_asks_nobody():
+    with the_web("rye", rye=RYE) as (source, server):
+        assert source.invoke(" \n ") == []
+        assert server.asked == []
+
+
+def test_a_page_is_fetched_once():
+    with the_web("rye", "gone", rye=RYE, gone=BAD["gone"][0]) as (source, server):
+        for query in ("rye bread", "sticky dough", "starter"):
+            source.invoke(query)
+        assert sorted(path for path in server.paths if "search" not in path) == ["/gone", "/rye"]
+
+
+def test_searches_from_threads_and_event_loops_share_pages():
+    slow = Served(RYE.body, pause=0.2)
+    with the_web("rye", "tea", rye=slow, tea=TEA) as (source, server):
+
+        async def several() -> list[list[Any]]:
+            return list(await asyncio.gather(*(source.ainvoke("rye bread") for _ in range(5))))
+
+        results: list[Any] = []
+        threads = [threading.Thread(target=lambda: results.extend(asyncio.run(several()))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(results) == 20
+        assert all(documents == results[0] for documents in results)
+        assert server.paths.count("/rye") == server.paths.count("/tea") == 1
+
+
+async def test_the_event_loop_goes_on():
+    slow = Served(RYE.body, pause=0.3)
+    with the_web("rye", rye=slow) as (source, _):
+        search = asyncio.create_task(source.ainvoke("rye bread"))
+        began, ticks = time.monotonic(), 0
+        while not search.done():
+            await asyncio.sleep(0.01)
+            ticks += 1
+        assert ticks > 5
+        assert time.monotonic() - began < 5
+        assert await search
+
+
+def test_a_caller_that_gives_up_hears_no_more(caplog: pytest.LogCaptureFixture):
+    released = threading.Event()
+
+    def search(query: str, count: int) -> list[Result]:
+        released.wait(10)
+        return []
+
+    async def hasty() -> None:
+        async with asyncio.timeout(0.1):
+            await open_web("web", search=search).ainvoke("rye bread")
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(hasty())
+    released.set()
+    for thread in threading.enumerate():
+        if thread.name == "stepcraft-source":
+            thread.join(10)
+    assert caplog.records == []
+
+
+def test_a_search_shows_as_a_retriever_run():
+    queries: list[str] = []
+
+    class Seen(BaseCallbackHandler):
+        def on_retriever_start(self, serialized, query, **_):
+            queries.append(query)
+
+    with the_web("rye", rye=RYE) as (source, _):
+        source.invoke("rye bread", {"callbacks": [Seen()]})
+    assert queries == ["rye bread"]
+
+
+def test_pages_that_do_not_come_in_time_are_left():
+    with the_web("slow", "tea", slow=Served(RYE.body, pause=5), tea=TEA) as (source, _):
+        hasty = source.model_copy(update={"pages_s": 0.5})
+        began = time.monotonic()
+        first, *_ = hasty.invoke("tea")
+        assert time.monotonic() - began < 3
+    assert first.metadata["notes"] == ["1 of the pages did not come within 0.5 s"]
+
+
+def test_a_search_that_hangs():
+    source = open_web("web", search=lambda query, count: time.sleep(5) or [])
+    began = time.monotonic()
+    with pytest.raises(SourceFailure, match=r"the web search did not answer within 0\.3 s"):
+        source.model_copy(update={"search_s": 0.3}).invoke("rye bread")
+    assert time.monotonic() - began < 2
+
+
+def test_a_search_of_ones_own():
+    asked: list[tuple[str, int]] = []
+
+    def search(query: str, count: int) -> list[Result]:
+        asked.append((query, count))
+        return [Result(f"{server.url}/rye#history"), Result(f"{server.url}/rye")]
+
+    with PagesServer({"/rye": RYE}) as server:
+        open_web("web", search=search, allow_hosts=[server.host]).invoke("  rye \n bread " + "a" * 2000)
+        assert server.paths == ["/rye"]
+    assert asked == [("rye bread " + "a" * 990, 12)]
+
+
+def test_hosts_may_be_allowed_by_the_environment(monkeypatch: pytest.MonkeyPatch):
+    with PagesServer({"/rye": RYE}) as server:
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", f"wiki.test, {server.host}")
+        source = open_web("web", search=lambda query, count: [Result(f"{server.url}/rye")])
+        assert source.invoke("rye bread")[0].metadata["source"] == f"{server.url}/rye"
