@@ -11,12 +11,14 @@ if TYPE_CHECKING:
         ModelUnknown,
         NoAnswer,
         ReadOnlyMemory,
+        SourceFailure,
         StepcraftError,
         UnreadableReply,
     )
     from stepcraft.graphs.aag import AagContext, build_aag
     from stepcraft.memory.procedure import Procedure, compose
     from stepcraft.memory.store import AddReport, Found, ProcedureMemory, open_memory
+    from stepcraft.sources.open import open_source
 
 _HOME = {
     "AagContext": "graphs.aag",
@@ -30,11 +32,13 @@ _HOME = {
     "Procedure": "memory.procedure",
     "ProcedureMemory": "memory.store",
     "ReadOnlyMemory": "errors",
+    "SourceFailure": "errors",
     "StepcraftError": "errors",
     "UnreadableReply": "errors",
     "build_aag": "graphs.aag",
     "compose": "memory.procedure",
     "open_memory": "memory.store",
+    "open_source": "sources.open",
 }
 
 __all__ = [
@@ -49,11 +53,13 @@ __all__ = [
     "Procedure",
     "ProcedureMemory",
     "ReadOnlyMemory",
+    "SourceFailure",
     "StepcraftError",
     "UnreadableReply",
     "build_aag",
     "compose",
     "open_memory",
+    "open_source",
 ]
 
 

@@ -5,6 +5,7 @@ StepcraftError
 │   └── ModelUnknown    no model goes by this name, or its key is missing
 ├── MemoryFailure       a memory cannot be opened, read or written
 │   └── ReadOnlyMemory  this memory can be searched, not changed
+├── SourceFailure       a source of evidence can give nothing, for something failed
 ├── ModelFailure        a model refuses to be asked, so that no step can succeed
 ├── UnreadableReply     a reply is not in the form that its step needs
 └── NoAnswer            a run ended without anything to answer with
@@ -34,6 +35,10 @@ class MemoryFailure(StepcraftError):
 
 class ReadOnlyMemory(MemoryFailure):
     """This memory can be searched, not changed."""
+
+
+class SourceFailure(StepcraftError):
+    """A source of evidence can give nothing, for something failed."""
 
 
 class ModelFailure(StepcraftError):

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from stepcraft.cli.errors import reported
 from stepcraft.cli.memory import memory_app
+from stepcraft.cli.source import source_app
 
 if TYPE_CHECKING:
     from stepcraft.graphs.aag import AagContext
@@ -22,6 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(memory_app, name="memory")
+app.add_typer(source_app, name="source")
 
 
 def main() -> None:
