@@ -33,7 +33,7 @@ from benchmarks.memory import resident, seconds
 from stepcraft.index._words import match_expression
 from stepcraft.memory.store import open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
-from stepcraft.sources._passages import passages
+from stepcraft.sources._corpus_passages import passages
 from stepcraft.sources.corpus import CorpusRetriever, open_corpus
 
 K = 5

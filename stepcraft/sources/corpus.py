@@ -5,9 +5,10 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import run_in_executor
 from platformdirs import user_cache_path
 from pydantic import ConfigDict, Field
 
@@ -15,8 +16,8 @@ from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.index import Embedder, Hit
 from stepcraft.index.grouped import GroupedIndex
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.sources._update import CorpusReport, update
-from stepcraft.sources._walk import Root, files_of, roots_of, shown
+from stepcraft.sources._corpus_update import CorpusReport, update
+from stepcraft.sources._corpus_files import Root, files_of, roots_of, shown
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -70,6 +71,15 @@ class CorpusRetriever(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
+        return self._found(query, k)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        del run_manager
+        return await run_in_executor(None, self._found, query, k)
+
+    def _found(self, query: str, k: int | None) -> list[Document]:
         try:
             hits = self.index.search(query, self.k if k is None else k, alpha=self.alpha)
         except MemoryFailure as error:

@@ -58,7 +58,8 @@ def open_source(
 
         return open_corpus(_paths(rest), k=k, embeddings=embeddings, progress=progress)
     if kind == "web":
-        return _web(spec, k)
+        opened: BaseRetriever = import_module("stepcraft.sources.web").open_web(spec, k=k)
+        return opened
     if kind == "memory":
         from stepcraft.memory.store import open_memory  # noqa: PLC0415 - loads langchain-core
 
@@ -79,17 +80,6 @@ def _paths(text: str) -> Iterator[str]:
     if text.strip() and Path(text).expanduser().exists():
         return iter([text])
     return (part.strip() for part in text.split(",") if part.strip())
-
-
-def _web(spec: str, k: int) -> "BaseRetriever":
-    try:
-        web = import_module("stepcraft.sources.web")
-    except ImportError as error:
-        raise BadInput(
-            f"the source {spec!r} needs a package that is not installed ({error.name}): pip install 'stepcraft[web]'"
-        ) from error
-    opened: BaseRetriever = web.open_web(spec, k=k)
-    return opened
 
 
 def _hint(spec: str) -> str:

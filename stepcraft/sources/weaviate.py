@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import weaviate
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, Field
 from weaviate.classes.config import DataType
 from weaviate.classes.query import HybridFusion, MetadataQuery
@@ -62,6 +63,15 @@ class WeaviateDocuments(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
+        return self._found(query, k)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        del run_manager
+        return await run_in_executor(None, self._found, query, k)
+
+    def _found(self, query: str, k: int | None) -> list[Document]:
         wanted = self.k if k is None else k
         if wanted < 1:
             raise BadInput(f"k must be at least 1, not {wanted}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stepcraft.sources._headings import Heading, front_title, markdown_headings, rst_headings
+from stepcraft.sources._corpus_headings import Heading, front_title, markdown_headings, rst_headings
 from stepcraft.text import clean
 
 MAX_BYTES = 50_000_000

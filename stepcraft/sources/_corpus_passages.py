@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import BadInput
 from stepcraft.records import records
-from stepcraft.sources._content import Content, UnreadableFile, content_of
-from stepcraft.sources._headings import MAX_CHARACTERS
+from stepcraft.sources._corpus_content import Content, UnreadableFile, content_of
+from stepcraft.sources._corpus_headings import MAX_CHARACTERS
 from stepcraft.text import clean
 
 if TYPE_CHECKING:
