@@ -11,8 +11,8 @@ from typing import Self
 from stepcraft.index import Entry
 from stepcraft.index.grouped import Complete, GroupedIndex, in_group
 from stepcraft.sources._corpus_content import UnreadableFile
-from stepcraft.sources._corpus_passages import VERSION, Passage, passages
 from stepcraft.sources._corpus_files import File
+from stepcraft.sources._corpus_passages import VERSION, Passage, passages
 
 _BATCH = 1000
 """How many passages are embedded and written at a time, whatever the number of files that they are of."""

@@ -16,8 +16,8 @@ from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.index import Embedder, Hit
 from stepcraft.index.grouped import GroupedIndex
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.sources._corpus_update import CorpusReport, update
 from stepcraft.sources._corpus_files import Root, files_of, roots_of, shown
+from stepcraft.sources._corpus_update import CorpusReport, update
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

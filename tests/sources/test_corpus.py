@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,8 @@ def test_a_document_says_what_it_is_and_where_it_stands(opened, folder: Path):
 
 
 def test_paths_are_shown_as_they_were_given(opened, folder: Path):
-    os.chdir(folder.parent)
-    corpus = open_corpus(["files", "files/tea.md"], index=":memory:", embeddings="none")
+    with chdir(folder.parent):
+        corpus = open_corpus(["files", "files/tea.md"], index=":memory:", embeddings="none")
     assert corpus.report.files == 2
     assert found(corpus, "black tea", k=1) == ["files/tea.md:7"]
     assert found(corpus, "potatoes") == ["files/kitchen/soup.txt:1"]
@@ -185,7 +186,7 @@ def test_a_file_without_permission_is_read_once_it_has_one(opened, folder: Path)
 
 
 def test_nothing_to_search_is_refused(tmp_path: Path):
-    with pytest.raises(BadInput, match="there is no file or folder .*nowhere; check the name"):
+    with pytest.raises(BadInput, match=r"there is no file or folder .*nowhere; check the name"):
         open_corpus([tmp_path / "nowhere"], index=":memory:")
     with pytest.raises(BadInput, match="needs a file or folder"):
         open_corpus([], index=":memory:")
