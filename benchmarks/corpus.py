@@ -2,7 +2,7 @@
 
 Each figure is a ratio within one run:
 
-- first opening ÷ (the same files read, split and embedded, and nothing kept);
+- first opening ÷ (the same files read, split and embedded, and nothing kept), the best of two rounds of each;
 - second opening, when nothing was changed ÷ first opening;
 - search ÷ (the same FTS5 query for the best k by rank + the same query embedded and multiplied with a bare
   matrix), the median over the same queries, taken in turns;
@@ -38,6 +38,7 @@ from stepcraft.sources.corpus import CorpusRetriever, open_corpus
 
 K = 5
 QUERIES = 40
+ROUNDS = 2
 HOTPOT = Path(__file__).parents[2] / "shared" / "data" / "hotpotqa-distractor" / "dev_60.jsonl"
 
 
@@ -92,18 +93,26 @@ class BareSearch:
         return found, np.argpartition(scores, -K)[-K:]
 
 
+def opened_and_closed(folder: Path, index: Path) -> None:
+    """What is measured of an opening."""
+    open_corpus([folder], index=index).close()
+
+
 def measure(count: int) -> Table:
     """All figures for so many files."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "files"
         folder.mkdir()
         queries = make_files(folder, count)
-        index = Path(name) / "index.db"
         open_corpus([Path(__file__)], index=":memory:").close()
         matrices: list[np.ndarray] = []
-        parts = seconds(lambda: matrices.append(bare(folder)))
-        first = seconds(lambda: open_corpus([folder], index=index).close())
-        second = seconds(lambda: open_corpus([folder], index=index).close())
+        rounds: list[tuple[float, float]] = []
+        for number in range(ROUNDS):
+            index = Path(name) / f"index{number}.db"
+            parts = seconds(lambda: matrices.append(bare(folder)))
+            rounds.append((seconds(partial(opened_and_closed, folder, index)), parts))
+        first, parts = map(min, zip(*rounds, strict=True))
+        second = seconds(partial(opened_and_closed, folder, index))
         corpus = open_corpus([folder], index=index)
         plain = BareSearch(corpus, matrices[0])
         search = partial(corpus.index.search, k=K, alpha=corpus.alpha)

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stepcraft.sources._corpus_headings import Heading, front_title, markdown_headings, rst_headings
+from stepcraft.sources._corpus_headings import (
+    MAX_CHARACTERS,
+    Heading,
+    front_title,
+    markdown_headings,
+    rst_headings,
+)
 from stepcraft.text import clean
 
 MAX_BYTES = 50_000_000
@@ -66,8 +72,17 @@ def decoded(data: bytes) -> str:
         return clean(data.decode("latin-1"))
 
 
+def named(path: Path) -> str:
+    """The name of a file, whatever bytes are in it, as a title."""
+    return clean(path.name)
+
+
+def _one_line(title: str) -> str:
+    return " ".join(clean(title).split())[:MAX_CHARACTERS]
+
+
 def _plain(path: Path) -> Content:
-    return Content(path.name, decoded(path.read_bytes()), language=_LANGUAGES.get(path.suffix.lower(), ""))
+    return Content(named(path), decoded(path.read_bytes()), language=_LANGUAGES.get(path.suffix.lower(), ""))
 
 
 def _markdown(path: Path) -> Content:
@@ -76,12 +91,12 @@ def _markdown(path: Path) -> Content:
 
 
 def _with_headings(title: str, text: str, path: Path, starts: Sequence[tuple[int, str]] = ()) -> Content:
-    return Content(title or path.name, text, markdown_headings(text), "markdown", starts)
+    return Content(title or named(path), text, markdown_headings(text), "markdown", starts)
 
 
 def _rst(path: Path) -> Content:
     text = decoded(path.read_bytes())
-    return Content(path.name, text, rst_headings(text), "rst")
+    return Content(named(path), text, rst_headings(text), "rst")
 
 
 def _html(path: Path) -> Content:
@@ -90,7 +105,7 @@ def _html(path: Path) -> Content:
     from markdownify import MarkdownConverter  # noqa: PLC0415 - the same
 
     soup = BeautifulSoup(decoded(path.read_bytes()), "html.parser")
-    title = clean(soup.title.get_text(" ", strip=True)) if soup.title else ""
+    title = _one_line(soup.title.get_text(" ")) if soup.title else ""
     for tag in soup(["head", "script", "style", "template", "noscript", "nav"]):
         tag.decompose()
     converter = MarkdownConverter(
@@ -111,7 +126,7 @@ def _pdf(path: Path) -> Content:
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of every flaw that it mends
     try:
         reader = PdfReader(path)
-        title = clean(str((reader.metadata and reader.metadata.title) or "")).strip()
+        title = _one_line(str((reader.metadata and reader.metadata.title) or ""))
         pages = [clean(page.extract_text()) for page in reader.pages]
     except OSError:
         raise
@@ -122,7 +137,7 @@ def _pdf(path: Path) -> Content:
     if not any(page.strip() for page in pages):
         raise UnreadableFile("it holds no text, perhaps only pictures of pages")
     text, starts = _joined(pages, " p. {}")
-    return Content(title or path.name, text, starts=starts)
+    return Content(title or named(path), text, starts=starts)
 
 
 def _notebook(path: Path) -> Content:

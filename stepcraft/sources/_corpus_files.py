@@ -7,6 +7,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from stepcraft.errors import BadInput
+from stepcraft.text import clean
 
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages"}
 _NO_TEXT = (
@@ -58,12 +59,8 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
 def shown(path: str, roots: Sequence[Root]) -> str:
     """A path as the one who named the corpus would write it."""
     file = Path(path)
-    for root in roots:
-        if file == root.real:
-            return root.given
-        if file.is_relative_to(root.real):
-            return str(Path(root.given) / file.relative_to(root.real))
-    return path
+    root = next(root for root in roots if file.is_relative_to(root.real))
+    return clean(str(Path(root.given, file.relative_to(root.real))))
 
 
 def files_of(roots: Sequence[Root]) -> Iterator[File]:

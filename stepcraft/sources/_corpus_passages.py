@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import BadInput
 from stepcraft.records import records
-from stepcraft.sources._corpus_content import Content, UnreadableFile, content_of
+from stepcraft.sources._corpus_content import Content, UnreadableFile, content_of, named
 from stepcraft.sources._corpus_headings import MAX_CHARACTERS
 from stepcraft.text import clean
 
@@ -75,7 +75,7 @@ def _of_records(path: Path, broken: list[str]) -> Iterator[Passage]:
                 continue
             title, text = _title_and_text(record.values)
             for piece, _ in _split(text, ""):
-                yield Passage(title or path.name, piece, f":{record.line}")
+                yield Passage(title or named(path), piece, f":{record.line}")
     except BadInput as error:
         raise UnreadableFile(str(error).replace(str(path), "it", 1)) from error
 

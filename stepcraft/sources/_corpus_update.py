@@ -84,8 +84,9 @@ def update(
 
 
 def _taken_in(batch: "_Batch", group: str, file: File, before: _Mark | None, report: CorpusReport) -> _Mark:
-    """The mark of a file that is to be read, once its passages are in the batch."""
+    """The mark of a file that seems to be new or changed, once its passages are in the batch if it is."""
     settled = time.time_ns() - file.mtime > _SETTLED_NS
+    mtime = file.mtime if settled else -1
     try:
         with Path(file.path).open("rb") as opened:
             digest = hashlib.file_digest(opened, "blake2b").hexdigest()[:32]
@@ -94,25 +95,28 @@ def _taken_in(batch: "_Batch", group: str, file: File, before: _Mark | None, rep
         mark = _Mark(file.size, -1, "", f"it cannot be read: {error.strerror}")
         batch.complete(group, mark, [])
         return mark
-    mtime = file.mtime if settled else -1
     if before and before.digest == digest:
         mark = _Mark(file.size, mtime, digest, before.problem)
         batch.same[group] = str(mark)
         return mark
     report.read += 1
-    ids: set[str] = set()
-    problem = ""
-    broken: list[str] = []
-    try:
-        for passage in passages(Path(file.path), broken):
-            ids.add(batch.add(group, file.path, passage))
-    except UnreadableFile as error:
-        problem = str(error)
-    if broken:
-        problem = f"{len(broken):,} of its records cannot be read, the first in {broken[0]}"
+    ids, problem = _read(batch, group, file.path)
     mark = _Mark(file.size, mtime, digest, problem)
     batch.complete(group, mark, ids)
     return mark
+
+
+def _read(batch: "_Batch", group: str, path: str) -> tuple[set[str], str]:
+    """Adds the passages of a file to the batch; their ids, and what is wrong with the file."""
+    ids: set[str] = set()
+    broken: list[str] = []
+    try:
+        for passage in passages(Path(path), broken):
+            ids.add(batch.add(group, path, passage))
+    except UnreadableFile as error:
+        return ids, str(error)
+    first = f"{len(broken):,} of its records cannot be read, the first in {broken[0]}" if broken else ""
+    return ids, first
 
 
 class _Batch:
@@ -150,4 +154,4 @@ class _Batch:
 
 
 def _group(path: str) -> str:
-    return hashlib.blake2b(path.encode(errors="surrogateescape"), digest_size=12).hexdigest()
+    return hashlib.blake2b(path.encode(errors="surrogatepass"), digest_size=12).hexdigest()

@@ -140,7 +140,7 @@ def open_corpus(
 def _cached(roots: Sequence[Root], embedder: Embedder | None) -> str:
     """A file of its own for each choice of paths and embeddings."""
     name = embedder.name if embedder else "none"
-    key = "\n".join([name, *(str(root.real) for root in roots)]).encode(errors="surrogateescape")
+    key = "\n".join([name, *(str(root.real) for root in roots)]).encode(errors="surrogatepass")
     folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
     try:
         folder.mkdir(parents=True, exist_ok=True)

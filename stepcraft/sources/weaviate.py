@@ -111,11 +111,15 @@ class WeaviateDocuments(BaseRetriever):
     def _document(self, hit: Any, best: float) -> Document:  # noqa: ANN401 - the client's classes for it are private
         held = hit.properties
         facts = {
-            "title": str(held.get(self.title) or "") if self.title else "",
-            "source": str(held.get(self.source) or "") or f"{self.place.collection}/{hit.uuid}",
+            "title": _text(held.get(self.title)),
+            "source": _text(held.get(self.source)) or f"{self.place.collection}/{hit.uuid}",
             "score": (hit.metadata.score or 0) / best,
         }
-        return Document(page_content=str(held.get(self.text) or ""), metadata=facts, id=str(hit.uuid))
+        return Document(page_content=_text(held.get(self.text)), metadata=facts, id=str(hit.uuid))
+
+
+def _text(value: str | list[str] | None) -> str:
+    return "\n".join(value) if isinstance(value, list) else value or ""
 
 
 def open_collection(url: str, *, k: int = 5, embeddings: "str | Embeddings | None" = None) -> BaseRetriever:

@@ -177,6 +177,14 @@ def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
         assert f"{folder}/rows.jsonl: 1 of its records cannot be read, the first in line 2" in note
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(opened, folder: Path):
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")).write_text("Coffee.")
+    (document,) = opened().invoke("coffee")
+    assert document.metadata["title"] == "caf\ufffd.txt"
+    assert document.metadata["source"] == f"{folder}/caf\ufffd.txt:1"
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_read_once_it_has_one(opened, folder: Path):
     (folder / "tea.md").chmod(0)
