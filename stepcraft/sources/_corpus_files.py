@@ -63,11 +63,12 @@ def shown(path: str, roots: Sequence[Root]) -> str:
     return clean(str(Path(root.given, file.relative_to(root.real))))
 
 
-def files_of(roots: Sequence[Root]) -> Iterator[File]:
+def files_of(roots: Sequence[Root], problems: dict[str, str]) -> Iterator[File]:
     """Each file once, in the order of the names. A file that is named itself is always one of them.
 
     Left out of folders: what is hidden, packages of others (node_modules, virtual environments), and files whose
     names say that they hold no text. Links to folders are followed, but no folder is entered twice.
+    Why a folder cannot be listed goes into `problems`.
     """
     given: set[str] = set()
     entered: set[tuple[int, int]] = set()
@@ -77,11 +78,11 @@ def files_of(roots: Sequence[Root]) -> Iterator[File]:
             yield _file(str(root.real), root.real.stat())
     for root in roots:
         if root.real.is_dir():
-            yield from (file for file in _inside(str(root.real), entered) if file.path not in given)
+            yield from (file for file in _inside(str(root.real), entered, problems) if file.path not in given)
 
 
-def _inside(folder: str, entered: set[tuple[int, int]]) -> Iterator[File]:
-    """The files of a folder and of those in it; what cannot be listed is passed over."""
+def _inside(folder: str, entered: set[tuple[int, int]], problems: dict[str, str]) -> Iterator[File]:
+    """The files of a folder and of those in it."""
     waiting = [folder]
     while waiting:
         current = waiting.pop()
@@ -89,20 +90,16 @@ def _inside(folder: str, entered: set[tuple[int, int]]) -> Iterator[File]:
             found = os.stat(current)  # noqa: PTH116 - strings all the way: a tree may have very many files
             with os.scandir(current) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError:
+        except OSError as error:
+            problems[current] = f"it cannot be read: {error.strerror}"
             continue
         if (found.st_dev, found.st_ino) in entered or any(entry.name == "pyvenv.cfg" for entry in entries):
             continue
         entered.add((found.st_dev, found.st_ino))
-        folders: list[str] = []
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if _is_folder(entry):
-                folders += [entry.path] if entry.name not in _SKIPPED_FOLDERS else []
-            elif file := _text_file(entry):
-                yield file
-        waiting += reversed(folders)
+        seen = [entry for entry in entries if not entry.name.startswith(".")]
+        folders = [entry for entry in seen if _is_folder(entry)]
+        yield from filter(None, map(_text_file, seen))
+        waiting += [entry.path for entry in reversed(folders) if entry.name not in _SKIPPED_FOLDERS]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

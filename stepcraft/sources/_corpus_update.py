@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -11,7 +11,7 @@ from typing import Self
 from stepcraft.index import Entry
 from stepcraft.index.grouped import Complete, GroupedIndex, in_group
 from stepcraft.sources._corpus_content import UnreadableFile
-from stepcraft.sources._corpus_files import File
+from stepcraft.sources._corpus_files import File, Root, files_of
 from stepcraft.sources._corpus_passages import VERSION, Passage, passages
 
 _BATCH = 1000
@@ -32,7 +32,7 @@ class CorpusReport:
     gone: int = 0
     """How many are there no longer."""
     problems: dict[str, str] = field(default_factory=dict[str, str])
-    """Why a file, or a record in it, could not be read, by the path of the file."""
+    """Why a file, a record in it, or a folder could not be read, by its path."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _Mark:
 
 
 def update(
-    index: GroupedIndex, files: Iterable[File], progress: Callable[[int], None] | None
+    index: GroupedIndex, roots: Sequence[Root], progress: Callable[[int], None] | None
 ) -> CorpusReport:
     """Read what is new or changed, and forget what is gone. Killed on the way, the next call goes on.
 
@@ -66,7 +66,7 @@ def update(
     """
     report, batch = CorpusReport(), _Batch(index)
     known = index.marks()
-    for file in files:
+    for file in files_of(roots, report.problems):
         group = _group(file.path)
         mark = _Mark.of(known.pop(group, f"[{VERSION - 1}]"))
         if not mark or (mark.size, mark.mtime) != (file.size, file.mtime):

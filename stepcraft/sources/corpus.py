@@ -16,7 +16,7 @@ from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.index import Embedder, Hit
 from stepcraft.index.grouped import GroupedIndex
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.sources._corpus_files import Root, files_of, roots_of, shown
+from stepcraft.sources._corpus_files import Root, roots_of, shown
 from stepcraft.sources._corpus_update import CorpusReport, update
 
 if TYPE_CHECKING:
@@ -57,11 +57,8 @@ class CorpusRetriever(BaseRetriever):
     def notes(self) -> list[str]:
         """What could not be read, as one sentence, if there is anything."""
         named = [f"{shown(path, self.roots)}: {why}" for path, why in self.report.problems.items()]
-        if not named:
-            return []
-        more = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
-        about = f"{len(named):,} of {self.report.files:,} files could not be read, or not wholly"
-        return [f"{about}: {'; '.join(named[:_NAMED])}{more}"]
+        more = [f"and {len(named) - _NAMED:,} more"] if len(named) > _NAMED else []
+        return [f"not all of the corpus could be read: {'; '.join(named[:_NAMED] + more)}"] if named else []
 
     def close(self) -> None:
         """Close the index; it may be called twice."""
@@ -128,7 +125,7 @@ def open_corpus(
     where = _cached(roots, embedder) if index is None else os.fspath(index)
     try:
         kept = GroupedIndex(where, embedder)
-        report = update(kept, files_of(roots), progress)
+        report = update(kept, roots, progress)
         corpus = CorpusRetriever(index=kept, roots=roots, report=report, k=k)
         if not kept.count():
             raise BadInput(_nothing(corpus))

@@ -45,7 +45,7 @@ def test_what_could_not_be_read_is_told(shell, tmp_path: Path):
     (tmp_path / "data").write_bytes(b"\0")
     result = shell("corpus:tea.md,data", "green tea")
     assert result.exit_code == 0
-    assert result.stderr == "1 of 2 files could not be read, or not wholly: data: it is binary\n"
+    assert result.stderr == "not all of the corpus could be read: data: it is binary\n"
 
 
 def test_modules_of_the_folder_are_found(shell, tmp_path: Path):

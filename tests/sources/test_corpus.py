@@ -171,7 +171,7 @@ def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
     for _ in range(2):
         first, *_ = opened().invoke("milk")
         (note,) = first.metadata["notes"]
-        assert note.startswith("3 of 5 files could not be read, or not wholly: ")
+        assert note.startswith("not all of the corpus could be read: ")
         assert f"{folder}/data: it is binary" in note
         assert f"{folder}/broken.pdf: it is no PDF" in note
         assert f"{folder}/rows.jsonl: 1 of its records cannot be read, the first in line 2" in note
