@@ -1,6 +1,5 @@
 """GroupedIndex: a LocalIndex whose entries belong to groups, such as the passages of one file."""
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +26,8 @@ def in_group(group: str, name: str) -> str:
 class GroupedIndex(LocalIndex):
     """A LocalIndex whose entries belong to groups; the id of an entry names its group (see `in_group`).
 
-    A group has a mark once it is complete. One that a process was killed in has none, so that whoever fills it
-    again can tell; what is in already is not embedded again.
+    A group has a mark once it is complete. One that a process was killed in has an empty one, so that whoever fills
+    it again can tell; what is in already is not embedded again.
 
     Args:
         path: the file, made when missing; ":memory:" for none.
@@ -45,7 +44,7 @@ class GroupedIndex(LocalIndex):
                 self._connection.execute(_TABLE)
 
     def marks(self) -> dict[str, str]:
-        """The mark of each group that is complete."""
+        """The mark of each group, empty if it is not complete."""
         with self._reading():
             return dict(self._connection.execute("SELECT name, mark FROM groups"))
 
@@ -65,7 +64,7 @@ class GroupedIndex(LocalIndex):
             kept = rows.kept(self._connection, unique)
         vectors = self._embedded(rows.reworded(unique.values(), kept))
         with self._writing():
-            self._unmark({entry.id.partition(":")[0] for entry in entries})
+            self._mark({entry.id.partition(":")[0]: "" for entry in entries})
             changes = self._write(unique, vectors)
             self._remove(
                 stale for name, group in complete.items() for stale in self._ids(name).difference(group.ids)
@@ -78,7 +77,7 @@ class GroupedIndex(LocalIndex):
         names = list(groups)
         with self._writing():
             self._remove(member for name in names for member in self._ids(name))
-            self._unmark(names)
+            self._connection.executemany("DELETE FROM groups WHERE name = ?", ((name,) for name in names))
 
     def _ids(self, group: str) -> set[str]:
         """Of the entries of a group: ";" is the character after ":"."""
@@ -93,8 +92,3 @@ class GroupedIndex(LocalIndex):
 
     def _mark(self, marks: Mapping[str, str]) -> None:
         self._connection.executemany("INSERT OR REPLACE INTO groups VALUES (?, ?)", marks.items())
-
-    def _unmark(self, groups: Iterable[str]) -> None:
-        self._connection.execute(
-            "DELETE FROM groups WHERE name IN (SELECT value FROM json_each(?))", (json.dumps(list(groups)),)
-        )

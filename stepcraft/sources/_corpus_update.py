@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from stepcraft.index import Entry
 from stepcraft.index.grouped import Complete, GroupedIndex, in_group
@@ -46,9 +46,9 @@ class _Mark:
 
     @classmethod
     def of(cls, text: str) -> Self | None:
-        """From the index; None if another version wrote it."""
-        version, *values = json.loads(text)
-        return cls(*values) if version == VERSION else None
+        """From the index; None if there is none of this version, or the file was not read to its end."""
+        values: list[Any] = json.loads(text or "[null]")
+        return cls(*values[1:]) if values[0] == VERSION else None
 
     def __str__(self) -> str:
         return json.dumps([VERSION, self.size, self.mtime, self.digest, self.problem])
@@ -68,7 +68,7 @@ def update(
     known = index.marks()
     for file in files_of(roots, report.problems):
         group = _group(file.path)
-        mark = _Mark.of(known.pop(group, f"[{VERSION - 1}]"))
+        mark = _Mark.of(known.pop(group, ""))
         if not mark or (mark.size, mark.mtime) != (file.size, file.mtime):
             mark = _taken_in(batch, group, file, mark, report)
         if mark.problem:

@@ -254,8 +254,9 @@ def test_several_processes_may_open_a_corpus_at_once(folder: Path):
     assert int(read) == 0
 
 
-def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, tmp_path: Path):
-    for number in range(3):
+@pytest.mark.parametrize("deleted", [False, True], ids=["", "and a file deleted"])
+def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, deleted):
+    for number in range(3):  # the second file is in the index in part when the process is killed
         lines = (f'{{"text": "Tea {number} of kind {line}."}}' for line in range(1500))
         (folder / f"{number}.jsonl").write_text("\n".join(lines))
 
@@ -271,6 +272,8 @@ def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, tmp_pa
 
     with pytest.raises(Killed):
         opened(progress=kill)
+    if deleted:
+        (folder / "1.jsonl").unlink()
     whole = opened()
     fresh = open_corpus([folder], index=":memory:", embeddings="none")
     assert calls == [1, 2]
