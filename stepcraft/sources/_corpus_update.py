@@ -14,7 +14,7 @@ from stepcraft.sources._corpus_content import UnreadableFile
 from stepcraft.sources._corpus_files import File, Root, files_of
 from stepcraft.sources._corpus_passages import VERSION, Passage, passages
 
-_BATCH = 1000
+_BATCH = 4000
 """How many passages are embedded and written at a time, whatever the number of files that they are of."""
 
 _SETTLED_NS = 2_000_000_000

@@ -257,7 +257,7 @@ def test_several_processes_may_open_a_corpus_at_once(folder: Path):
 @pytest.mark.parametrize("deleted", [False, True], ids=["", "and a file deleted"])
 def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, deleted):
     for number in range(3):  # the second file is in the index in part when the process is killed
-        lines = (f'{{"text": "Tea {number} of kind {line}."}}' for line in range(1500))
+        lines = (f'{{"text": "Tea {number} of kind {line}."}}' for line in range(3000))
         (folder / f"{number}.jsonl").write_text("\n".join(lines))
 
     class Killed(BaseException):
