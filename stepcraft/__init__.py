@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stepcraft.graphs.rat import RatContext, build_rat
     from stepcraft.memory.procedure import Procedure, compose
     from stepcraft.memory.store import AddReport, Found, ProcedureMemory, open_memory
+    from stepcraft.sources.open import open_source
 
 _HOME = {
     "AagContext": "graphs.aag",
@@ -44,6 +45,7 @@ _HOME = {
     "build_rat": "graphs.rat",
     "compose": "memory.procedure",
     "open_memory": "memory.store",
+    "open_source": "sources.open",
 }
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "build_rat",
     "compose",
     "open_memory",
+    "open_source",
 ]
 
 

@@ -6,6 +6,9 @@ StepcraftError
 ├── MemoryFailure       a memory cannot be opened, read or written
 │   ├── ReadOnlyMemory  this memory can be searched, not changed
 │   └── AddStopped      some procedures were added, then the memory failed
+├── SourceFailure       a source of evidence has nothing to give, since something failed
+│   └── FetchFailed     a page is not there, does not come in time, or cannot be read
+│       └── FetchRefused    a page that must not be fetched
 ├── ModelFailure        a model refuses to be asked, so that no step can succeed
 ├── UnreadableReply     a reply is not in the form that its step needs
 └── NoAnswer            a run ended without anything to answer with

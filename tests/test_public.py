@@ -55,7 +55,9 @@ def test_importing_loads_nothing_heavy() -> None:
     assert json.loads(python(code)) == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["aag", "--help"], ["memory", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["aag", "--help"], ["memory", "--help"], ["source", "--help"]]
+)
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = f"""
 import sys

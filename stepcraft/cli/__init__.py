@@ -10,6 +10,7 @@ import typer
 
 from stepcraft.cli.errors import reported
 from stepcraft.cli.memory import memory_app
+from stepcraft.cli.source import source_app
 
 app = typer.Typer(
     help="Long answers made correct by working on them step by step.",
@@ -19,6 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(memory_app, name="memory")
+app.add_typer(source_app, name="source")
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stepcraft.cli.news import news
+from stepcraft.cli.report import StepTime
 from stepcraft.cli.tracing import tracing
 from stepcraft.context import Context
 from stepcraft.errors import BadInput
@@ -25,15 +26,6 @@ METHODS = {
     build.method: build
     for build in (Build("aag", AagContext), Build("rat", RatContext, searched=SearchedSource()))
 }
-
-
-@dataclass
-class StepTime:
-    """When a node began and ended, in seconds from the start of the run."""
-
-    node: str
-    began: float
-    ended: float
 
 
 def graph_of(name: str) -> Any:  # noqa: ANN401 - any of the compiled graphs
@@ -80,7 +72,7 @@ async def _watched(
     with _Progress(method, err) as progress:
         async for inside, mode, data in parts:
             if mode == "tasks":
-                progress.task(data)
+                progress.task(inside, data)
             elif inside:
                 continue
             elif mode == "values":
@@ -110,15 +102,15 @@ class _Progress:
     def __exit__(self, *_: object) -> None:
         self.status.stop()
 
-    def task(self, data: Mapping[str, Any]) -> None:
-        """A node begins or ends."""
+    def task(self, inside: Sequence[str], data: Mapping[str, Any]) -> None:
+        """A node begins or ends; the time of one with nodes inside is theirs."""
         now = time.monotonic() - self.began
+        for outer in inside:
+            self.running.pop(outer.partition(":")[2], None)
         if "input" in data:
             self.running[data["id"]] = StepTime(data["name"], now, now)
         elif data["id"] in self.running:
-            done = self.running.pop(data["id"])
-            done.ended = now
-            self.times.append(done)
+            self.times.append(replace(self.running.pop(data["id"]), ended=now))
         counts = Counter(step.node for step in self.running.values())
         self.status.update(
             " · ".join(node if count == 1 else f"{node} ×{count}" for node, count in counts.items())

@@ -9,9 +9,9 @@ from typing import Any
 
 from stepcraft.errors import AddStopped, BadInput, MemoryFailure
 from stepcraft.lists import read_steps
-from stepcraft.memory._records import check_file, records
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import AddReport, Failed, ProcedureMemory
+from stepcraft.records import check_file, records
 
 __all__ = ["FIELDS", "check_file", "import_file", "json_line", "read_all", "read_procedures", "write_jsonl"]
 

@@ -1,8 +1,134 @@
-"""Placeholder until the corpus branch lands."""
+"""`open_source`: from what names a source of evidence to its retriever."""
 
-from langchain_core.retrievers import BaseRetriever
+import os
+import re
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepcraft.errors import BadInput, SourceFailure, without_secrets
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.retrievers import BaseRetriever
+
+K = 5
+"""How many passages a source finds unless told otherwise."""
+
+KINDS = (
+    "corpus:PATH (files and folders, several with commas between them), web, memory or memory:URL (procedures), "
+    "weaviate://host:8080/Collection, or package.module:attribute (a LangChain retriever of your own)"
+)
+"""What can be named, for messages."""
+
+_ATTRIBUTE = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*(?:\.\w+)*)")
 
 
-def open_source(spec: BaseRetriever | str) -> BaseRetriever:
-    assert isinstance(spec, BaseRetriever)
-    return spec
+def open_source(
+    spec: str,
+    *,
+    k: int = K,
+    embeddings: "str | Embeddings | None" = None,
+    progress: Callable[[int], None] | None = None,
+) -> "BaseRetriever":
+    """A source of evidence as a LangChain retriever, which takes `k` also with a call: `source.invoke(query, k=10)`.
+
+    Args:
+        spec: `corpus:docs` or `corpus:docs,notes.md` (files and folders: see `open_corpus`), `web` and its kin
+            (see `open_web`), `memory` (STEPCRAFT_MEMORY, else the bundled procedures) or `memory:procedures.db`
+            (any URL of `open_memory`), `weaviate://host:8080/Collection` (procedures, or documents of your own:
+            see `WeaviateDocuments`), `package.module:attribute` (a LangChain retriever, or what makes one
+            when called without arguments).
+        k: how many passages to find.
+        embeddings: of a corpus or a memory, as `open_corpus` and `open_memory` take them.
+        progress: of a corpus: called with the number of files done so far.
+
+    Raises:
+        BadInput: the spec is not understood, or there is nothing of that name.
+        SourceFailure: an index of a corpus, or a server, cannot be used.
+        MemoryFailure: a memory cannot be used.
+    """
+    if k < 1:
+        raise BadInput(f"k must be at least 1, not {k}")
+    spec = spec.strip()
+    kind, colon, rest = spec.partition(":")
+    if kind == "corpus" and colon:
+        from stepcraft.sources.corpus import open_corpus  # noqa: PLC0415 - loads numpy and langchain-core
+
+        return open_corpus(_paths(rest), k=k, embeddings=embeddings, progress=progress)
+    if kind == "web":
+        from stepcraft.sources.web import open_web  # noqa: PLC0415 - loads langchain-core
+
+        return open_web(spec, k=k)
+    if kind == "memory":
+        from stepcraft.memory.store import open_memory  # noqa: PLC0415 - loads langchain-core
+
+        return open_memory(rest or None, embeddings=embeddings, create=False).as_retriever(k)
+    if kind.startswith("weaviate"):
+        from stepcraft.sources.weaviate import open_collection  # noqa: PLC0415 - loads the client
+
+        return open_collection(spec, k=k, embeddings=embeddings)
+    if found := _ATTRIBUTE.fullmatch(spec):
+        from stepcraft.sources.foreign import ForeignRetriever  # noqa: PLC0415 - loads langchain-core
+
+        return ForeignRetriever(retriever=_retriever(spec, *found.groups()), spec=spec, k=k)
+    raise BadInput(f"{without_secrets(spec)!r} is no source of evidence; name {KINDS}{_hint(spec)}")
+
+
+def _paths(text: str) -> Iterator[str]:
+    """One path if there is such a file or folder; else those between the commas."""
+    if text.strip() and Path(text).expanduser().exists():
+        return iter([text])
+    return (part.strip() for part in text.split(",") if part.strip())
+
+
+def _hint(spec: str) -> str:
+    """What a path without a kind may mean."""
+    if not Path(spec).suffix and not Path(spec).exists():
+        return ""
+    return f": corpus:{os.fspath(spec)} for documents, memory:{os.fspath(spec)} for procedures"
+
+
+def _retriever(spec: str, module: str, attribute: str) -> "BaseRetriever":
+    """What stands under a dotted name, called if it is no retriever itself."""
+    from langchain_core.retrievers import BaseRetriever  # noqa: PLC0415 - heavy
+
+    found = _attribute(spec, module, attribute)
+    if not isinstance(found, BaseRetriever) and callable(found):
+        try:
+            found = found()
+        except Exception as error:
+            reason = " ".join(without_secrets(str(error)).split())[:300]
+            raise SourceFailure(
+                f"the source {spec} cannot be made: {type(error).__name__}: {reason}"
+            ) from error
+    if not isinstance(found, BaseRetriever):
+        raise BadInput(
+            f"{spec} is a {type(found).__name__}; name a LangChain retriever, or a function without arguments "
+            "that makes one"
+        )
+    return found
+
+
+def _attribute(spec: str, module: str, attribute: str) -> Any:  # noqa: ANN401 - whatever stands there
+    try:
+        found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name and (module == error.name or module.startswith(f"{error.name}.")):
+            raise BadInput(
+                f"there is no module {error.name} for the source {spec!r}; name {KINDS}"
+            ) from error
+        raise BadInput(
+            f"the module {module} of the source {spec!r} needs {error.name}; install it"
+        ) from error
+    except Exception as error:
+        reason = " ".join(without_secrets(str(error)).split())[:300]
+        raise SourceFailure(
+            f"the module {module} cannot be imported: {type(error).__name__}: {reason}"
+        ) from error
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            raise BadInput(f"{module} has no {attribute}; check the name in the source {spec!r}")
+        found = getattr(found, name)
+    return found

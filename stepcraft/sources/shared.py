@@ -9,6 +9,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
+from stepcraft.sources.foreign import ForeignRetriever, takes_k
 from stepcraft.sources.open import open_source
 
 _MOST = 32
@@ -46,8 +47,16 @@ def shared_source(named: Sequence[BaseRetriever | str]) -> BaseRetriever:
         BadInput: a spec is not understood, or there is nothing in what it names.
         SourceFailure: a source cannot be read.
     """
-    sources = [_shared(one) if isinstance(one, str) else open_source(one) for one in named]
+    sources = [_shared(one) if isinstance(one, str) else _of_object(one) for one in named]
     return sources[0] if len(sources) == 1 else Several(sources=sources)
+
+
+def _of_object(retriever: BaseRetriever) -> BaseRetriever:
+    """A retriever that takes `k` with a call, which is this one if it does."""
+    methods = (retriever._get_relevant_documents, retriever._aget_relevant_documents)  # pyright: ignore[reportPrivateUsage] - `invoke` takes anything
+    if all(takes_k(method) for method in methods):
+        return retriever
+    return ForeignRetriever(retriever=retriever, spec=type(retriever).__name__)
 
 
 def _shared(spec: str) -> BaseRetriever:

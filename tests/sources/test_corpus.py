@@ -1,0 +1,328 @@
+"""A corpus: what it finds, what it leaves out, and how its index follows the files."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.retrievers import BaseRetriever
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.sources import CorpusRetriever, open_corpus
+
+TEA = "# Tea\n\n## Green\nSteep green tea for two minutes.\n\n## Black\nSteep black tea for four minutes.\n"
+SOUP = "Peel the potatoes. Boil them until they are soft."
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = tmp_path / "files"
+    (files / "kitchen").mkdir(parents=True)
+    (files / "tea.md").write_text(TEA)
+    (files / "kitchen" / "soup.txt").write_text(SOUP)
+    return files
+
+
+@pytest.fixture
+def opened(tmp_path: Path, folder: Path):
+    """Opens the folder with one index, by words alone."""
+    corpora: list[CorpusRetriever] = []
+
+    def open_(**options: Any) -> CorpusRetriever:
+        corpora.append(
+            open_corpus([folder], **{"index": tmp_path / "index.db", "embeddings": "none"} | options)
+        )
+        return corpora[-1]
+
+    yield open_
+    for corpus in corpora:
+        corpus.close()
+
+
+def found(corpus: BaseRetriever, query: str, **options: Any) -> list[str]:
+    return [document.metadata["source"] for document in corpus.invoke(query, **options)]
+
+
+class TestStandard(RetrieversIntegrationTests):
+    """The suite that LangChain has for retrievers."""
+
+    @pytest.fixture(autouse=True)
+    def _corpus(self, opened, folder):
+        for number in range(5):
+            (folder / f"{number}.txt").write_text(f"Tea number {number}.")
+        self.corpus = opened()
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return CorpusRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {name: getattr(self.corpus, name) for name in ("index", "roots", "report")}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "tea"
+
+
+def test_a_document_says_what_it_is_and_where_it_stands(opened, folder: Path):
+    first, *_ = opened().invoke("how long does green tea steep?")
+    assert first.page_content == "Steep green tea for two minutes."
+    assert first.metadata == {"title": "Tea › Green", "source": f"{folder}/tea.md:4", "score": 1}
+    assert first.id == opened().invoke("green tea")[0].id
+
+
+def test_paths_are_shown_as_they_were_given(opened, folder: Path):
+    with chdir(folder.parent):
+        corpus = open_corpus(["files", "files/tea.md"], index=":memory:", embeddings="none")
+    assert corpus.report.files == 2
+    assert found(corpus, "black tea", k=1) == ["files/tea.md:7"]
+    assert found(corpus, "potatoes") == ["files/kitchen/soup.txt:1"]
+
+
+def test_a_search_shows_as_a_retriever_run_and_takes_k(opened):
+    queries: list[str] = []
+
+    class Seen(BaseCallbackHandler):
+        def on_retriever_start(self, serialized, query, **_):
+            queries.append(query)
+
+    corpus = opened(k=1)
+    assert len(corpus.invoke("steep", {"callbacks": [Seen()]})) == 1
+    assert len(corpus.invoke("steep", k=2)) == 2
+    assert queries == ["steep"]
+    with pytest.raises(BadInput, match="at least 1"):
+        corpus.invoke("steep", k=0)
+
+
+async def test_async_searches(opened):
+    assert [document.metadata["title"] for document in await opened().ainvoke("black", k=1)] == [
+        "Tea › Black"
+    ]
+
+
+def test_only_what_changed_is_read(opened, folder: Path):
+    told: list[int] = []
+    assert opened(progress=told.append).report.read == 2
+    assert told == [1, 2]
+    assert opened().report.read == 0
+    (folder / "tea.md").write_text(TEA.replace("two", "three"))
+    (folder / "milk.md").write_text("Milk is white.")
+    (folder / "kitchen" / "soup.txt").unlink()
+    report = opened().report
+    assert (report.files, report.read, report.gone) == (2, 2, 1)
+    assert opened().invoke("green")[0].page_content == "Steep green tea for three minutes."
+    assert found(opened(), "milk") == [f"{folder}/milk.md:1"]
+    assert found(opened(), "potatoes") == []
+
+
+def test_a_file_touched_but_not_changed_is_not_embedded_again(opened, folder: Path):
+    class Counting:
+        def __init__(self) -> None:
+            self.texts: list[str] = []
+
+        def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+            self.texts += texts
+            return [[1.0, len(text)] for text in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            return [1.0, len(text)]
+
+    model = Counting()
+    opened(embeddings=model)
+    assert len(model.texts) == 3
+    os.utime(folder / "tea.md", (1, 1))
+    assert opened(embeddings=model).report.read == 0
+    (folder / "tea.md").write_text(f"New first line.\n{TEA}")
+    assert opened(embeddings=model).report.read == 1
+    assert len(model.texts) == 6, "the new line and what has a new title"
+    (folder / "tea.md").write_text(TEA + "\n## White\nOne minute.\n")
+    opened(embeddings=model)
+    assert found(opened(embeddings=model), "white tea", k=1) == [f"{folder}/tea.md:10"]
+
+
+def test_what_is_left_out_of_folders(opened, folder: Path):
+    for name in (".git/config", ".hidden.md", "node_modules/x/readme.md", "env/lib/tea.py", "logo.png"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("tea")
+    (folder / "env" / "pyvenv.cfg").write_text("")
+    (folder / "loop").symlink_to(folder, target_is_directory=True)
+    (folder / "nowhere").symlink_to(folder / "missing")
+    os.mkfifo(folder / "pipe")
+    assert opened().report.files == 2
+    assert opened().notes == []
+
+
+def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 broken")
+    (folder / "data").write_bytes(b"\0\1")
+    (folder / "rows.jsonl").write_text('{"text": "Milk is white."}\nbroken\n')
+    for _ in range(2):
+        first, *_ = opened().invoke("milk")
+        (note,) = first.metadata["notes"]
+        assert note.startswith("not all of the corpus could be read: ")
+        assert f"{folder}/data: it is binary" in note
+        assert f"{folder}/broken.pdf: it is no PDF" in note
+        assert f"{folder}/rows.jsonl: 1 of its records cannot be read, the first in line 2" in note
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(opened, folder: Path):
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")).write_text("Coffee.")
+    (document,) = opened().invoke("coffee")
+    assert document.metadata["title"] == "caf\ufffd.txt"
+    assert document.metadata["source"] == f"{folder}/caf\ufffd.txt:1"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_read_once_it_has_one(opened, folder: Path):
+    (folder / "tea.md").chmod(0)
+    assert "Permission denied" in opened().notes[0]
+    (folder / "tea.md").chmod(0o600)
+    assert opened().notes == []
+
+
+def test_nothing_to_search_is_refused(tmp_path: Path):
+    with pytest.raises(BadInput, match=r"there is no file or folder .*nowhere; check the name"):
+        open_corpus([tmp_path / "nowhere"], index=":memory:")
+    with pytest.raises(BadInput, match="needs a file or folder"):
+        open_corpus([], index=":memory:")
+    with pytest.raises(BadInput, match="holds no text to search"):
+        open_corpus([tmp_path], index=":memory:")
+    (tmp_path / "a.bin").write_bytes(b"\0")
+    with pytest.raises(BadInput, match=r"a\.bin: it is binary"):
+        open_corpus([tmp_path / "a.bin"], index=":memory:")
+
+
+def test_an_index_that_cannot_be_used_is_named(opened, tmp_path: Path, folder: Path):
+    opened()
+    with pytest.raises(SourceFailure, match=r"index\.db was made with embeddings 'none', not 'wordllama'"):
+        opened(embeddings="wordllama")
+    (tmp_path / "text.db").write_text("this is no database, but quite a long text " * 50)
+    with pytest.raises(SourceFailure, match="no SQLite database"):
+        open_corpus([folder], index=tmp_path / "text.db", embeddings="none")
+
+
+CODE = """
+import sys
+from stepcraft.sources import open_corpus
+corpus = open_corpus([sys.argv[1]], embeddings=sys.argv[2])
+print(corpus.index.path, corpus.report.read, len(corpus.invoke("tea", k=50)))
+"""
+
+
+def in_a_process(folder: Path, embeddings: str = "none") -> subprocess.Popen[str]:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder.parent / "cache"), "HOME": str(folder.parent)}
+    command = [sys.executable, "-W", "error", "-c", CODE, str(folder), embeddings]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def outcome(process: subprocess.Popen[str]) -> list[str]:
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    return told.split()
+
+
+def test_the_index_is_in_the_cache_folder_one_for_each_choice_of_embeddings(folder: Path):
+    path, read, _ = outcome(in_a_process(folder))
+    assert Path(path).is_relative_to(folder.parent)
+    assert read == "2"
+    assert outcome(in_a_process(folder))[:2] == [path, "0"]
+    other, read, _ = outcome(in_a_process(folder, "wordllama"))
+    assert other != path
+    assert read == "2"
+
+
+def test_several_processes_may_open_a_corpus_at_once(folder: Path):
+    for number in range(200):
+        (folder / f"{number}.md").write_text(f"# Tea {number}\n\nTea of kind {number}.\n")
+    started = [in_a_process(folder) for _ in range(3)]
+    assert len({tuple(outcome(process)[::2]) for process in started}) == 1
+    _, read, count = outcome(in_a_process(folder))
+    assert count == "50"
+    assert int(read) == 0
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["", "and a file deleted"])
+def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, deleted):
+    for number in range(3):  # the second file is in the index in part when the process is killed
+        lines = (f'{{"text": "Tea {number} of kind {line}."}}' for line in range(3000))
+        (folder / f"{number}.jsonl").write_text("\n".join(lines))
+
+    class Killed(BaseException):
+        pass
+
+    calls: list[int] = []
+
+    def kill(done: int) -> None:
+        calls.append(done)
+        if done == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        opened(progress=kill)
+    if deleted:
+        (folder / "1.jsonl").unlink()
+    whole = opened()
+    fresh = open_corpus([folder], index=":memory:", embeddings="none")
+    assert calls == [1, 2]
+    assert entries(whole) == entries(fresh)
+
+
+def test_threads_may_search_at_once(opened):
+    corpus = opened()
+    results: list[list[str]] = []
+    threads = [threading.Thread(target=lambda: results.append(found(corpus, "tea"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [results[0]] * 8
+
+
+def entries(corpus: CorpusRetriever) -> list[tuple[str, str, str]]:
+    return sorted((entry.id, entry.text, str(entry.payload)) for entry in corpus.index)
+
+
+NAMES = st.sampled_from(["a.md", "b.txt", "sub/c.md", "sub/d.jsonl"])
+TEXTS = st.lists(
+    st.sampled_from(["# Tea", "## Green", "Steep tea.", "Boil water.", '{"text": "milk"}', ""]), max_size=6
+).map("\n".join)
+STATES = st.lists(st.dictionaries(NAMES, TEXTS), min_size=1, max_size=4)
+
+
+@settings(max_examples=30)
+@given(STATES)
+def test_incremental_updates_equal_a_fresh_index(tmp_path_factory: pytest.TempPathFactory, states):
+    folder = tmp_path_factory.mktemp("changing") / "files"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "always.md").write_text("Always tea.")
+    index = folder.parent / "index.db"
+    for state in states:
+        for file in folder.rglob("*.*"):
+            if file.name != "always.md" and str(file.relative_to(folder)) not in state:
+                file.unlink()
+        for name, text in state.items():
+            (folder / name).write_text(text)
+        changed = open_corpus([folder], index=index, embeddings="none")
+        fresh = open_corpus([folder], index=":memory:", embeddings="none")
+        assert entries(changed) == entries(fresh)
+        scores = [
+            sorted(document.metadata["score"] for document in corpus.invoke("green tea", k=9))
+            for corpus in (changed, fresh)
+        ]
+        assert np.allclose(*scores)
+        assert changed.notes == fresh.notes
+        changed.close()
+        fresh.close()

@@ -1,0 +1,228 @@
+"""What files of each kind give: their passages with titles and places."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepcraft.sources._corpus_content import UnreadableFile
+from stepcraft.sources._corpus_passages import CHARACTERS, Passage, passages
+from stepcraft.text import clean
+
+
+def read(folder: Path, name: str, content: str | bytes) -> list[Passage]:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    broken: list[str] = []
+    found = list(passages(path, broken))
+    assert not broken
+    return found
+
+
+def test_markdown_has_its_headings_as_titles_and_lines_as_places(tmp_path: Path):
+    text = "# Tea\nAbout tea.\n\n## Green\n\n### Steeping\nTwo minutes.\n\n```sh\n# no heading\n```\n## Black\nLonger.\n"
+    assert read(tmp_path, "tea.md", text) == [
+        Passage("Tea", "About tea.", ":2"),
+        Passage("Tea › Green › Steeping", "Two minutes.\n\n```sh\n# no heading\n```", ":7"),
+        Passage("Tea › Black", "Longer.", ":13"),
+    ]
+
+
+def test_markdown_titles_from_front_matter_underlines_or_the_name(tmp_path: Path):
+    front = '---\ntitle: "All of tea"\n---\nText.\n'
+    assert [item.title for item in read(tmp_path, "a.md", front)] == ["All of tea"]
+    lines = "Tea\n===\nOne.\n\nGreen\n-----\nTwo.\n"
+    assert [(item.title, item.text) for item in read(tmp_path, "b.md", lines)] == [
+        ("Tea", "One."),
+        ("Tea › Green", "Two."),
+    ]
+    assert read(tmp_path, "c.md", "Only text.") == [Passage("c.md", "Only text.", ":1")]
+
+
+def test_a_heading_with_nothing_under_it_is_kept(tmp_path: Path):
+    assert read(tmp_path, "a.md", "# Tea\n\n## To be written\n")[-1] == Passage(
+        "Tea › To be written", "## To be written", ":3"
+    )
+
+
+def test_rst(tmp_path: Path):
+    text = "===\nTea\n===\n\nAbout tea.\n\nGreen\n-----\n\nTwo minutes.\n"
+    assert read(tmp_path, "tea.rst", text) == [
+        Passage("Tea", "About tea.", ":5"),
+        Passage("Tea › Green", "Two minutes.", ":10"),
+    ]
+
+
+def test_html_is_read_as_a_browser_shows_it(tmp_path: Path):
+    page = (
+        "<html><head><title>Tea &amp; more</title><style>p {}</style></head><body><nav>Home</nav>"
+        "<h1>Tea</h1><p>About <b>green</b> tea.</p><script>alert(1)</script>"
+        "<h2>Black</h2><ul><li>Longer_than_that</li></ul></body></html>"
+    )
+    found = read(tmp_path, "tea.html", page)
+    assert [(item.title, item.place) for item in found] == [("Tea", ""), ("Tea › Black", "")]
+    assert found[0].text == "About **green** tea."
+    assert "Longer_than_that" in found[1].text
+    deep = "<div>" * 20_000 + "tea"
+    with pytest.raises(UnreadableFile, match="nested too deeply"):
+        read(tmp_path, "deep.html", deep)
+
+
+def test_a_notebook_gives_cells(tmp_path: Path):
+    cells = [
+        {"cell_type": "markdown", "source": ["# Tea\n", "About tea."]},
+        {"cell_type": "code", "source": "# boil\nboil()", "outputs": [{"text": "secret output"}]},
+    ]
+    text = json.dumps({"cells": cells, "metadata": {"kernelspec": {"language": "python"}}})
+    (found,) = read(tmp_path, "tea.ipynb", text)
+    assert (found.title, found.place) == ("Tea", " cell 1")
+    assert found.text == "About tea.\n\n```python\n# boil\nboil()\n```"
+    with pytest.raises(UnreadableFile, match="no notebook"):
+        read(tmp_path, "b.ipynb", "[]")
+
+
+def pdf(*pages: str) -> bytes:
+    """A PDF of pages with one line of text each."""
+    objects = ["<</Type/Catalog/Pages 2 0 R>>", "", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
+    kids: list[str] = []
+    for text in pages:
+        stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
+        objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
+        objects.append(
+            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents {len(objects)} 0 R"
+            "/Resources<</Font<</F1 3 0 R>>>>>>"
+        )
+        kids.append(f"{len(objects)} 0 R")
+    objects[1] = f"<</Type/Pages/Kids[{' '.join(kids)}]/Count {len(kids)}>>"
+    out, places = b"%PDF-1.4\n", []
+    for number, item in enumerate(objects, 1):
+        places.append(len(out))
+        out += f"{number} 0 obj{item}endobj\n".encode()
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    size = len(objects) + 1
+    return (
+        out
+        + (
+            f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer<</Size {size}/Root 1 0 R>>\nstartxref\n{len(out)}\n%%EOF"
+        ).encode()
+    )
+
+
+def test_pdf_gives_pages(tmp_path: Path):
+    long = "Green tea is steeped for two minutes. " * 30
+    found = read(tmp_path, "tea.pdf", pdf("Black tea.", long, "White tea."))
+    assert {item.title for item in found} == {"tea.pdf"}
+    assert found[0].place == " p. 1"
+    assert {item.place for item in found if "White" not in item.text} >= {" p. 1", " p. 2"}
+    assert "White tea." in found[-1].text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.pdf", b"%PDF-1.4 broken", "no PDF that can be read"),
+        ("a.pdf", pdf(""), "no text"),
+        ("a.txt", b"\0\1\2", "binary"),
+        ("a.jsonl", "x".encode("utf-16"), "it is in UTF-16"),
+    ],
+)
+def test_what_cannot_be_read_says_why(tmp_path: Path, name, content, why):
+    with pytest.raises(UnreadableFile, match=why):
+        read(tmp_path, name, content)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path):
+    with (tmp_path / "large.txt").open("wb") as file:
+        file.truncate(60_000_000)
+    with pytest.raises(UnreadableFile, match="larger than 50 MB"):
+        list(passages(tmp_path / "large.txt", []))
+
+
+def test_other_encodings_are_understood(tmp_path: Path):
+    assert read(tmp_path, "a.txt", "Grüner Tee".encode("latin-1"))[0].text == "Grüner Tee"
+    assert read(tmp_path, "b.txt", "Grüner Tee".encode("utf-16"))[0].text == "Grüner Tee"
+    assert read(tmp_path, "c.txt", "Grüner Tee".encode("utf-8-sig"))[0].text == "Grüner Tee"
+
+
+def test_records_are_passages(tmp_path: Path):
+    lines = [
+        {"title": "Tea", "text": "About tea.", "year": 1},
+        {"Name": "Milk", "Content": ["White.", "Liquid."]},
+        {"question": "Why?", "answer": "Because.", "votes": 2},
+    ]
+    expected = [
+        Passage("Tea", "About tea.", ":1"),
+        Passage("Milk", "White.\nLiquid.", ":2"),
+        Passage("a.jsonl", "question: Why?\nanswer: Because.\nvotes: 2", ":3"),
+    ]
+    text = "\n".join(json.dumps(line) for line in lines)
+    assert read(tmp_path, "a.jsonl", text) == expected
+    assert [item.text for item in read(tmp_path, "a.json", json.dumps(lines))] == [
+        item.text for item in expected
+    ]
+    assert read(tmp_path, "a.csv", "title,text\nTea,About tea.\n") == [Passage("Tea", "About tea.", ":2")]
+
+
+def test_json_that_is_no_list_is_read_as_text(tmp_path: Path):
+    assert read(tmp_path, "a.json", '{"tea": 1}') == [Passage("a.json", '{"tea": 1}', ":1")]
+
+
+def test_broken_records_are_told_and_the_others_given(tmp_path: Path):
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\nbroken\n{"text": "two"}\n')
+    broken: list[str] = []
+    assert [item.text for item in passages(tmp_path / "a.jsonl", broken)] == ["one", "two"]
+    assert len(broken) == 1
+    assert broken[0].startswith("line 2: ")
+
+
+def test_code_is_split_at_its_functions(tmp_path: Path):
+    code = "".join(f"def f{n}():\n" + f"    x = {n}\n" * 30 + "\n\n" for n in range(9))
+    found = read(tmp_path, "a.py", code)
+    assert all(item.text.startswith("def ") for item in found)
+    lines = code.splitlines()
+    assert [lines[int(item.place[1:]) - 1] for item in found] == [item.text.splitlines()[0] for item in found]
+
+
+WRITING = st.lists(
+    st.sampled_from(
+        [
+            "# Tea",
+            "## Green",
+            "Tea\n===",
+            "Green\n-----",
+            "```",
+            "~~~",
+            "---",
+            "- a",
+            "word " * 300,
+            "x" * 1500,
+            "",
+        ]
+    )
+    | st.text(max_size=60),
+    max_size=12,
+).map("\n".join)
+
+
+@given(WRITING, st.sampled_from([".md", ".txt", ".rst", ".py"]))
+def test_no_word_is_lost_and_places_are_right(
+    tmp_path_factory: pytest.TempPathFactory, text: str, ending: str
+):
+    path = tmp_path_factory.getbasetemp() / f"any{ending}"
+    path.write_bytes(text.encode(errors="replace"))
+    if b"\0" in path.read_bytes():
+        return
+    written = clean(path.read_bytes().decode())
+    found = list(passages(path, []))
+    told = "".join(item.title + item.text for item in found)
+    assert all(len(item.text) <= CHARACTERS for item in found)
+    for word in re.findall(r"\w+", written):
+        assert word in told or len(word) > CHARACTERS
+    if ending == ".txt":
+        assert "".join("".join(item.text for item in found).split()) == "".join(written.split())
+    lines = written.split("\n")
+    for item in found:
+        assert item.text.split("\n")[0].strip() in lines[int(item.place[1:]) - 1]

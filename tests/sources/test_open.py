@@ -1,0 +1,139 @@
+"""`open_source`: every kind of source by its name."""
+
+import json
+import subprocess
+import sys
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+
+from stepcraft import open_source
+from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
+
+OWN = "tests.sources.own"
+
+
+@pytest.fixture
+def folder(tmp_path: Path):
+    """A folder with files in it, worked in; the index goes to a cache folder beside it."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tea.md").write_text("# Tea\n\nSteep for two minutes.\n")
+    (tmp_path / "a,b.txt").write_text("Milk, then sugar.")
+    (tmp_path / "c.txt").write_text("Boil potatoes.")
+    procedure = {"output": "soup", "input": "potatoes", "steps": ["Peel.", "Boil."]}
+    (tmp_path / "procedures.jsonl").write_text(json.dumps(procedure))
+    with chdir(tmp_path):
+        yield tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    monkeypatch.setenv("STEPCRAFT_EMBEDDINGS", "none")
+
+
+def sources(spec: str, query: str, **options) -> list[str]:
+    return [document.metadata["source"] for document in open_source(spec).invoke(query, **options)]
+
+
+def test_a_corpus(folder: Path):
+    assert sources("corpus:docs", "steep") == ["docs/tea.md:3"]
+    assert sources("corpus:docs, c.txt", "potatoes") == ["c.txt:1"]
+    assert sources("corpus:a,b.txt", "sugar") == ["a,b.txt:1"]
+    with pytest.raises(BadInput, match="there is no file or folder nowhere"):
+        open_source("corpus:docs,nowhere")
+    with pytest.raises(BadInput, match="needs a file or folder"):
+        open_source("corpus:")
+
+
+def test_the_same_file_as_documents_and_as_procedures(folder: Path):
+    (document,) = open_source("corpus:procedures.jsonl").invoke("soup")
+    assert document.metadata["source"] == "procedures.jsonl:1"
+    (procedure,) = open_source("memory:procedures.jsonl").invoke("soup")
+    assert procedure.metadata["title"] == "soup"
+    with pytest.raises(BadInput, match=r"corpus:procedures\.jsonl for documents, memory:procedures"):
+        open_source("procedures.jsonl")
+
+
+def test_memories(folder: Path):
+    assert len(open_source("memory", k=2).invoke("stream tokens")) == 2
+    with pytest.raises(BadInput, match="does not exist"):
+        open_source("memory:new.db")
+    assert not Path("new.db").exists()
+
+
+@pytest.mark.parametrize("spec", ["", "nothing", "redis://host", "ftp:x/y", "a b:c"])
+def test_an_unknown_kind_lists_the_kinds(spec):
+    with pytest.raises(
+        BadInput, match=r"no source of evidence; name corpus:PATH .*memory.*weaviate://.*package"
+    ):
+        open_source(spec)
+
+
+def test_k_below_one_is_refused():
+    with pytest.raises(BadInput, match="k must be at least 1, not 0"):
+        open_source("memory", k=0)
+
+
+@pytest.mark.parametrize("name", ["fixed", "with_field", "over_store", "made", "Fixed", "rooms.inner"])
+async def test_retrievers_of_ones_own_give_as_many_as_are_asked_for(name):
+    source = open_source(f"{OWN}:{name}", k=3)
+    assert len(source.invoke("tea")) == 3
+    assert len(source.invoke("tea", k=7)) == 7
+    assert len(source.invoke("tea", k=1)) == 1
+    assert len(await source.ainvoke("tea", k=7)) == 7
+    assert len(source.invoke("tea")) == 3
+    with pytest.raises(BadInput, match="at least 1"):
+        source.invoke("tea", k=0)
+
+
+def test_what_is_missing_in_their_documents_is_filled_in():
+    first, second = open_source(f"{OWN}:fixed", k=2).invoke("tea")
+    assert first.metadata == {"title": "Tea of kind 0.", "source": "", "score": 1.0}
+    assert first.metadata["score"] > second.metadata["score"]
+    assert first.id
+    assert first.id == open_source(f"{OWN}:fixed").invoke("tea")[0].id != second.id
+    (known,) = open_source(f"{OWN}:with_field", k=1).invoke("tea")
+    assert known.id == "Tea of kind 0."
+    assert (known.metadata["source"], known.metadata["score"]) == ("https://tea.example", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "why"),
+    [
+        (f"{OWN}:nothing", BadInput, r"tests\.sources\.own has no nothing"),
+        (f"{OWN}:number", BadInput, "is a int; name a LangChain retriever"),
+        (f"{OWN}:makes_none", BadInput, "is a str; name a LangChain retriever"),
+        (f"{OWN}:breaks", SourceFailure, "cannot be made: RuntimeError: no key"),
+        ("nowhere.at_all:x", BadInput, "there is no module nowhere"),
+        ("tests.sources.nowhere:x", BadInput, r"there is no module tests\.sources\.nowhere"),
+    ],
+)
+def test_a_wrong_name_is_one_sentence(name, error, why):
+    with pytest.raises(error, match=why) as raised:
+        open_source(name)
+    assert "\n" not in str(raised.value)
+
+
+async def test_a_retriever_that_fails_is_a_failure_of_the_source():
+    source = open_source(f"{OWN}:failing")
+    with pytest.raises(SourceFailure, match=r"own:failing failed: ConnectionError: Bearer \*\*\* refused"):
+        source.invoke("tea")
+    with pytest.raises(SourceFailure, match="ConnectionError"):
+        await source.ainvoke("tea")
+
+
+def test_a_memory_that_is_damaged_says_so(folder: Path):
+    Path("broken.db").write_text("this is no database, but quite a long text " * 50)
+    with pytest.raises(MemoryFailure, match="no SQLite database"):
+        open_source("memory:broken.db")
+
+
+def test_opening_by_name_loads_only_what_is_needed():
+    code = (
+        "import sys, stepcraft.sources.open, stepcraft.sources\n"
+        "print([name for name in ('numpy', 'langchain_core', 'weaviate', 'httpx', 'pydantic') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
