@@ -28,6 +28,9 @@ _ASKING = STOP_WORDS | {
     "are",
     "the",
 }
+_ENDED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)\]\u300d]*\Z")
+"""Titles and headings are no sentences."""
+
 _BEARS = ": what is known of it bears on the question."
 _SOUGHT = "What is sought: "
 _SUBJECT = re.compile(rf"(.+){re.escape(_BEARS)}")
@@ -84,7 +87,7 @@ def _new_names(question: str, text: str) -> list[str]:
 
 def revision(question: str, text: str, thought: str, evidence: Sequence[str]) -> str:
     """The text with the sentences of the evidence that say most about the question and its last thought."""
-    told = [sentence for passage in evidence for sentence in sentences(passage)]
+    told = [sentence for passage in evidence for sentence in sentences(passage) if _ENDED.search(sentence)]
     weighing = weights([question, *told])
     last = thought or text.rstrip().rpartition("\n\n")[2]
     wanted = stems(question) | stems(last)
