@@ -18,10 +18,10 @@ from stepcraft.memory.vectors import MadeWith, WithVector
 
 _UNDER_WAY = 2
 _PAUSE_S = 0.5
-_SILENCE_S = 2.0
-"""No server is killed and started again in less; a longer time without a reply may have been that."""
+_SILENCE_S = 4.0
+"""Hardly a server is killed and serves again in less; a longer time without a reply may have been that."""
 
-_SUSPECT = 8
+_SUSPECT = 4
 """So many of the last batches are looked at again after a silence."""
 
 _Result = TypeVar("_Result")
@@ -138,7 +138,8 @@ class Import:
                     raise
             else:
                 now = time.monotonic()
-                self._silences += bool(self._heard) and now - self._heard > _SILENCE_S
+                silent = bool(self._heard) and now - self._heard > _SILENCE_S
+                self._silences += silent or bool(until)
                 self._heard = now
                 return result
 
