@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stepcraft.errors import (
+        AddStopped,
         BadInput,
         MemoryFailure,
         ModelFailure,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _HOME = {
     "AagContext": "graphs.aag",
     "AddReport": "memory.store",
+    "AddStopped": "errors",
     "BadInput": "errors",
     "Found": "memory.store",
     "MemoryFailure": "errors",
@@ -40,6 +42,7 @@ _HOME = {
 __all__ = [
     "AagContext",
     "AddReport",
+    "AddStopped",
     "BadInput",
     "Found",
     "MemoryFailure",
