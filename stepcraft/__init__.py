@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stepcraft.errors import (
+        AddStopped,
         BadInput,
         FetchFailed,
         FetchRefused,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _HOME = {
     "AagContext": "graphs.aag",
     "AddReport": "memory.store",
+    "AddStopped": "errors",
     "BadInput": "errors",
     "FetchFailed": "errors",
     "FetchRefused": "errors",
@@ -51,6 +53,7 @@ _HOME = {
 __all__ = [
     "AagContext",
     "AddReport",
+    "AddStopped",
     "BadInput",
     "FetchFailed",
     "FetchRefused",

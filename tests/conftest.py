@@ -114,6 +114,19 @@ def _no_weaviate(reason: str) -> None:
     (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no Weaviate: {reason}")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that share a server run in one process, so that it starts once a run."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if shared := fixtures & {"langgraph_server", "weaviate_url"}:
+            item.add_marker(pytest.mark.xdist_group(min(shared)))
+        elif "own_weaviate" in fixtures:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        elif "embedded" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("embedded"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,

@@ -41,7 +41,11 @@ def test_the_public_names() -> None:
 def test_every_exception_is_public() -> None:
     from stepcraft import errors  # noqa: PLC0415
 
-    raised = {name for name, found in vars(errors).items() if isinstance(found, type)}
+    raised = {
+        name
+        for name, found in vars(errors).items()
+        if isinstance(found, type) and issubclass(found, Exception)
+    }
     assert raised <= set(stepcraft.__all__)
 
 

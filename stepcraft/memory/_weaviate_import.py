@@ -18,8 +18,8 @@ from stepcraft.memory.vectors import MadeWith, WithVector
 
 _UNDER_WAY = 2
 _PAUSE_S = 0.5
-_SILENCE_S = 4.0
-"""Hardly a server is killed and serves again in less; a longer time without a reply may have been that."""
+_SILENCE_S = 2.0
+"""A longer time without a reply may have been a death of the server: a small one serves again in less than four."""
 
 _SUSPECT = 4
 """So many of the last batches are looked at again after a silence."""
@@ -36,8 +36,8 @@ class On(Protocol):
 class Import:
     """One `add`: two batches are sent while the next is made ready, so that memory use does not grow.
 
-    A server that was there when the import began may go away: the batches wait for it, and are sent again. What
-    had gone in before is then replaced by the same, so that nothing is lost, doubled or miscounted.
+    A server that was there when the import began may go away: the batches wait for it, and are sent again. The ids
+    are the same, so that nothing is doubled; the last batches before it went are looked at again.
 
     Args:
         on: does something on the objects of the collection.
@@ -122,14 +122,15 @@ class Import:
     def _patiently(self, action: Callable[[Objects], _Result]) -> _Result:
         """What the action gives; once the server went away, what fails is tried again as long as patience lasts.
 
-        A server that has just come back may not know the collection yet.
+        A server that has just come back does not know its collections yet.
         """
         until = 0.0
         while True:
             try:
                 result = self._on(action)
             except MemoryFailure as error:
-                away = isinstance(error, Away) or time.monotonic() - self._heard > _SILENCE_S
+                silent = time.monotonic() - self._heard > _SILENCE_S
+                away = isinstance(error, Away) or silent or "could not find class" in str(error)
                 if not until and away and self._heard:
                     until = time.monotonic() + self._patience_s
                 if isinstance(error, ReadOnlyMemory) or time.monotonic() >= until:
