@@ -5,13 +5,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_FENCE = re.compile(r"[ \t]{0,8}(`{3,}|~{3,})")
+_FENCE = re.compile(
+    r"[ \t]{0,8}(`{3,}(?![^\n]*`)|~{3,})"
+)  # what ends on its own line is code within a sentence
 _HEADING = re.compile(
     r"[ \t]{0,3}(?:#{1,6}[ \t]+\S.*"  # # Heading
-    r"|(?:\*\*|__)\S[^\n]{0,200}(?:\*\*|__):?[ \t]*"  # **Heading**
+    r"|(\*\*|__)\S(?:(?!\1)[^\n]){0,200}\1:?[ \t]*"  # **Heading**
     r"|\S[^\n]{0,200}\n[ \t]{0,3}(?:=+|-{2,})[ \t]*)"  # a line underlined
 )
 _STEP = re.compile(r"\W{0,6}step[ \t]+\d{1,3}\b", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]")
 _ITEM = re.compile(r"[ \t]*(?:[-*+\u2022]|\d{1,3}[.)\u3001])[ \t]")
 
 
@@ -85,26 +88,19 @@ def _steps(block: str) -> Iterable[str]:
 
 def _joined(parts: Sequence[str]) -> Iterator[str]:
     """Headings with what follows them, indented paragraphs with the item before them."""
-    thought = ""
+    thought, opens, listed = "", True, False
     for part in parts:
-        belongs = not thought or _is_heading(_last_block(thought)) or _continues(part, thought)
-        if not belongs:
+        continues = listed and part.startswith(("  ", "\t")) and not _ITEM.match(part)
+        if thought and not opens and not continues:
             yield thought
             thought = ""
         thought += part
+        opens, listed = _opens(part), continues or _ITEM.match(part) is not None
     if thought:
         yield thought
 
 
-def _last_block(thought: str) -> str:
-    *_, last = re.split(r"\n[ \t\r]*\n", thought.strip())
-    return last.replace("\r", "")
-
-
-def _is_heading(block: str) -> bool:
-    return not block.strip() or _HEADING.fullmatch(block) is not None
-
-
-def _continues(part: str, thought: str) -> bool:
-    """Whether a part is an indented paragraph under a list item."""
-    return part.startswith(("  ", "\t")) and not _ITEM.match(part) and _ITEM.match(thought) is not None
+def _opens(part: str) -> bool:
+    """Whether a part is a heading, or says nothing (a line ---), so that it belongs to the next."""
+    block = part.strip("\r\n").rstrip().replace("\r", "")
+    return not _WORD.search(block) or _HEADING.fullmatch(block) is not None
