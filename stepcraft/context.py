@@ -76,8 +76,11 @@ class Context:
 
     @classmethod
     def current(cls) -> Self:
-        """The settings of the run that is under way, whatever the runtime holds them in."""
-        return cls.of(get_runtime().context)
+        """The settings of the run that is under way, whatever the runtime holds them in.
+
+        Where `update_state` asks a router what comes next there is no run and no runtime: the defaults.
+        """
+        return cls.of(getattr(get_runtime(), "context", None))
 
     @classmethod
     def of(cls, held: object) -> Self:

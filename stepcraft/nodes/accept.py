@@ -35,7 +35,7 @@ class Revision(TypedDict):
 
 def accept(state: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """The text and the revisions so far; where no further step can be made, the rest of the draft as it is."""
-    results: list[Result] = sorted(state["results"], key=lambda result: result["number"])
+    results = _of_this_round(state)
     taken = _taken(results)
     used = _usage(taken, results[len(taken) :])
     warnings = [warning for result in taken for warning in result["warnings"]]
@@ -80,6 +80,16 @@ def _calls_a_step(context: Context) -> int:
         and getattr(context, "query_from", "thought") != "question"
     )
     return 2 if asks else 1
+
+
+def _of_this_round(state: Mapping[str, Any]) -> Sequence[Result]:
+    """The last results that begin at the first thought that is not settled, in the order of the thoughts.
+
+    A fork by `update_state` brings along the results of the round that it replaces.
+    """
+    results: list[Result] = state["results"]
+    starts = [place for place, result in enumerate(results) if result["number"] == state["done"]]
+    return results[starts[-1] :] if starts else []
 
 
 def _taken(results: Sequence[Result]) -> Sequence[Result]:

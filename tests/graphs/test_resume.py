@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
-from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from pydantic import SecretStr
 
 from stepcraft import AagContext, build_aag, open_memory
 from stepcraft.memory.local import LocalMemory
+from tests.graphs.killed import THREAD, Dying, chat, kill_within
 from tests.kitchen import CONTENT, DRAFT, GOAL, PROCEDURES, QUESTIONS, REVISED, cook, edited, small_memory
 from tests.scripted import ScriptedModel
-from tests.servers.openai_replies import Body, Reply, hang
+from tests.servers.openai_replies import Body
 from tests.servers.openai_server import OpenAIServer
-
-CONFIG: Any = {"configurable": {"thread_id": "1"}}
-NODES = ("draft", "to_query", "answer", "revise", "critic", "edit")
 
 RUN = """
 import sys
@@ -37,7 +27,7 @@ from stepcraft import build_aag, open_memory
 from tests.kitchen import GOAL
 
 with SqliteSaver.from_conn_string(sys.argv[1]) as saver, open_memory(sys.argv[2], embeddings="none") as memory:
-    build_aag(model="openai:cook", memory=memory, checkpointer=saver).invoke(
+    build_aag(model="openai:served", memory=memory, checkpointer=saver).invoke(
         GOAL, {"configurable": {"thread_id": "1"}}, durability="sync"
     )
 """
@@ -62,38 +52,31 @@ def check_state(graph_state: Any, result: dict[str, Any]) -> None:
 
 def test_the_state_survives_in_memory(memory: LocalMemory) -> None:
     graph = build_aag(model=ScriptedModel(cook(1)), memory=memory, checkpointer=InMemorySaver())
-    result = graph.invoke(GOAL, CONFIG)
-    check_state(graph.get_state(CONFIG), result)
+    result = graph.invoke(GOAL, THREAD)
+    check_state(graph.get_state(THREAD), result)
 
 
 def test_the_state_survives_in_sqlite(memory: LocalMemory, tmp_path: Path) -> None:
     file = str(tmp_path / "threads.db")
     with SqliteSaver.from_conn_string(file) as saver:
         model = ScriptedModel(cook(1))
-        result = build_aag(model=model, memory=memory, checkpointer=saver).invoke(GOAL, CONFIG)
+        result = build_aag(model=model, memory=memory, checkpointer=saver).invoke(GOAL, THREAD)
     with SqliteSaver.from_conn_string(file) as saver:
-        check_state(build_aag(checkpointer=saver).get_state(CONFIG), result)
+        check_state(build_aag(checkpointer=saver).get_state(THREAD), result)
 
 
 async def test_the_state_survives_in_sqlite_on_a_loop(memory: LocalMemory, tmp_path: Path) -> None:
     file = str(tmp_path / "threads.db")
     async with AsyncSqliteSaver.from_conn_string(file) as saver:
         model = ScriptedModel(cook(1))
-        result = await build_aag(model=model, memory=memory, checkpointer=saver).ainvoke(GOAL, CONFIG)
+        result = await build_aag(model=model, memory=memory, checkpointer=saver).ainvoke(GOAL, THREAD)
     async with AsyncSqliteSaver.from_conn_string(file) as saver:
-        check_state(await build_aag(checkpointer=saver).aget_state(CONFIG), result)
+        check_state(await build_aag(checkpointer=saver).aget_state(THREAD), result)
 
 
-def node_of(body: Body) -> str:
-    """Whose instructions a request begins with."""
-    told = body["messages"][0]["content"]
-    context = AagContext()
-    return next(node for node in NODES if told.startswith(context.instructions(node, "").strip()))
-
-
-def reply_to(body: Body) -> str:
-    """What the cook says, by what is asked and not by when."""
-    node, asked = node_of(body), body["messages"][1]["content"]
+def reply_to(node: str, body: Body) -> str:
+    """What the cook says."""
+    asked = body["messages"][1]["content"]
     if node == "answer":
         question = re.findall(r"<question>\n(.*)\n</question>", asked)[0]
         return f"This is how: {question}"
@@ -102,46 +85,9 @@ def reply_to(body: Body) -> str:
     return {"draft": DRAFT, "to_query": QUESTIONS, "revise": REVISED, "edit": edited(1)}[node]
 
 
-class Cook:
-    """Answers all requests, save that one call of one node is left waiting."""
-
-    def __init__(self, node: str = "", number: int = 1) -> None:
-        self.dying = (node, number)
-        self.reached = Event()
-        self.asked: list[str] = []
-
-    def __call__(self, body: Body) -> Reply | str:
-        self.asked.append(node_of(body))
-        if self.dying == (self.asked[-1], self.asked.count(self.asked[-1])) and not self.reached.is_set():
-            self.reached.set()
-            return hang()
-        return reply_to(body)
-
-
-def chat(server: OpenAIServer) -> ChatOpenAI:
-    headers = {"Connection": "close"}
-    return ChatOpenAI(
-        model="cook",
-        base_url=server.base_url,
-        api_key=SecretStr("k"),
-        max_retries=0,
-        default_headers=headers,
-    )
-
-
-def until(holds: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    """Wait for something that happens in the process."""
-    end = time.monotonic() + 60
-    pause = Event()
-    while not holds():
-        assert process.poll() is None, "the process ended by itself"
-        assert time.monotonic() < end
-        pause.wait(0.02)
-
-
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[str, Any]:
-    with OpenAIServer(Cook()) as server, small_memory() as kitchen:
+    with OpenAIServer(Dying(reply_to, AagContext())) as server, small_memory() as kitchen:
         return build_aag(model=chat(server), memory=kitchen).invoke(GOAL)
 
 
@@ -161,39 +107,26 @@ def test_a_killed_run_goes_on_without_asking_again(
 ) -> None:
     """`beside`: how many calls that ran beside the fatal one were finished, and kept, before the kill."""
     threads, procedures = str(tmp_path / "threads.db"), str(tmp_path / "kitchen.db")
-    cook = Cook(node, number)
-    with OpenAIServer(cook) as server, open_memory(procedures, embeddings="none", create=True) as kitchen:
+    dying = Dying(reply_to, AagContext(), node, number)
+    with OpenAIServer(dying) as server, open_memory(procedures, embeddings="none", create=True) as kitchen:
         kitchen.add(PROCEDURES)
-        process = subprocess.Popen(
-            [sys.executable, "-c", RUN, threads, procedures],
-            env={**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"},
-        )
-        try:
-            until(cook.reached.is_set, process)
-            with SqliteSaver.from_conn_string(threads) as saver:
-                graph = build_aag(model=chat(server), memory=kitchen, checkpointer=saver)
-
-                def finished() -> int:
-                    return sum(bool(task.result) for task in graph.get_state(CONFIG).tasks)
-
-                until(lambda: finished() == beside, process)
-        finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
         with SqliteSaver.from_conn_string(threads) as saver:
             graph = build_aag(model=chat(server), memory=kitchen, checkpointer=saver)
-            result = graph.invoke(None, CONFIG)
-            assert graph.get_state(CONFIG).next == ()
+            kill_within(dying, server, [RUN, threads, procedures], graph, beside)
+        with SqliteSaver.from_conn_string(threads) as saver:
+            graph = build_aag(model=chat(server), memory=kitchen, checkpointer=saver)
+            result = graph.invoke(None, THREAD)
+            assert graph.get_state(THREAD).next == ()
     expected = ["draft", "to_query", *["answer"] * 4, "revise", "critic", "edit", "critic"]
-    assert sorted(cook.asked) == sorted([*expected, node]), "only the call that it died in was made again"
+    assert sorted(dying.asked) == sorted([*expected, node]), "only the call that it died in was made again"
     assert result == undisturbed
 
 
 def half(memory: LocalMemory, model: ScriptedModel, context: AagContext) -> Any:
     """A run that has stopped before the revision."""
     graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
-    graph.invoke(GOAL, CONFIG, context=context, interrupt_before=["revise"])
-    assert graph.get_state(CONFIG).next == ("revise",)
+    graph.invoke(GOAL, THREAD, context=context, interrupt_before=["revise"])
+    assert graph.get_state(THREAD).next == ("revise",)
     return graph
 
 
@@ -201,7 +134,7 @@ def test_the_deadline_of_a_resumed_run_counts_from_its_resumption(memory: LocalM
     slow, quick = ScriptedModel(cook(), latency=0.5), ScriptedModel(cook())
     graph = half(memory, slow, AagContext())
     resumed = build_aag(model=quick, memory=memory, checkpointer=graph.checkpointer)
-    result = resumed.invoke(None, CONFIG, context=AagContext(deadline_s=0.9))
+    result = resumed.invoke(None, THREAD, context=AagContext(deadline_s=0.9))
     assert result["warnings"] == []
     assert quick.nodes == ["revise", "critic"]
 
@@ -210,7 +143,7 @@ def test_the_deadline_of_a_resumed_run_holds(memory: LocalMemory) -> None:
     graph = half(memory, ScriptedModel(cook()), AagContext())
     slow = ScriptedModel(cook(3), latency=0.2)
     resumed = build_aag(model=slow, memory=memory, checkpointer=graph.checkpointer)
-    result = resumed.invoke(None, CONFIG, context=AagContext(deadline_s=0.5))
+    result = resumed.invoke(None, THREAD, context=AagContext(deadline_s=0.5))
     assert slow.nodes == ["revise", "critic", "edit"]
     assert "the deadline of 0.5 s has passed" in result["warnings"][-1]
     assert result["answer"] == REVISED
@@ -219,7 +152,7 @@ def test_the_deadline_of_a_resumed_run_holds(memory: LocalMemory) -> None:
 def test_max_calls_counts_over_a_resumption(memory: LocalMemory) -> None:
     model = ScriptedModel(cook(1))
     context = AagContext(max_calls=7)
-    result = half(memory, model, context).invoke(None, CONFIG, context=context)
+    result = half(memory, model, context).invoke(None, THREAD, context=context)
     assert model.nodes[-2:] == ["answer", "revise"]
     assert result["usage"]["calls"] == len(model.calls) == 7
     assert "max_calls=7 model calls were not enough" in result["warnings"][0]

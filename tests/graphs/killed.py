@@ -1,0 +1,90 @@
+"""A run in a process of its own that is killed within a model call."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from threading import Event
+from typing import Any
+
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from stepcraft.context import Context
+from tests.servers.openai_replies import Body, Reply, hang
+from tests.servers.openai_server import OpenAIServer
+
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+class Dying:
+    """Answers every request by what it asks and not by when, save that one call of one node is left waiting."""
+
+    def __init__(
+        self, replies: Callable[[str, Body], str], context: Context, node: str = "", number: int = 1
+    ) -> None:
+        self.replies = replies
+        self.context = context
+        self.dying = (node, number)
+        self.reached = Event()
+        self.asked: list[str] = []
+
+    def __call__(self, body: Body) -> Reply | str:
+        node = self._node_of(body)
+        self.asked.append(node)
+        if self.dying == (node, self.asked.count(node)) and not self.reached.is_set():
+            self.reached.set()
+            return hang()
+        return self.replies(node, body)
+
+    def _node_of(self, body: Body) -> str:
+        """Whose instructions the request begins with."""
+        told = body["messages"][0]["content"]
+        nodes = [
+            name.removesuffix("_instructions")
+            for name in vars(self.context)
+            if name.endswith("_instructions")
+        ]
+        return next(node for node in nodes if told.startswith(self.context.instructions(node, "").strip()))
+
+
+def chat(server: OpenAIServer) -> ChatOpenAI:
+    return ChatOpenAI(
+        model="served",
+        base_url=server.base_url,
+        api_key=SecretStr("k"),
+        max_retries=0,
+        default_headers={"Connection": "close"},
+    )
+
+
+def kill_within(dying: Dying, server: OpenAIServer, run: Sequence[str], graph: Any, beside: int) -> None:
+    """Kill the run of a Python program in the fatal call, once `beside` tasks that run beside it are kept."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", *run],
+        env={**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"},
+    )
+    try:
+        _until(dying.reached.is_set, process)
+        _until(lambda: _kept(graph) == beside, process)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def _kept(graph: Any) -> int:
+    return sum(bool(task.result) for task in graph.get_state(THREAD).tasks)
+
+
+def _until(holds: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    """Wait for something that happens in the process."""
+    end = time.monotonic() + 60
+    pause = Event()
+    while not holds():
+        assert process.poll() is None, "the process ended by itself"
+        assert time.monotonic() < end
+        pause.wait(0.02)
