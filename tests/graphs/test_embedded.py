@@ -10,11 +10,12 @@ from typing import Annotated, Any, TypedDict
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langgraph.cache.memory import InMemoryCache
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from stepcraft import AagContext, BadInput, build_aag, open_memory
 from stepcraft.memory.local import LocalMemory
+from tests.graphs.parents import Shared, parent_of
 from tests.kitchen import GOAL, PROCEDURES, REVISED, cook, small_memory
 from tests.scripted import ScriptedModel
 
@@ -30,20 +31,6 @@ def memory() -> Iterator[LocalMemory]:
 @pytest.fixture
 def model() -> ScriptedModel:
     return ScriptedModel(cook())
-
-
-class Shared(TypedDict, total=False):
-    question: str
-    resources: str
-    answer: str
-
-
-def parent_of(node: Any, schema: Any = None, state: Any = Shared) -> Any:
-    builder = StateGraph(state, context_schema=schema)
-    builder.add_node("write", node)
-    builder.add_edge(START, "write")
-    builder.add_edge("write", END)
-    return builder.compile()
 
 
 def examples(model: ScriptedModel) -> int:
