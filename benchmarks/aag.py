@@ -4,11 +4,7 @@ Run with `python benchmarks/aag.py`. Every figure is a ratio of two measurements
 """
 
 import asyncio
-import gc
-import statistics
 import sys
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bare import bare_aag
+from benchmarks.timing import looped, seconds
 from stepcraft import build_aag
 from tests.kitchen import GOAL, cook, small_memory
 from tests.scripted import ScriptedModel
@@ -37,30 +34,6 @@ def scripted(edits: int, latency: float) -> ScriptedModel:
         return asked[0] if node == "critic" else asked[-1]
 
     return ScriptedModel(answer, latency=latency)
-
-
-def seconds(work: Callable[[], Any], repeat: int) -> float:
-    """The median of so many runs."""
-    work()
-    times: list[float] = []
-    for _ in range(repeat):
-        gc.collect()
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
-
-
-async def looped(work: Callable[[], Awaitable[Any]], repeat: int) -> float:
-    """As `seconds`, on the event loop that is running."""
-    await work()
-    times: list[float] = []
-    for _ in range(repeat):
-        gc.collect()
-        began = time.perf_counter()
-        await work()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
 
 
 def critical_path(table: Table) -> None:

@@ -1,6 +1,5 @@
 """Retrieval-augmented thoughts: a draft whose every thought is checked against evidence, causally (RAT §3)."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -104,7 +103,6 @@ def _empty(state: State) -> dict[str, Any]:
         "revises": True,
         "warnings": [],
         "results": [],
-        "step_started": time.monotonic(),
     }
 
 

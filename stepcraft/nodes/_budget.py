@@ -2,7 +2,8 @@
 
 A run's limits hold over parallel branches without anything shared between them: the router that fans out deals
 each branch its share of the calls that are left. The clock is a value that no checkpoint keeps, so the deadline
-of a resumed run counts from its resumption.
+of a resumed run counts from its resumption. What is sent to a branch is kept: it tells how long the run had taken,
+and the branch counts on from there when it begins, in whatever process and however much later.
 """
 
 import time
@@ -83,7 +84,7 @@ class Budgeted(TypedDict):
     """What a reader of the answer should know of how it came about."""
     usage: Annotated[Usage, add_usage]
     """Model calls and tokens so far."""
-    started: NotRequired[Annotated[float, UntrackedValue(float, guard=False)]]
+    started: NotRequired[Annotated[float | None, UntrackedValue(float, guard=False)]]
     """When this process began the run, on the monotonic clock."""
     settings: str
     """A digest of what the run was set to: cached replies hold for these settings alone."""
@@ -91,8 +92,10 @@ class Budgeted(TypedDict):
     """How many calls this branch may make; only in what is sent to a parallel branch."""
     answered: NotRequired[bool]
     """Whether a model had answered this run before the branch began; only in what is sent to one."""
-    step_started: NotRequired[float]
-    """When the branch began, on the monotonic clock; only where it has a deadline of its own."""
+    elapsed: NotRequired[float]
+    """How many seconds the run had taken when the branch was sent; only in what is sent to one."""
+    step_started: NotRequired[Annotated[float, UntrackedValue(float, guard=False)]]
+    """When this process began the branch, on the monotonic clock."""
 
 
 def calls_left(state: Mapping[str, Any], context: Context) -> int | None:
@@ -113,7 +116,9 @@ def too_few_calls(context: Context) -> str:
 
 def branches(state: Mapping[str, Any], left: int | None, count: int) -> list[dict[str, Any]]:
     """What each parallel branch is sent of the limits: equal parts of the calls left, the rest to the first."""
-    common = {name: state[name] for name in ("settings", "started") if name in state}
+    now = time.monotonic()
+    elapsed = now - (state.get("started") or now)
+    common = {"settings": state["settings"], "started": None, "elapsed": elapsed}
     common |= {"usage": no_usage(), "answered": has_answered(state)}
     if left is None:
         return [common] * count
@@ -136,19 +141,19 @@ class Budget:
     started: float
     step_started: float | None
     told: bool
-    """Whether the state knows when the run was begun; after a resumption the first step tells it."""
+    """Whether the state knows when the run was begun; in a branch and after a resumption the first step tells it."""
     used: NodeUsage = field(default_factory=_nothing)
 
     @classmethod
     def of(cls, node: str, state: Mapping[str, Any], context: Context) -> "Budget":
         """The limits that hold for a step that is given this state."""
-        started = state.get("started")
+        now, started, elapsed = time.monotonic(), state.get("started"), state.get("elapsed")
         return cls(
             node,
             context,
             calls_left(state, context),
-            started or time.monotonic(),
-            state.get("step_started"),
+            started or now - (elapsed or 0.0),
+            state.get("step_started") or (None if elapsed is None else now),
             started is not None,
         )
 
@@ -181,6 +186,10 @@ class Budget:
             return f"{self.node}: the step took longer than step_deadline_s allows"
         return None
 
+    def _clocks(self) -> dict[str, float]:
+        run = {"started": self.started}
+        return run if self.step_started is None else {**run, "step_started": self.step_started}
+
     def call_made(self) -> None:
         """Count one model call, whatever becomes of it."""
         self.used["calls"] += 1
@@ -198,5 +207,5 @@ class Budget:
         return {
             "usage": {**self.used, "nodes": {self.node: self.used} if self.used["calls"] else {}},
             "warnings": list(warnings),
-            **({} if self.told else {"started": self.started}),
+            **({} if self.told else self._clocks()),
         }

@@ -43,6 +43,10 @@ class GoodReplies(BaseCache[Any]):
         await self.kept.aclear(namespaces)
 
 
+_CLOCKS = ("started", "step_started")
+"""What they say holds in one run of one process."""
+
+
 def _good(pairs: Pairs) -> Pairs:
     return {key: (_free(writes), ttl) for key, (writes, ttl) in pairs.items() if not _warned(writes)}
 
@@ -53,4 +57,8 @@ def _warned(writes: Writes) -> bool:
 
 
 def _free(writes: Writes) -> list[tuple[str, Any]]:
-    return [(channel, no_usage() if channel == "usage" else value) for channel, value in writes]
+    return [
+        (channel, no_usage() if channel == "usage" else value)
+        for channel, value in writes
+        if channel not in _CLOCKS
+    ]

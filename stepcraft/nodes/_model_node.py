@@ -79,7 +79,7 @@ class ModelNode(Runnable[Any, Update]):
     def cache_key(self, state: State) -> str:
         """What a reply depends on: the settings of the run and what the node reads of its state."""
         read = {name: value for name, value in state.items() if name not in _BESIDE_THE_POINT}
-        return json.dumps([self.node, read, state.get("started") is None], sort_keys=True)
+        return json.dumps([self.node, read], sort_keys=True)
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
         """Ask the model and return the state update.
@@ -224,7 +224,9 @@ def model_node(
     return ModelNode(name, ask, read, fallback=fallback, without=without, shortens=shortens, build=Build())
 
 
-_BESIDE_THE_POINT = frozenset({"usage", "warnings", "started", "share", "answered", "step_started"})
+_BESIDE_THE_POINT = frozenset(
+    {"usage", "warnings", "started", "share", "answered", "elapsed", "step_started"}
+)
 
 _HAND_BACK = (
     "Your reply could not be used: {} Reply again to the same task, in the format that reply_format asks for, "

@@ -44,7 +44,8 @@ def accept(state: Mapping[str, Any], context: Context) -> dict[str, Any]:
     if after["done"] < len(after["thoughts"]) and (why := no_more(after, context)):
         update |= _closed(after, why)
         warnings.append(why)
-    return {**update, "results": Overwrite([]), "usage": used, "warnings": warnings}
+    told = Budget.of("accept", state, context).update(warnings)
+    return {**update, "results": Overwrite([]), **told, "usage": used}
 
 
 def gathers(state: Mapping[str, Any], context: Context) -> bool:

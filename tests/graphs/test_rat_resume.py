@@ -163,6 +163,33 @@ def test_the_second_run_of_a_thread_starts_afresh() -> None:
     assert "And who rebuilt it?" in model.calls[-1].prompt
 
 
+def stopped(model: ScriptedModel, context: RatContext) -> Any:
+    """A run that has stopped before its first step."""
+    graph = rat(InMemorySaver(), model)
+    graph.invoke(QUESTION, THREAD, context=context, interrupt_before=["step"])
+    assert graph.get_state(THREAD).next == ("step",)
+    return graph
+
+
+def test_the_clocks_stand_still_while_a_run_is_stopped() -> None:
+    context = RatContext(step_deadline_s=0.5, deadline_s=1.5)
+    graph = stopped(ScriptedModel(thinker("...")), context)
+    rat(None, ScriptedModel(thinker("..."), latency=0.3)).invoke(QUESTION)
+    result = graph.invoke(None, THREAD, context=context)
+    assert result["warnings"] == []
+    assert [revision["skipped"] for revision in result["revisions"]] == ["", "", ""]
+
+
+def test_the_deadline_of_a_resumed_run_holds_over_its_steps() -> None:
+    context = RatContext(deadline_s=0.7, window=1)
+    result = stopped(ScriptedModel(thinker("..."), latency=0.2), context).invoke(
+        None, THREAD, context=context
+    )
+    assert "the deadline of 0.7 s has passed" in result["warnings"][-1]
+    assert result["revisions"][-1]["skipped"]
+    assert result["answer"] == DRAFT
+
+
 def test_max_calls_counts_over_a_resumption() -> None:
     model = ScriptedModel(thinker("..."))
     context = RatContext(max_calls=6)
