@@ -7,8 +7,9 @@ path, which is counted: rounds by the rule of `window="auto"`, 100 ms a model ca
 import asyncio
 import sys
 from collections import defaultdict
-from collections.abc import Callable
-from itertools import pairwise, takewhile
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise, product, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bare_rat import bare_rat
-from benchmarks.timing import looped, seconds
+from benchmarks.timing import in_turns, looped_in_turns
 from stepcraft import RatContext, build_rat
 from stepcraft.nodes.accept import WIDEST
 from tests.library import QUESTION, Shelf, passage, thinker
@@ -65,41 +66,40 @@ def rounds(changes: str) -> int:
     return made
 
 
-def both_ways(graph: Any, repeat: int, **options: Any) -> list[tuple[str, float]]:
-    """The seconds of a run, blocking and on an event loop."""
-    unblocking = asyncio.run(looped(lambda: graph.ainvoke(QUESTION, **options), repeat))
-    return [("sync", seconds(lambda: graph.invoke(QUESTION, **options), repeat)), ("async", unblocking)]
+def both_ways(runs: Sequence[tuple[Any, RatContext | None]], repeat: int) -> list[tuple[str, list[float]]]:
+    """The seconds of a run of each graph, in turns: blocking, and on an event loop."""
+    blocking = [partial(graph.invoke, QUESTION, context=context) for graph, context in runs]
+    unblocking = [partial(graph.ainvoke, QUESTION, context=context) for graph, context in runs]
+    return [
+        ("sync", in_turns(blocking, repeat)),
+        ("async", asyncio.run(looped_in_turns(unblocking, repeat))),
+    ]
 
 
 def critical_path(table: Table) -> None:
     """Wall time over the rounds that "auto" should take, and over strict order."""
-    for n in (5, 8):
-        for case, changed in CASES.items():
-            changes = changed(n)
-            graph = build_rat(model=model(changes, CALL_S), retriever=shelf(SEARCH_S))
-            strictly = both_ways(graph, 3, context=RatContext(window=1))
-            path = 2 * CALL_S + rounds(changes) * STEP_S
-            for (kind, wall), (_, strict) in zip(both_ways(graph, 3), strictly, strict=True):
-                what = f"{n} thoughts, {case}, {kind}"
-                told = f"{wall:.3f} s; {rounds(changes)} rounds"
-                table.add_row(f"wall / critical path: {what}", f"{wall / path:.3f}", "≤ 1.10", told)
-                table.add_row(
-                    f"wall / strict order: {what}", f"{wall / strict:.3f}", "≤ 1.05", f"{strict:.3f} s"
-                )
-            released = (3 + 3 * n) * CALL_S + n * SEARCH_S
-            told = f"{3 + 3 * n} calls in a row, {released:.2f} s"
-            table.add_row(
-                f"released code / critical path: {n} thoughts, {case}", f"{released / path:.2f}", "", told
-            )
+    for n, (case, changed) in product((5, 8), CASES.items()):
+        changes = changed(n)
+        graph = build_rat(model=model(changes, CALL_S), retriever=shelf(SEARCH_S))
+        path = 2 * CALL_S + rounds(changes) * STEP_S
+        for kind, (wall, strict) in both_ways([(graph, RatContext()), (graph, RatContext(window=1))], 3):
+            what = f"{n} thoughts, {case}, {kind}"
+            told = f"{wall:.3f} s; {rounds(changes)} rounds"
+            table.add_row(f"wall / critical path: {what}", f"{wall / path:.3f}", "≤ 1.10", told)
+            table.add_row(f"wall / strict order: {what}", f"{wall / strict:.3f}", "≤ 1.05", f"{strict:.3f} s")
+        calls = 3 + 3 * n
+        released = calls * CALL_S + n * SEARCH_S
+        what = f"released code / critical path: {n} thoughts, {case}"
+        table.add_row(what, f"{released / path:.2f}", "", f"{calls} calls in a row, {released:.2f} s")
 
 
 def overhead(table: Table) -> None:
     """A run over the same loop written straight on LangGraph, with a model and a source of no latency."""
     for case, changed in CASES.items():
         changes = changed(5)
-        ours = both_ways(build_rat(model=model(changes), retriever=shelf()), 40)
-        straight = both_ways(bare_rat(model(changes), shelf()), 40)
-        for (kind, house), (_, bare) in zip(ours, straight, strict=True):
+        ours = build_rat(model=model(changes), retriever=shelf()), RatContext()
+        straight = bare_rat(model(changes), shelf()), None
+        for kind, (house, bare) in both_ways([ours, straight], 40):
             table.add_row(
                 f"run / same loop with bare nodes: 5 thoughts, {case}, {kind}",
                 f"{house / bare:.2f}",

@@ -3,29 +3,39 @@
 import gc
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 
 def seconds(work: Callable[[], Any], repeat: int) -> float:
     """The median of so many runs."""
-    work()
-    times: list[float] = []
-    for _ in range(repeat):
-        gc.collect()
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
+    return in_turns([work], repeat)[0]
 
 
 async def looped(work: Callable[[], Awaitable[Any]], repeat: int) -> float:
     """As `seconds`, on the event loop that is running."""
-    await work()
-    times: list[float] = []
-    for _ in range(repeat):
-        gc.collect()
-        began = time.perf_counter()
-        await work()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
+    return (await looped_in_turns([work], repeat))[0]
+
+
+def in_turns(works: Sequence[Callable[[], Any]], repeat: int) -> list[float]:
+    """As `seconds`, of each in turn: what else the machine does falls on all of them alike."""
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(repeat + 1):
+        for work, taken in zip(works, times, strict=True):
+            gc.collect()
+            began = time.perf_counter()
+            work()
+            taken.append(time.perf_counter() - began)
+    return [statistics.median(taken[1:]) for taken in times]
+
+
+async def looped_in_turns(works: Sequence[Callable[[], Awaitable[Any]]], repeat: int) -> list[float]:
+    """As `in_turns`, on the event loop that is running."""
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(repeat + 1):
+        for work, taken in zip(works, times, strict=True):
+            gc.collect()
+            began = time.perf_counter()
+            await work()
+            taken.append(time.perf_counter() - began)
+    return [statistics.median(taken[1:]) for taken in times]

@@ -100,10 +100,11 @@ class SearchedSource:
     def labels(self, context: Context) -> Mapping[str, str]:
         """The specs, or the classes of retrievers that were given as objects."""
         try:
-            names = [one if isinstance(one, str) else type(one).__name__ for one in self._choice(context)]
+            choice = self._choice(context)
         except BadInput:
-            names = []
-        return {"stepcraft_source": without_secrets(", ".join(names))}
+            choice = []
+        names = [without_secrets(one) if isinstance(one, str) else type(one).__name__ for one in choice]
+        return {"stepcraft_source": ", ".join(names)}
 
     def _choice(self, context: Context) -> list[BaseRetriever | str]:
         named: str | Sequence[str] | None = getattr(context, "retriever", None)

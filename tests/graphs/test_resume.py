@@ -122,6 +122,17 @@ def test_a_killed_run_goes_on_without_asking_again(
     assert result == undisturbed
 
 
+def test_the_steps_are_rewritten_by_hand(memory: LocalMemory) -> None:
+    model = ScriptedModel(cook())
+    graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
+    graph.invoke(GOAL, THREAD, interrupt_after=["revise"])
+    graph.update_state(
+        THREAD, {"steps": ["Mix it by hand."], "answer": "1. Mix it by hand."}, as_node="revise"
+    )
+    assert graph.invoke(None, THREAD)["answer"] == "1. Mix it by hand."
+    assert "Mix it by hand." in model.calls[-1].prompt
+
+
 def half(memory: LocalMemory, model: ScriptedModel, context: AagContext) -> Any:
     """A run that has stopped before the revision."""
     graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
