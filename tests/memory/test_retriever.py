@@ -95,3 +95,11 @@ async def test_searches_run_side_by_side_off_the_event_loop(tmp_path: Path):
 def test_options_out_of_bounds_are_refused(options):
     with open_memory(embeddings="none") as memory, pytest.raises(ValidationError):
         memory.as_retriever(**options)
+
+
+async def test_k_is_given_with_a_call_on_a_loop() -> None:
+    with open_memory(embeddings="none") as memory:
+        retriever = memory.as_retriever()
+        found = await retriever.ainvoke("add memory to a chat agent", k=1)
+        assert len(found) == 1
+        assert found == retriever.invoke("add memory to a chat agent", k=1)
