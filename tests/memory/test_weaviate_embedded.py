@@ -55,7 +55,7 @@ def test_a_folder_is_of_one_process_and_outlives_its_being_killed(url: str):
         start = time.monotonic()
         with pytest.raises(MemoryFailure, match="another process has an embedded Weaviate in") as refused:
             open_memory(url)
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 5
         named = re.search(r"weaviate://\S+Collection\?grpc=\d+", str(refused.value))[0]
         with open_memory(named.replace("Collection", "Dishes"), create=False) as through_the_other:
             assert through_the_other.count() == 4
