@@ -147,15 +147,25 @@ def peak(folder: str) -> float:
 def quality(file: Path) -> Table:
     """Recall of the gold passages among those of all questions, as one JSONL file and as a file for each."""
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    pool = {(p["title"], "".join(p["sentences"])) for row in rows for p in row["passages"]}
+    pool = pool_of(rows)
     table = Table("HotpotQA", "passages", "recall@5", "recall@10", title="Recall without a model")
     for name in ("one JSONL file", "markdown files"):
         with tempfile.TemporaryDirectory() as folder:
-            write_pool(Path(folder), sorted(pool), as_lines=name == "one JSONL file")
+            write_pool(Path(folder), pool, as_lines=name == "one JSONL file")
             corpus = open_corpus([folder], index=":memory:")
             table.add_row(name, str(len(pool)), *(f"{recall(corpus, rows, k):.3f}" for k in (5, 10)))
             corpus.close()
     return table
+
+
+def pool_of(rows: list[dict]) -> list[tuple[str, str]]:
+    """The passages of all questions, each once: title and text."""
+    return sorted({(p["title"], "".join(p["sentences"])) for row in rows for p in row["passages"]})
+
+
+def gold_of(row: dict) -> set[str]:
+    """The titles of the passages that a question is answered from."""
+    return {fact["title"] for fact in row["supporting_facts"]}
 
 
 def write_pool(folder: Path, pool: list[tuple[str, str]], *, as_lines: bool) -> None:
@@ -172,7 +182,7 @@ def recall(corpus: CorpusRetriever, rows: list[dict], k: int) -> float:
     """Which part of the gold passages is among the k best for its question."""
     hits = total = 0
     for row in rows:
-        gold = {fact["title"] for fact in row["supporting_facts"]}
+        gold = gold_of(row)
         hits += len(gold & {document.metadata["title"] for document in corpus.invoke(row["question"], k=k)})
         total += len(gold)
     return hits / total
