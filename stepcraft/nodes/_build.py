@@ -16,7 +16,7 @@ from stepcraft.context import Context
 from stepcraft.errors import BadInput, without_secrets
 from stepcraft.memory.store import BUNDLED, VARIABLE, ProcedureMemory, shared_memory
 from stepcraft.models.resolve import GivenModels
-from stepcraft.sources.shared import shared_source
+from stepcraft.sources.shared import is_open, shared_source
 
 VERSION = version("stepcraft")
 
@@ -31,6 +31,10 @@ class Searched(Protocol):
 
     def searcher(self, context: Context) -> Searcher:
         """The retriever of a run. Raises BadInput, MemoryFailure or SourceFailure."""
+        ...
+
+    def is_open(self, context: Context) -> bool:
+        """Whether `searcher` has nothing to open, which would block an event loop."""
         ...
 
     def warnings(self, context: Context) -> list[str]:
@@ -53,6 +57,11 @@ class SearchedMemory:
         """The memory as a retriever."""
         memory = self.opened(context)
         return memory.as_retriever(getattr(context, "k", 3), alpha=getattr(context, "alpha", None))
+
+    def is_open(self, context: Context) -> bool:
+        """Whether it was given as an object: a file that is named is looked at again."""
+        choice = self._choice(context)
+        return choice is not None and not isinstance(choice, str)
 
     def warnings(self, context: Context) -> list[str]:
         """Whether it is empty."""
@@ -92,9 +101,13 @@ class SearchedSource:
         count = passages_per_step(context)
         return shared_source(self._choice(context)).bind(k=count)
 
+    def is_open(self, context: Context) -> bool:
+        """Whether all of them were opened."""
+        return is_open(self._choice(context))
+
     def warnings(self, context: Context) -> list[str]:
         """Nothing; it is opened to see that it can be."""
-        shared_source(self._choice(context))
+        shared_source(self._choice(context), begins=True)
         return []
 
     def labels(self, context: Context) -> Mapping[str, str]:

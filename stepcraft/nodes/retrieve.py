@@ -8,10 +8,11 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from stepcraft.errors import without_secrets
+from stepcraft.context import Context
+from stepcraft.errors import StepcraftError, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.nodes._budget import Budget
-from stepcraft.nodes._build import Build
+from stepcraft.nodes._build import Build, Searcher
 from stepcraft.nodes._requests import within
 
 Queries = Callable[[Any], Sequence[str]]
@@ -33,15 +34,16 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         if not queries:
             return self._kept(input, [])
         context = self.build.context.current()
-        source = self.build.searched.searcher(context)
 
         def search() -> list[Any]:
+            source = self.build.searched.searcher(context)
             return source.batch(queries, config, return_exceptions=True)
 
+        found: list[Any]
         try:
             found = within(Budget.of("retrieve", input, context).seconds_left(), search)
-        except TimeoutError as late:
-            found = [late] * len(queries)
+        except (TimeoutError, StepcraftError) as failure:
+            found = [failure] * len(queries)
         return self._kept(input, found)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
@@ -50,14 +52,20 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         if not queries:
             return self._kept(input, [])
         context = self.build.context.current()
-        source = await asyncio.to_thread(self.build.searched.searcher, context)
         found: list[Any]
         try:
             async with asyncio.timeout(Budget.of("retrieve", input, context).seconds_left()):
+                source = await self._searcher(context)
                 found = await source.abatch(queries, config, return_exceptions=True)
-        except TimeoutError as late:
-            found = [late] * len(queries)
+        except (TimeoutError, StepcraftError) as failure:
+            found = [failure] * len(queries)
         return self._kept(input, found)
+
+    async def _searcher(self, context: Context) -> Searcher:
+        searched = self.build.searched
+        if searched.is_open(context):
+            return searched.searcher(context)
+        return await asyncio.to_thread(searched.searcher, context)
 
     def _kept(self, state: Any, found: Sequence[list[Document] | Exception]) -> dict[str, Any]:  # noqa: ANN401 - any graph's state
         failed = [

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,10 @@ from stepcraft.sources.foreign import ForeignRetriever, takes_k
 from stepcraft.sources.open import open_source
 
 _MOST = 32
-_opened: dict[str, BaseRetriever] = {}
+_FOLLOWS_S = 60
+"""How old what is known of a corpus's files may be when a run begins, in seconds."""
+
+_opened: dict[str, tuple[BaseRetriever, float]] = {}
 _opening = threading.Lock()
 
 
@@ -40,14 +44,18 @@ class Several(BaseRetriever):
         return _in_turn(await asyncio.gather(*searches))
 
 
-def shared_source(named: Sequence[BaseRetriever | str]) -> BaseRetriever:
+def shared_source(named: Sequence[BaseRetriever | str], *, begins: bool = False) -> BaseRetriever:
     """The sources as one retriever that takes `k` with a call; what is named by a spec is opened once.
+
+    Args:
+        named: retrievers, and specs of sources.
+        begins: whether a run begins, which sees what changed in the files of a corpus more than a minute ago.
 
     Raises:
         BadInput: a spec is not understood, or there is nothing in what it names.
         SourceFailure: a source cannot be read.
     """
-    sources = [_shared(one) if isinstance(one, str) else _of_object(one) for one in named]
+    sources = [_shared(one, begins=begins) if isinstance(one, str) else _of_object(one) for one in named]
     return sources[0] if len(sources) == 1 else Several(sources=sources)
 
 
@@ -59,10 +67,18 @@ def _of_object(retriever: BaseRetriever) -> BaseRetriever:
     return ForeignRetriever(retriever=retriever, spec=type(retriever).__name__)
 
 
-def _shared(spec: str) -> BaseRetriever:
+def is_open(named: Sequence[BaseRetriever | str]) -> bool:
+    """Whether `shared_source` has nothing to open, which may take long."""
+    return all(not isinstance(one, str) or one in _opened for one in named)
+
+
+def _shared(spec: str, *, begins: bool) -> BaseRetriever:
     with _opening:
-        source = _opened.pop(spec, None) or open_source(spec)
-        _opened[spec] = source
+        source, since = _opened.pop(spec, (None, 0.0))
+        old = begins and spec.startswith("corpus:") and time.monotonic() - since > _FOLLOWS_S
+        if source is None or old:
+            source, since = open_source(spec), time.monotonic()
+        _opened[spec] = source, since
         while len(_opened) > _MOST:
             _opened.pop(next(iter(_opened)))
         return source
