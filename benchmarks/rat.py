@@ -23,8 +23,8 @@ from benchmarks.bare_rat import bare_rat
 from benchmarks.timing import in_turns, looped_in_turns
 from stepcraft import RatContext, build_rat
 from stepcraft.nodes.accept import WIDEST
-from tests.library import QUESTION, Shelf, passage, thinker
 from tests.scripted import ScriptedModel
+from tests.shelf import QUESTION, Shelf, passage, thinker
 
 CALL_S, SEARCH_S = 0.1, 0.05
 STEP_S = 2 * CALL_S + SEARCH_S

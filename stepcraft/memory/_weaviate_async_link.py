@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from stepcraft.errors import MemoryFailure, StepcraftError
 from stepcraft.memory import _weaviate_async_client as clients
 from stepcraft.memory._weaviate_client import FAULTS, PATIENCE_S, Held, failure, gone, lost
-from stepcraft.memory._weaviate_probe import in_thread, unreachable
+from stepcraft.memory._weaviate_probe import unreachable
 from stepcraft.memory._weaviate_url import Server
+from stepcraft.threads import in_thread
 
 _Result = TypeVar("_Result")
 _Held = Held[clients.Client]

@@ -1,22 +1,18 @@
 """Whether a Weaviate is there and can be used, found out quickly."""
 
 import ssl
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TypeVar
 
 import grpc
 import httpx
 
 from stepcraft.memory._weaviate_url import KEY_VARIABLE, Server, api_key
+from stepcraft.threads import in_thread
 
 PROBE_S = 1.5
 """How long a server may take to answer, over HTTP and over gRPC, in seconds."""
 
 _LATE_S = 2 * PROBE_S + 0.1
 _OLDEST = (1, 27)
-_Result = TypeVar("_Result")
 
 
 def unreachable(server: Server) -> str:
@@ -25,21 +21,6 @@ def unreachable(server: Server) -> str:
         return in_thread(lambda: _fault(server)).result(_LATE_S)
     except TimeoutError:  # looking up a name may take longer than any timeout that can be set
         return f"cannot be reached: {server.http} did not answer in time; check host and port"
-
-
-def in_thread(call: Callable[[], _Result]) -> Future[_Result]:
-    """What a call will give, from a thread of its own: those of asyncio may all be waiting for the server."""
-    answer: Future[_Result] = Future()
-    answer.set_running_or_notify_cancel()
-
-    def work() -> None:
-        try:
-            answer.set_result(call())
-        except BaseException as error:
-            answer.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    return answer
 
 
 def _fault(server: Server) -> str:

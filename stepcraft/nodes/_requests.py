@@ -1,13 +1,10 @@
 """What a model node asks of the outside: build a model, wait, make a call. Each is done with or without blocking."""
 
 import asyncio
-import contextvars
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -15,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.models.resolve import is_built, resolve_model
+from stepcraft.threads import within
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,6 @@ class Call:
 
 
 Request = Resolve | Pause | Call
-Result = TypeVar("Result")
 
 
 def carry_out(request: Request, config: RunnableConfig) -> Any:  # noqa: ANN401 - a request's own outcome
@@ -78,20 +75,3 @@ async def acarry_out(request: Request, config: RunnableConfig) -> Any:  # noqa: 
                 raise
             except Exception as error:  # a provider may raise anything
                 return error
-
-
-def within(timeout: float | None, call: Callable[[], Result]) -> Result:
-    """The result of a call, or TimeoutError; a call that is late goes on in its thread and is not waited for."""
-    if timeout is None:
-        return call()
-    future: Future[Result] = Future()
-    run = contextvars.copy_context().run
-
-    def work() -> None:
-        try:
-            future.set_result(run(call))
-        except BaseException as error:  # handed to the caller
-            future.set_exception(error)
-
-    threading.Thread(target=work, name="stepcraft-call", daemon=True).start()
-    return future.result(timeout)

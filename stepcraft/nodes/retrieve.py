@@ -13,7 +13,7 @@ from stepcraft.errors import StepcraftError, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.nodes._budget import Budget
 from stepcraft.nodes._build import Build, Searcher
-from stepcraft.nodes._requests import within
+from stepcraft.threads import within
 
 Queries = Callable[[Any], Sequence[str]]
 Keep = Callable[[Any, list[list[Evidence]], list[str]], dict[str, Any]]

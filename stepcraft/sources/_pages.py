@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from stepcraft.sources._readable import Page
-from stepcraft.sources._threads import in_thread
+from stepcraft.threads import in_thread
 
 _FAILURES_S = 60
 """How long a page that failed is not asked for again."""

@@ -10,8 +10,8 @@ import httpcore
 
 from stepcraft.errors import FetchFailed, FetchRefused
 from stepcraft.sources._addresses import is_public
-from stepcraft.sources._threads import within
 from stepcraft.sources._urls import AllowedHosts
+from stepcraft.threads import within
 
 Resolve = Callable[[str, int], Sequence[str]]
 """The addresses of a host; raises OSError or ValueError if there are none."""

@@ -5,12 +5,9 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import run_in_executor
 from platformdirs import user_cache_path
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.index import Embedder, Hit
@@ -18,6 +15,7 @@ from stepcraft.index.grouped import GroupedIndex
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources._corpus_files import Root, roots_of, shown
 from stepcraft.sources._corpus_update import CorpusReport, update
+from stepcraft.sources._source import Source
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -32,7 +30,7 @@ _NAMED = 5
 """How many files a note names."""
 
 
-class CorpusRetriever(BaseRetriever):
+class CorpusRetriever(Source):
     """Finds passages of files, best first: see `open_corpus`.
 
     A document has as metadata its `title` (of the file, then the headings above it), `source` (the path with line,
@@ -40,16 +38,12 @@ class CorpusRetriever(BaseRetriever):
     a call: `retriever.invoke(query, k=10)`. `ainvoke` searches in a thread, off the event loop.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
     index: Any
     """The GroupedIndex that is searched."""
     roots: list[Root]
     """The files and folders, as they were named."""
     report: CorpusReport
     """What opening it found."""
-    k: int = Field(default=K, ge=1)
-    """How many passages to find."""
     alpha: float = Field(default=ALPHA, ge=0, le=1)
     """The weight of the vectors: 1 only vectors, 0 only words."""
 
@@ -64,21 +58,9 @@ class CorpusRetriever(BaseRetriever):
         """Close the index; it may be called twice."""
         self.index.close()
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        del run_manager
-        return self._found(query, k)
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        del run_manager
-        return await run_in_executor(None, self._found, query, k)
-
-    def _found(self, query: str, k: int | None) -> list[Document]:
+    def _found(self, query: str, k: int) -> list[Document]:
         try:
-            hits = self.index.search(query, self.k if k is None else k, alpha=self.alpha)
+            hits = self.index.search(query, k, alpha=self.alpha)
         except MemoryFailure as error:
             raise SourceFailure(f"the corpus cannot be searched: {error}") from error
         documents = [self._document(hit) for hit in hits]

@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import weaviate
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import run_in_executor
-from pydantic import ConfigDict, Field
 from weaviate.classes.config import DataType
 from weaviate.classes.query import HybridFusion, MetadataQuery
 
@@ -21,6 +18,7 @@ from stepcraft.memory._weaviate_link import Link
 from stepcraft.memory._weaviate_url import Place, place_of
 from stepcraft.memory.store import ALPHA, open_memory
 from stepcraft.models.embeddings import resolve_embeddings
+from stepcraft.sources._source import Source
 from stepcraft.text import clean
 
 if TYPE_CHECKING:
@@ -34,14 +32,12 @@ _OURS = {"input", "output", "steps"}
 _SCORE = MetadataQuery(score=True)
 
 
-class WeaviateDocuments(BaseRetriever):
+class WeaviateDocuments(Source):
     """Documents that something else keeps in a collection: `weaviate://host:8080/Collection?text=body&title=name`.
 
     `text` and `title` name the properties, if they are not called so or alike. Search is by words (BM25), and by
     vectors too if `embeddings=wordllama`, say, names the model that made those in the collection.
     """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     link: Any
     """The connection."""
@@ -55,29 +51,12 @@ class WeaviateDocuments(BaseRetriever):
     """The property that says where a document is from; "" for none."""
     embedder: Any = None
     """What makes the vectors of queries; None for words alone."""
-    k: int = Field(default=5, ge=1)
-    """How many documents to find."""
 
     def close(self) -> None:
         """Close the connection; it may be called twice."""
         self.link.close()
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        del run_manager
-        return self._found(query, k)
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        del run_manager
-        return await run_in_executor(None, self._found, query, k)
-
-    def _found(self, query: str, k: int | None) -> list[Document]:
-        wanted = self.k if k is None else k
-        if wanted < 1:
-            raise BadInput(f"k must be at least 1, not {wanted}")
+    def _found(self, query: str, k: int) -> list[Document]:
         words = " ".join(query_words(query))
         if not words:
             return []
@@ -86,7 +65,7 @@ class WeaviateDocuments(BaseRetriever):
         try:
             vector = query_vector(embedder, clean(query)) if embedder else None
             numbers = None if vector is None else vector.tolist()
-            hits = link.call(lambda held: self._hits(held.objects, words, numbers, wanted))
+            hits = link.call(lambda held: self._hits(held.objects, words, numbers, k))
         except MemoryFailure as error:
             raise SourceFailure(str(error)) from error
         best = max((hit.metadata.score or 0 for hit in hits), default=0) or 1

@@ -1,6 +1,5 @@
 """The web as a source of evidence: search, read the best pages, keep the passages that fit."""
 
-import asyncio
 import os
 import time
 from collections import deque
@@ -10,14 +9,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from stepcraft.errors import BadInput, SourceFailure, without_secrets
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.sources._threads import in_thread, within
+from stepcraft.sources._source import Source
+from stepcraft.threads import within
 
 if TYPE_CHECKING:
     from stepcraft.sources._engines import Search
@@ -32,14 +30,12 @@ _QUERY = 1000
 """More characters no engine takes."""
 
 
-class WebSource(BaseRetriever):
+class WebSource(Source):
     """Finds passages of web pages, best first.
 
     A page that cannot be read costs nothing but a note: the next result takes its place. The notes are in the
     metadata of the first document. `k` may also be given with a call: `source.invoke(query, k=10)`.
     """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     search: Any = Field(repr=False)
     """Finds so many pages for a query, best first: a `Search`."""
@@ -47,8 +43,6 @@ class WebSource(BaseRetriever):
     """Reads pages, and keeps them for a while: `Pages`."""
     embedder: Any = Field(default=None, repr=False)
     """What ranks the passages beside their words; None for words alone."""
-    k: int = Field(default=5, ge=1)
-    """How many passages to find."""
     pages: int = Field(default=3, ge=1)
     """How many pages to read for a query."""
     search_s: float = Field(default=10, gt=0)
@@ -56,25 +50,9 @@ class WebSource(BaseRetriever):
     pages_s: float = Field(default=15, gt=0)
     """How long the reading of the pages may take in all."""
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        del run_manager
-        return self._found(query, k)
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        del run_manager
-        # Not in the loop's own threads: there are few, and a search takes seconds.
-        return await asyncio.wrap_future(in_thread(lambda: self._found(query, k)))
-
-    def _found(self, query: str, k: int | None) -> list[Document]:
+    def _found(self, query: str, k: int) -> list[Document]:
         from stepcraft.sources._passages import documents  # noqa: PLC0415 - loads the readers of pages
 
-        wanted = self.k if k is None else k
-        if wanted < 1:
-            raise BadInput(f"k is the number of passages to find, at least 1, not {wanted}")
         text = " ".join(query.split())[:_QUERY]
         if not text:
             return []
@@ -83,7 +61,7 @@ class WebSource(BaseRetriever):
         pages = self._read(urls, notes)
         if urls and not pages:
             raise SourceFailure(f"no page that the web search names can be read: {'; '.join(notes)}")
-        found = documents(text, pages, wanted, self.embedder)
+        found = documents(text, pages, k, self.embedder)
         if found and notes:
             found[0].metadata["notes"] = notes
         return found

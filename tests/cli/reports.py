@@ -11,8 +11,8 @@ import pytest
 from stepcraft import AagContext, RatContext, build_aag, build_rat
 from stepcraft.cli.report import StepTime
 from tests.kitchen import GOAL, cook, forever, small_memory
-from tests.library import QUESTION, Shelf, thinker
 from tests.scripted import ScriptedModel
+from tests.shelf import QUESTION, Shelf, thinker
 
 STEPS = [StepTime("begin", 0.0, 0.25), StepTime("draft", 0.25, 3.5), StepTime("step", 3.5, 12.5)]
 

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from stepcraft import RatContext, build_rat
 from stepcraft.cli.changes import show_changes
-from tests.library import QUESTION, Shelf, thinker
 from tests.scripted import ScriptedModel
+from tests.shelf import QUESTION, Shelf, thinker
 
 RED_STRUCK, GREEN, BOLD = "\x1b[9;31m", "\x1b[32m", "\x1b[1m"
 

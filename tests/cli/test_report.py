@@ -13,7 +13,7 @@ from stepcraft import BadInput
 from stepcraft.cli.report import StepTime, page
 from tests.cli.reports import RUNS, STEPS, Reader, aag, rat
 from tests.kitchen import GOAL
-from tests.library import DRAFT, QUESTION, THOUGHTS
+from tests.shelf import DRAFT, QUESTION, THOUGHTS
 
 
 def test_rat_question_answer_and_draft() -> None:

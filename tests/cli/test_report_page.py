@@ -11,8 +11,8 @@ import pytest
 
 from stepcraft.cli.report import page
 from tests.cli.reports import HOSTILE, RUNS, STEPS, poisoned, rat
-from tests.library import QUESTION
 from tests.servers.chromium import Shown, chromium, listener, shown
+from tests.shelf import QUESTION
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
 

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from stepcraft.cli.report import page
 from tests.cli.reports import HOSTILE, RUNS, STEPS, Reader, poisoned, rat
-from tests.library import QUESTION, Shelf
+from tests.shelf import QUESTION, Shelf
 
 TAGS = set(
     re.findall(

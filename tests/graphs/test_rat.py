@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from stepcraft import BadInput, NoAnswer, RatContext, build_rat
-from tests.library import DRAFT, QUESTION, THOUGHTS, Shelf, section, thinker
 from tests.scripted import ScriptedModel
+from tests.shelf import DRAFT, QUESTION, THOUGHTS, Shelf, section, thinker
 
 STEP = ["to_query", "revise"]
 

@@ -11,8 +11,8 @@ from langgraph.cache.memory import InMemoryCache
 
 from stepcraft import BadInput, RatContext, build_rat
 from tests.graphs.parents import Shared, parent_of
-from tests.library import DRAFT, QUESTION, Shelf, thinker
 from tests.scripted import ScriptedModel
+from tests.shelf import DRAFT, QUESTION, Shelf, thinker
 
 STEP = ["to_query", "retrieve", "revise", "note"]
 

@@ -12,16 +12,16 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from stepcraft import RatContext, build_rat
 from tests.graphs.killed import THREAD, Dying, chat, kill_within
-from tests.library import DRAFT, QUESTION, THOUGHTS, Shelf, thinker
 from tests.scripted import ScriptedModel
 from tests.servers.openai_replies import Body
 from tests.servers.openai_server import OpenAIServer
+from tests.shelf import DRAFT, QUESTION, THOUGHTS, Shelf, thinker
 
 RUN = """
 import sys
 from langgraph.checkpoint.sqlite import SqliteSaver
 from stepcraft import build_rat
-from tests.library import QUESTION, Shelf
+from tests.shelf import QUESTION, Shelf
 
 with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
     build_rat(model="openai:served", retriever=Shelf(), checkpointer=saver).invoke(

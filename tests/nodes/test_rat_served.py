@@ -9,9 +9,9 @@ import pytest
 
 from stepcraft import RatContext, build_rat
 from tests.graphs.killed import Dying, chat
-from tests.library import QUESTION, Shelf, thinker
 from tests.servers.openai_replies import Body, Reply, cut, error, garbage
 from tests.servers.openai_server import OpenAIServer
+from tests.shelf import QUESTION, Shelf, thinker
 
 CHANGES = ".x."
 FAULTS = {"draft": cut(), "revise": error(429, retry_after="0"), "to_query": garbage(), "finish": error(503)}

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from stepcraft.sources.shared import is_open, shared_source
-from tests.library import Shelf
+from tests.shelf import Shelf
 
 
 class Plain(BaseRetriever):

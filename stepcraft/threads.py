@@ -1,5 +1,6 @@
-"""Calls that are waited for only so long."""
+"""Calls in threads of their own, and calls that are waited for only so long."""
 
+import contextvars
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Thread
@@ -11,20 +12,21 @@ T = TypeVar("T")
 def in_thread(call: Callable[[], T]) -> Future[T]:
     """What a call gives, made in a thread of its own, which does not keep the process from ending.
 
-    A pool would make the end of the process wait for the slowest host, and would not survive a fork.
+    A pool would make the end of the process wait for the slowest host, would not survive a fork, and has few threads.
     """
     future: Future[T] = Future()
-    Thread(target=_settle, args=(future, call), name="stepcraft-source", daemon=True).start()
+    work = contextvars.copy_context().run
+    Thread(target=work, args=(_settle, future, call), name="stepcraft", daemon=True).start()
     return future
 
 
-def within(seconds: float, call: Callable[[], T]) -> T:
-    """What a call gives; after so many seconds it is left to itself.
+def within(seconds: float | None, call: Callable[[], T]) -> T:
+    """What a call gives; after so many seconds it is left to itself. None waits as long as it takes.
 
     Raises:
         TimeoutError: it took longer.
     """
-    return in_thread(call).result(timeout=max(0.0, seconds))
+    return call() if seconds is None else in_thread(call).result(timeout=max(0.0, seconds))
 
 
 def _settle(future: Future[T], call: Callable[[], T]) -> None:
