@@ -16,6 +16,7 @@ from stepcraft.context import Context
 from stepcraft.errors import BadInput, without_secrets
 from stepcraft.memory.store import BUNDLED, VARIABLE, ProcedureMemory, shared_memory
 from stepcraft.models.resolve import GivenModels
+from stepcraft.sources.open import KINDS
 from stepcraft.sources.shared import is_open, shared_source
 
 VERSION = version("stepcraft")
@@ -123,10 +124,7 @@ class SearchedSource:
         named: str | Sequence[str] | None = getattr(context, "retriever", None)
         choice = named or self.retriever or os.environ.get(SOURCE_VARIABLE)
         if not choice:
-            raise BadInput(
-                "no source is named for the evidence; name one or several: corpus:PATH (files and folders), web, "
-                "memory (procedures), weaviate://host:port/Collection, package.module:retriever"
-            )
+            raise BadInput(f"no source is named for the evidence; name {KINDS}")
         return [choice] if isinstance(choice, str | BaseRetriever) else list(choice)
 
 
