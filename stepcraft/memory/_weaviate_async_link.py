@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 
 from stepcraft.errors import MemoryFailure, StepcraftError
 from stepcraft.memory import _weaviate_async_client as clients
-from stepcraft.memory._weaviate_client import FAULTS, PATIENCE_S, Held, failure, gone, lost
+from stepcraft.memory._weaviate_client import FAULTS, PATIENCE_S, PAUSE_S, Held, failure, gone, lost, waking
 from stepcraft.memory._weaviate_probe import unreachable
 from stepcraft.memory._weaviate_url import Server
 from stepcraft.threads import in_thread
@@ -46,6 +47,7 @@ class AsyncLink:
         Raises:
             MemoryFailure: the server cannot be reached, or refuses.
         """
+        since = time.monotonic()
         while True:
             lane = self._lane()
             held, fresh = await lane.connected(self._connect)
@@ -54,6 +56,9 @@ class AsyncLink:
             except StepcraftError:
                 raise
             except FAULTS as error:
+                if waking(error, since):
+                    await asyncio.sleep(PAUSE_S)
+                    continue
                 reason = error.reason if isinstance(error, _Gone) else await lane.reason(held.server)
                 if reason or lost(error):
                     lane.drop(held)

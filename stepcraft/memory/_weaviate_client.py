@@ -1,5 +1,6 @@
 """What clients of Weaviate have in common, sync or async: how they are made, and what their failures mean."""
 
+import time
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -20,6 +21,12 @@ PATIENCE_S = 1.5
 class Away(MemoryFailure):
     """The server cannot be reached now; it may come back."""
 
+
+WAKING_S = 4.0
+"""How long a call waits for a server that was just started to know its collections, in seconds."""
+
+PAUSE_S = 0.1
+"""Between two looks at it."""
 
 FAULTS = (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, ValueError, OSError)
 """What clients raise, with an answer or without."""
@@ -64,6 +71,12 @@ def lost(error: Exception) -> bool:
     return isinstance(error, httpx.TransportError | OSError) or any(
         sign in text for sign in ("closed", "unavailable", "cancelled", "connection", "socket")
     )
+
+
+def waking(error: Exception, since: float) -> bool:
+    """Whether the server has just been started and does not know its collections yet, and is worth waiting for."""
+    signs = ("non-existing index", "could not find class")
+    return time.monotonic() - since < WAKING_S and any(sign in str(error) for sign in signs)
 
 
 def failure(name: str, error: Exception, reason: str = "") -> MemoryFailure:

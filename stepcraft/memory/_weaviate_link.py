@@ -1,6 +1,7 @@
 """A connection to Weaviate that fails early, in plain sentences, and mends itself."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -8,7 +9,7 @@ from typing import Any, TypeVar
 import weaviate
 
 from stepcraft.errors import MemoryFailure, StepcraftError
-from stepcraft.memory._weaviate_client import FAULTS, Held, failure, gone, lost, settings
+from stepcraft.memory._weaviate_client import FAULTS, PAUSE_S, Held, failure, gone, lost, settings, waking
 from stepcraft.memory._weaviate_probe import unreachable
 from stepcraft.memory._weaviate_url import Server
 from stepcraft.memory._weaviate_watch import Watch, closed
@@ -44,6 +45,7 @@ class Link:
         Raises:
             MemoryFailure: the server cannot be reached, or refuses.
         """
+        since = time.monotonic()
         while True:
             held, fresh = self._connected()
             call = self._watch.begin(held)
@@ -52,6 +54,9 @@ class Link:
             except StepcraftError:
                 raise
             except FAULTS as error:
+                if waking(error, since):
+                    time.sleep(PAUSE_S)
+                    continue
                 reason = call.reason or unreachable(held.server)
                 if reason or lost(error):
                     self._drop(held)
