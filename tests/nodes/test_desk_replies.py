@@ -2,9 +2,10 @@
 
 import pytest
 
-from stepcraft import AagContext, build_aag
+from stepcraft import AagContext, RatContext, build_aag, build_rat
 from tests.kitchen import CONTENT, GOAL, cook, small_memory
 from tests.scripted import ScriptedModel
+from tests.shelf import QUESTION, Shelf
 
 CODE = """\
 1. Install the client with `pip install modal`.
@@ -88,3 +89,30 @@ def test_what_is_not_known_is_no_note() -> None:
     revise = next(call.prompt for call in model.calls if call.node == "revise")
     assert "do not say" not in revise
     assert revise.count("\nA: ") == 2
+
+
+BAND = (
+    "The singer was the frontman of the rock band Creed, formed in Tallahassee, Florida, in 1994.\n\n"
+    "Creed announced its disbandment in June 2004, so the year in which it disbanded is 2004."
+)
+CORRECTED = "The singer was the frontman of the rock band Creed, formed in Tallahassee, Florida, in 1993."
+
+
+def test_a_revision_of_one_word_keeps_all_others_and_is_shown() -> None:
+    """The query asked for several things at once, with commas; the text came back whole, one year corrected."""
+    model = ScriptedModel(
+        {
+            "draft": [BAND],
+            "to_query": [
+                "Singer lead vocalist of rock band Creed, place and year the band formed",
+                "Creed rock band year disbanded, year of Full Circle reunion, 2012 hiatus or breakup",
+            ],
+            "revise": [CORRECTED, "NO CHANGE"],
+        }
+    )
+    shelf = Shelf()
+    result = build_rat(model=model, retriever=shelf).invoke(QUESTION, context=RatContext(finish="thoughts"))
+    assert result["answer"] == BAND.replace("1994", "1993")
+    assert [revision["changed"] for revision in result["revisions"]] == [True, False]
+    assert [query for query, _ in shelf.queries] == [revision["query"] for revision in result["revisions"]]
+    assert shelf.queries[0][0].endswith("band Creed, place and year the band formed")
