@@ -1,10 +1,14 @@
-"""Calls in threads of their own, and calls that are waited for only so long."""
+"""Calls in threads of their own, calls that stand in line for one, and calls that are waited for only so long."""
 
+import asyncio
 import contextvars
+import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from threading import Thread
-from typing import TypeVar
+from contextlib import suppress
+from threading import Lock, Thread
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -27,6 +31,67 @@ def within(seconds: float | None, call: Callable[[], T]) -> T:
         TimeoutError: it took longer.
     """
     return call() if seconds is None else in_thread(call).result(timeout=max(0.0, seconds))
+
+
+class Line:
+    """Calls from event loops that would wait for each other anyway: one thread makes all that stand in line.
+
+    With a thread for each, many of them would hinder each other and the event loop more than they work.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
+        self._at_work = False
+
+    async def made(self, call: Callable[[], T]) -> T:
+        """What a call gives, or its exception."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._waiting.append((future, call))
+            begins, self._at_work = not self._at_work, True
+        if begins:
+            Thread(target=self._work, name="stepcraft", daemon=True).start()
+        return await future
+
+    def _work(self) -> None:
+        done: list[tuple[asyncio.Future[Any], Future[Any]]] = []
+        told = time.monotonic()
+        while (standing := self._next()) is not None:
+            waiting, call = standing
+            outcome: Future[Any] = Future()
+            _settle(outcome, call)
+            done.append((waiting, outcome))
+            if time.monotonic() - told > _TELL_S:
+                _tell(done)
+                done, told = [], time.monotonic()
+        _tell(done)
+
+    def _next(self) -> tuple[asyncio.Future[Any], Callable[[], Any]] | None:
+        with self._lock:
+            self._at_work = bool(self._waiting)
+            return self._waiting.popleft() if self._waiting else None
+
+
+_TELL_S = 0.002
+"""Results that come sooner after each other wake an event loop together."""
+
+
+def _tell(done: list[tuple[asyncio.Future[Any], Future[Any]]]) -> None:
+    for loop in {waiting.get_loop() for waiting, _ in done}:
+        own = [(waiting, outcome) for waiting, outcome in done if waiting.get_loop() is loop]
+        with suppress(RuntimeError):  # the loop was closed, so nobody waits
+            loop.call_soon_threadsafe(_hand_over, own)
+
+
+def _hand_over(done: list[tuple[asyncio.Future[Any], Future[Any]]]) -> None:
+    for waiting, outcome in done:
+        if waiting.done():
+            continue
+        if error := outcome.exception():
+            waiting.set_exception(error)
+        else:
+            waiting.set_result(outcome.result())
 
 
 def _settle(future: Future[T], call: Callable[[], T]) -> None:

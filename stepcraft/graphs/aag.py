@@ -26,6 +26,7 @@ from stepcraft.nodes import to_query as querying
 from stepcraft.nodes._budget import branches, calls_left
 from stepcraft.nodes._build import VERSION, Build, SearchedMemory
 from stepcraft.nodes._cache import GoodReplies
+from stepcraft.nodes._pure import Pure
 from stepcraft.nodes.begin import BeginNode, checked
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
 
@@ -149,13 +150,13 @@ def build_aag(
         builder.add_node(name, node.within(build), cache_policy=policy)
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "retrieve")
-    builder.add_conditional_edges("retrieve", after_retrieve, ["draft", "to_query", "answer", "revise"])
+    builder.add_conditional_edges("retrieve", Pure(after_retrieve), ["draft", "to_query", "answer", "revise"])
     builder.add_edge("to_query", "retrieve")
-    builder.add_conditional_edges("draft", after_draft, ["critic", END])
+    builder.add_conditional_edges("draft", Pure(after_draft), ["critic", END])
     builder.add_edge(["draft", "answer"], "revise")
-    builder.add_conditional_edges("revise", to_critic)
-    builder.add_conditional_edges("critic", after_critic)
-    builder.add_conditional_edges("edit", after_edit)
+    builder.add_conditional_edges("revise", Pure(to_critic), ["critic", END])
+    builder.add_conditional_edges("critic", Pure(after_critic), ["edit", END])
+    builder.add_conditional_edges("edit", Pure(after_edit), ["critic", END])
     kept = GoodReplies(cache) if cache else None
     compiled = builder.compile(checkpointer, cache=kept, store=store, name="aag")
     return compiled.with_config(metadata={"stepcraft_method": "aag", "stepcraft_version": VERSION})

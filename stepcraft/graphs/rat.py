@@ -19,6 +19,7 @@ from stepcraft.nodes._budget import branches, calls_left
 from stepcraft.nodes._build import VERSION, Build, SearchedSource
 from stepcraft.nodes._cache import GoodReplies
 from stepcraft.nodes._model_node import ModelNode
+from stepcraft.nodes._pure import Pure
 from stepcraft.nodes.accept import accept, affordable, gathers, no_more
 from stepcraft.nodes.begin import BeginNode
 from stepcraft.nodes.draft_thoughts import draft_thoughts
@@ -151,12 +152,12 @@ def build_rat(
     for node in (draft_thoughts, split, finish):
         _add(builder, node.within(build), cache)
     builder.add_node("step", _steps(build, cache))
-    builder.add_node("accept", _accept)
+    builder.add_node("accept", Pure(_accept))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "draft")
     builder.add_edge("draft", "split")
     for settled in ("split", "accept"):
-        builder.add_conditional_edges(settled, next_steps, ["step", "accept", "finish"])
+        builder.add_conditional_edges(settled, Pure(next_steps), ["step", "accept", "finish"])
     builder.add_edge("step", "accept")
     builder.add_edge("finish", END)
     kept = GoodReplies(cache) if cache else None
@@ -171,7 +172,7 @@ def _steps(build: Build, cache: BaseCache[Any] | None) -> CompiledStateGraph[Any
     _add(builder, query_thought.within(build), cache)
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build))
     _add(builder, revise_thought.within(build), cache)
-    builder.add_node("note", note)
+    builder.add_node("note", Pure(note))
     builder.add_edge(START, "to_query")
     builder.add_edge("to_query", "retrieve")
     builder.add_edge("retrieve", "revise")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import MemoryFailure, ReadOnlyMemory
 from stepcraft.index import _rows as rows
 from stepcraft.index._file import (
     agree,
@@ -21,11 +21,12 @@ from stepcraft.index._file import (
     recorded_settings,
     transaction,
 )
-from stepcraft.index._rank import fused
+from stepcraft.index._rank import checked, fused
 from stepcraft.index._rows import Changes, Entry, Row
 from stepcraft.index._vectors import Embedder, Matrix, Vectors, aquery_vector, embedded, query_vector
 from stepcraft.index._words import cjk_words, match_expression, query_words
 from stepcraft.text import clean
+from stepcraft.threads import Line
 
 __all__ = [
     "Changes",
@@ -80,6 +81,7 @@ class LocalIndex:
         self.path = str(path)
         self._embedder = embedder
         self._lock = threading.RLock()
+        self._line = Line()
         self._connection, self.read_only = connect(self.path, create=create)
         self._close = weakref.finalize(self, self._connection.close)
         self._vectors = Vectors()
@@ -133,12 +135,17 @@ class LocalIndex:
         Raises:
             BadInput: k is below 1 or alpha not between 0 and 1.
         """
-        if k < 1:
-            raise BadInput(f"k must be at least 1, not {k}")
-        if not 0 <= alpha <= 1:
-            raise BadInput(f"alpha must be between 0 (words alone) and 1 (vectors alone), not {alpha}")
-        query = clean(query)
+        query = checked(query, k, alpha)
         vector = query_vector(self._embedder, query) if alpha and self._embedder else None
+        return self._ranked(query, vector, k, alpha)
+
+    async def asearch(self, query: str, k: int, *, alpha: float) -> list[Hit]:
+        """As `search`, without blocking the event loop."""
+        query = checked(query, k, alpha)
+        vector = await aquery_vector(self._embedder, query) if alpha and self._embedder else None
+        return await self._line.made(lambda: self._ranked(query, vector, k, alpha))
+
+    def _ranked(self, query: str, vector: Matrix | None, k: int, alpha: float) -> list[Hit]:
         expression = match_expression(query) if alpha < 1 or not self._embedder else ""
         with self._reading():
             cosines = None if vector is None else self._cosines(vector)

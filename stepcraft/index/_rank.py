@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from stepcraft.errors import BadInput
+from stepcraft.text import clean
+
 _TIE = 1e-6
 """Scores closer than this count as equal: sums in another order differ by about a tenth of it."""
 
@@ -41,3 +44,16 @@ def _best(numbers: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> li
         numbers, scores = numbers[near], scores[near]
     ranked = np.lexsort((numbers, -np.round(scores / _TIE)))[:k]
     return [(int(numbers[row]), float(scores[row])) for row in ranked]
+
+
+def checked(query: str, k: int, alpha: float) -> str:
+    """The query, cleaned.
+
+    Raises:
+        BadInput: k is below 1 or alpha not between 0 and 1.
+    """
+    if k < 1:
+        raise BadInput(f"k must be at least 1, not {k}")
+    if not 0 <= alpha <= 1:
+        raise BadInput(f"alpha must be between 0 (words alone) and 1 (vectors alone), not {alpha}")
+    return clean(query)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import Embedder, Entry, LocalIndex, recorded_settings
+from stepcraft.index import Embedder, Entry, Hit, LocalIndex, recorded_settings
 from stepcraft.memory.files import read_all
 from stepcraft.memory.procedure import TEMPLATE, Procedure, checked_template
 from stepcraft.memory.store import ALPHA, AddReport, Failed, Found
@@ -126,8 +126,11 @@ class LocalMemory(VectorMemory):
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """The k procedures that fit best, ranked exactly."""
-        hits = self._index.search(query, k, alpha=ALPHA if alpha is None else alpha)
-        return [Found(Procedure.from_dict(hit.entry.payload), hit.score) for hit in hits]
+        return _found(self._index.search(query, k, alpha=ALPHA if alpha is None else alpha))
+
+    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+        """As `search`, without blocking the event loop."""
+        return _found(await self._index.asearch(query, k, alpha=ALPHA if alpha is None else alpha))
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """The procedure with this id, or None."""
@@ -177,6 +180,10 @@ class LocalMemory(VectorMemory):
 
     def _entry(self, procedure: Procedure) -> Entry:
         return Entry(procedure.id, procedure.text(self._template), procedure.to_dict())
+
+
+def _found(hits: Iterable[Hit]) -> list[Found]:
+    return [Found(Procedure.from_dict(hit.entry.payload), hit.score) for hit in hits]
 
 
 def _embedder(path: str, given: "str | Embeddings | None", recorded: str | None) -> Embedder | None:

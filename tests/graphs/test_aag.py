@@ -27,6 +27,10 @@ class CountingMemory(LocalMemory):
         self.queries.append((query, k))
         return super().search(query, k, alpha=alpha)
 
+    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> Any:
+        self.queries.append((query, k))
+        return await super().asearch(query, k, alpha=alpha)
+
 
 @pytest.fixture
 def memory() -> Iterator[LocalMemory]:
@@ -315,9 +319,16 @@ def test_a_failing_step_costs_the_step(run: Any, memory: LocalMemory, node: str)
 def test_a_failing_search_costs_the_search(run: Any) -> None:
     class Failing(LocalMemory):
         def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> Any:
+            self._fail(query)
+            return super().search(query, k, alpha=alpha)
+
+        async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> Any:
+            self._fail(query)
+            return await super().asearch(query, k, alpha=alpha)
+
+        def _fail(self, query: str) -> None:
             if "baked" in query:
                 raise MemoryFailure("the disk is gone")
-            return super().search(query, k, alpha=alpha)
 
     with Failing(":memory:", embeddings="none") as failing:
         failing.add(small_memory())
