@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Self
+
+from stepcraft.memory._weaviate_program import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +31,7 @@ class LangGraphServer:
     def __init__(self, config: Path = ROOT / "langgraph.json", *, patience: float = 60) -> None:
         self.config = config
         self.patience = patience
-        self.url = f"http://127.0.0.1:{_free_port()}"
+        self.url = f"http://127.0.0.1:{free_ports(1)[0]}"
 
     def __enter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory(prefix="langgraph-", ignore_cleanup_errors=True)
@@ -82,12 +83,6 @@ class LangGraphServer:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"langgraph dev was not up after {self.patience} s:\n{self.log}")
             time.sleep(0.1)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _answers(url: str) -> bool:
