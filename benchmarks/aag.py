@@ -5,6 +5,8 @@ Run with `python benchmarks/aag.py`. Every figure is a ratio of two measurements
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bare import bare_aag
-from benchmarks.timing import looped, seconds
+from benchmarks.timing import looped, looped_in_turns, seconds
 from stepcraft import build_aag
 from tests.kitchen import GOAL, cook, small_memory
 from tests.scripted import ScriptedModel
@@ -97,19 +99,26 @@ async def throughput(table: Table) -> None:
 async def compare(name: str, model: BaseChatModel, prompts: list[list[Any]], table: Table) -> None:
     """The graph's runs against the same calls made bare, and against the same topology with bare nodes."""
     graph, straight = build_aag(model=model, memory=small_memory()), bare_aag(model, small_memory())
-    ours = await looped(lambda: asyncio.gather(*(graph.ainvoke(GOAL) for _ in range(RUNS_AT_ONCE))), 3)
-    bare = await looped(lambda: asyncio.gather(*(bare_calls(model, prompts) for _ in range(RUNS_AT_ONCE))), 3)
+    works = [
+        partial(at_once, lambda: graph.ainvoke(GOAL)),
+        partial(at_once, lambda: bare_calls(model, prompts)),
+    ]
+    if isinstance(model, ScriptedModel):
+        works.append(partial(at_once, lambda: straight.ainvoke(GOAL)))
+    ours, bare, *plain = await looped_in_turns(works, 5)
     what = f"throughput of {RUNS_AT_ONCE} runs at once"
     table.add_row(
         f"{what} / bare calls, {name}", f"{bare / ours:.2f}", "≥ 0.8", f"{ours:.2f} s over {bare:.2f} s"
     )
-    if isinstance(model, ScriptedModel):
-        plain = await looped(
-            lambda: asyncio.gather(*(straight.ainvoke(GOAL) for _ in range(RUNS_AT_ONCE))), 3
-        )
+    for same in plain:
         table.add_row(
-            f"{what} / same topology, {name}", f"{plain / ours:.2f}", "", f"{ours:.2f} s over {plain:.2f} s"
+            f"{what} / same topology, {name}", f"{same / ours:.2f}", "", f"{ours:.2f} s over {same:.2f} s"
         )
+
+
+async def at_once(run: Callable[[], Awaitable[Any]]) -> None:
+    """Many of them."""
+    await asyncio.gather(*(run() for _ in range(RUNS_AT_ONCE)))
 
 
 def main() -> None:
