@@ -1,0 +1,28 @@
+"""What RPG writes: segments, and the sentences that were selected for each."""
+
+from typing_extensions import TypedDict
+
+
+class Selected(TypedDict):
+    """A sentence of a passage that was selected for a plan."""
+
+    passage: str
+    """The id of its passage among the evidence."""
+    position: int
+    """Its place among the sentences of its passage, from 0."""
+    text: str
+    score: float
+    """How well it fits the plan; higher is better."""
+
+
+class Segment(TypedDict):
+    """One piece of an answer: what it was to be about, what it was written from, and what was written."""
+
+    plan: str
+    sentences: list[Selected]
+    """In the order of the passages, and within one in the order of its text."""
+    text: str
+    evidence: list[str]
+    """The ids of the passages of its sentences, each once, in order."""
+    unsupported: bool
+    """Whether no sentence fitted well enough, so that it was written without evidence."""
