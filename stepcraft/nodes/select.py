@@ -57,26 +57,31 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         context = self.build.context.current()
         if not getattr(context, "select", True):
             return _update(whole(input["evidence"], _budget(context)))
-        return self._selected(input, context, self.reranker(context))
+        return self._selected(input, context, self._reranker(context))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """As `invoke`, off the event loop."""
         context = self.build.context.current()
         if not getattr(context, "select", True):
             return _update(whole(input["evidence"], _budget(context)))
-        reranker = await asyncio.to_thread(self.reranker, context)
+        reranker = await asyncio.to_thread(self._reranker, context)
 
         def work() -> dict[str, Any]:
             return self._selected(input, context, reranker)
 
         return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._line.made(work))
 
-    def reranker(self, context: Context) -> Reranker:
-        """The context's, then the one that the graph was built with, then the default.
+    def check(self, context: Context) -> None:
+        """See before a run's first call that its reranker can be used, and load it.
 
         Raises:
-            BadInput: there is no such reranker.
+            BadInput: there is no such reranker, or its package is not installed.
         """
+        if getattr(context, "retrieve", True) and getattr(context, "select", True):
+            self._reranker(context)
+
+    def _reranker(self, context: Context) -> Reranker:
+        """The context's, then the one that the graph was built with, then the default."""
         named: str | None = getattr(context, "reranker", None)
         return self._given if self._given and not named else resolve_reranker(named or self.build.reranker)
 
