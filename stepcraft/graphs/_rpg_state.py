@@ -1,11 +1,11 @@
 """What RPG is given, what it is set to, what it hands on and what it gives back."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from langgraph.channels import EphemeralValue
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from stepcraft.context import Context, Name, prompt_of
 from stepcraft.evidence import Evidence
@@ -42,7 +42,9 @@ class RpgContext(Context):
             description="Where evidence comes from: corpus:docs/, web, memory, weaviate://…; one or several."
         ),
     ] = None
-    k: Annotated[int, Field(ge=1, le=100, description="How many passages are retrieved for the question.")] = 5
+    k: Annotated[
+        int, Field(ge=1, le=100, description="How many passages are retrieved for the question.")
+    ] = 5
     max_cycles: Annotated[
         int, Field(ge=1, le=10, description="The most segments; a short answer has one whatever this says.")
     ] = 3
