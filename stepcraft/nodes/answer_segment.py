@@ -12,7 +12,7 @@ from stepcraft.errors import UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.nodes._model_node import model_node
 from stepcraft.nodes._prompt import prompt, titled
-from stepcraft.nodes._text import text_of
+from stepcraft.nodes._text import told_in
 from stepcraft.sections import section
 from stepcraft.segments import Segment, Selected, passages_of, used, written
 
@@ -86,7 +86,7 @@ def _numbers(state: Reading) -> dict[str, int]:
 
 def read(reply: str, state: Reading, context: Context) -> dict[str, Any]:
     """The segment, without the text before it where that is repeated, and without marks that cite nothing."""
-    text = text_of(reply).removeprefix(written(state["segments"])).strip()
+    text = told_in(reply).removeprefix(written(state["segments"])).strip()
     if is_inline(context):
         text = with_marks_of(text, _numbers(state).values())
     if not text:

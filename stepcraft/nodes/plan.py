@@ -12,7 +12,7 @@ from stepcraft.errors import UnreadableReply
 from stepcraft.lists import numbered
 from stepcraft.nodes._model_node import model_node
 from stepcraft.nodes._prompt import prompt
-from stepcraft.nodes._text import text_of
+from stepcraft.nodes._text import text_of, unwrapped
 from stepcraft.sections import COMPLETE, NO_INFO, section
 from stepcraft.segments import Segment, written
 from stepcraft.text import terms
@@ -77,7 +77,7 @@ def ask(state: Reading, context: Context) -> list[BaseMessage]:
 
 def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
     """The topic, or a signal where it means something: `<no_info>` on the first turn, `<complete>` after a segment."""
-    text = text_of(reply)
+    text = unwrapped(text_of(reply))
     signal = _signal(text)
     if signal == (COMPLETE if state["segments"] else NO_INFO) and (signal == COMPLETE or not state["plans"]):
         return {"plan": "", "signal": signal}
