@@ -19,7 +19,7 @@ from langgraph.runtime import get_runtime
 from stepcraft.context import Context
 from stepcraft.errors import ModelFailure, UnreadableReply
 from stepcraft.models.resolve import model_name
-from stepcraft.nodes import _failures
+from stepcraft.nodes import _failures, _temperature
 from stepcraft.nodes._budget import Budget, has_answered
 from stepcraft.nodes._build import Build
 from stepcraft.nodes._fit import fitted
@@ -180,8 +180,7 @@ class ModelNode(Runnable[Any, Update]):
         self, model: BaseChatModel, messages: list[BaseMessage], budget: Budget
     ) -> Generator[Request, Any, AIMessage]:
         """The model's reply, the call made again while it fails in a way that may pass."""
-        temperature = budget.context.temperature
-        options = {} if temperature is None else {"temperature": temperature}
+        options = _temperature.options(model, budget.context)
         attempt = 1
         while True:
             budget.call_made()
@@ -189,6 +188,9 @@ class ModelNode(Runnable[Any, Update]):
             if isinstance(outcome, AIMessage):
                 budget.tokens_used(outcome)
                 return outcome
+            if _temperature.is_refused(model, options, outcome, budget.context) and not budget.spent():
+                options = {}
+                continue
             pause = (
                 None
                 if attempt == ATTEMPTS or _retries_itself(model)

@@ -11,7 +11,7 @@ from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.nodes._model_node import model_node
 from stepcraft.nodes._prompt import prompt
-from stepcraft.nodes._text import text_of
+from stepcraft.nodes._text import told_in
 from stepcraft.nodes.answer_segment import is_inline
 from stepcraft.sections import NO_INFO, section
 from stepcraft.segments import Segment, used, written
@@ -47,7 +47,7 @@ def ask(state: Reading, context: Context) -> list[BaseMessage]:
 
 def read(reply: str, state: Reading, context: Context) -> dict[str, Any]:
     """The answer, without marks that the segments do not have."""
-    text = text_of(reply)
+    text = told_in(reply)
     if is_inline(context):
         text = with_marks_of(text, marks(written(state["segments"])))
     if not text:

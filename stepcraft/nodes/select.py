@@ -79,6 +79,12 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         if getattr(context, "retrieve", True) and getattr(context, "select", True):
             self._reranker(context)
 
+    def prepare(self, evidence: Sequence[Evidence], context: Context) -> None:
+        """Make the sentences ready in a thread of its own, while the first segment is planned."""
+        if evidence and getattr(context, "select", True):
+            reranker = self._reranker(context)
+            in_thread(lambda: self._ready.of(evidence, reranker))
+
     def _reranker(self, context: Context) -> Reranker:
         """The context's, then the one that the graph was built with, then the default."""
         named: str | None = getattr(context, "reranker", None)

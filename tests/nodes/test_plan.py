@@ -48,6 +48,7 @@ COMPLETE = [
     "All was said.\n\n<complete>",
     "<complete>\n\nAll was said.",
     "Topic: complete",
+    "<plan><complete></plan>",
     "<done>",
 ]
 PLANS = {
@@ -62,6 +63,8 @@ PLANS = {
     "```\nthe builder\n```": "the builder",
     "Sure, here is the plan:\nthe builder": "the builder",
     "# The builder": "The builder",
+    "<plan>\nthe builder\n</plan>": "the builder",
+    "<topic>the builder</topic>": "the builder",
     "The complete works of Sinan": "The complete works of Sinan",
     "Complete list of his bridges": "Complete list of his bridges",
     "Bridges of Sinan (complete)": "Bridges of Sinan (complete)",
