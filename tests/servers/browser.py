@@ -7,6 +7,7 @@ import io
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,14 @@ from typing import IO, Any
 from pypdf import PdfReader
 
 from tests.servers.chromium import QUIET, chromium, sandboxed
+
+_AT_3_AND_4 = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(int(sys.argv[2]), 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+"""Chromium reads its commands there and writes its replies here."""
 
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27}
 
@@ -112,9 +121,8 @@ def opened(page: Path, profile: Path) -> Iterator[Tab]:
     to_read, commands = os.pipe()
     replies, to_write = os.pipe()
     command = [str(chromium()), *QUIET, *sandboxed(), f"--user-data-dir={profile}", "--remote-debugging-pipe"]
-    at_3_and_4 = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
     browser = subprocess.Popen(
-        ["sh", "-c", at_3_and_4, *command, "about:blank"],
+        [sys.executable, "-c", _AT_3_AND_4, str(to_read), str(to_write), *command, "about:blank"],
         pass_fds=(to_read, to_write),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
