@@ -1,5 +1,7 @@
 """What RPG writes: segments, and the sentences that were selected for each."""
 
+from collections.abc import Iterable, Sequence
+
 from typing_extensions import TypedDict
 
 
@@ -26,3 +28,18 @@ class Segment(TypedDict):
     """The ids of the passages of its sentences, each once, in order."""
     unsupported: bool
     """Whether no sentence fitted well enough, so that it was written without evidence."""
+
+
+def written(segments: Sequence[Segment]) -> str:
+    """The answer so far."""
+    return "\n\n".join(segment["text"] for segment in segments)
+
+
+def passages_of(sentences: Iterable[Selected]) -> list[str]:
+    """The ids of the passages of some sentences, each once, in order."""
+    return list(dict.fromkeys(sentence["passage"] for sentence in sentences))
+
+
+def used(segments: Sequence[Segment]) -> list[str]:
+    """The ids of all passages that segments were written from, in the order of their first use."""
+    return list(dict.fromkeys(passage for segment in segments for passage in segment["evidence"]))

@@ -99,8 +99,7 @@ class SearchedSource:
 
     def searcher(self, context: Context) -> Searcher:
         """The sources as one retriever that takes k."""
-        count = passages_per_step(context)
-        return shared_source(self._choice(context)).bind(k=count)
+        return shared_source(self._choice(context)).bind(k=passages(context))
 
     def is_open(self, context: Context) -> bool:
         """Whether all of them were opened."""
@@ -128,9 +127,9 @@ class SearchedSource:
         return [choice] if isinstance(choice, str | BaseRetriever) else list(choice)
 
 
-def passages_per_step(context: Context) -> int:
-    """How many passages are retrieved for a thought: by default 1 in planning and code, else 2 (RAT §4)."""
-    count: int | None = getattr(context, "passages_per_step", None)
+def passages(context: Context) -> int:
+    """How many passages a search gives: k; for a thought by default 1 in planning and code, else 2 (RAT §4)."""
+    count: int | None = getattr(context, "k", None) or getattr(context, "passages_per_step", None)
     return count or (1 if getattr(context, "finish", "answer") in {"thoughts", "code"} else 2)
 
 
