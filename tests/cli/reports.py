@@ -98,14 +98,19 @@ RUNS = [
 """Each method with what it is given and its run."""
 
 
+PASSAGES = ("p1", "p2", "p3")
+"""What holds together the sentences and the passages of a run of RPG."""
+
+
 def poisoned(thing: Any, poison: str) -> Any:
     """The same with every text in it followed by the poison, save what only we write."""
     if isinstance(thing, dict):
-        ours = {"id", "status", "passage"}
-        return {key: part if key in ours else poisoned(part, poison) for key, part in thing.items()}
+        return {
+            key: part if key in {"id", "status"} else poisoned(part, poison) for key, part in thing.items()
+        }
     if isinstance(thing, list):
         return [poisoned(part, poison) for part in thing]
-    return f"{thing} {poison}" if isinstance(thing, str) else thing
+    return f"{thing} {poison}" if isinstance(thing, str) and thing not in PASSAGES else thing
 
 
 @dataclass

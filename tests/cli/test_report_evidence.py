@@ -34,6 +34,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
 
 @pytest.fixture(autouse=True)
 def closed(tab: Tab) -> None:
+    tab.resize(1280, 900)
     tab.press("Escape")
     tab.away()
     tab.js("document.activeElement.blur()")

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stepcraft.citations import marks, with_marks_of
 from stepcraft.evidence import Evidence
 from stepcraft.segments import Segment
 from stepcraft.text import clean, sentences
 
-_MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
-_MARKS_BEHIND = re.compile(rf"([.!?。！？…]+[\"'”’)]*)((?:{_MARK.pattern})+)")
+_MARKS_BEHIND = re.compile(r"([.!?\u3002\uff01\uff1f\u2026]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
+"""Marks behind the stop of the sentence that they belong to."""
 
 
 @dataclass(frozen=True)
@@ -90,16 +91,11 @@ def _stated(
     for start, stop in places(text, sentences(text)):
         before, sentence, end = text[end:start], text[start:stop], stop
         if inline:
-            marked = [_ground(number, segments, evidence) for number in _marks(sentence, len(evidence))]
-            yield Stated(before, _MARK.sub("", sentence), tuple(marked))
+            numbers = sorted(number for number in marks(sentence) if 1 <= number <= len(evidence))
+            marked = tuple(_ground(number, segments, evidence) for number in numbers)
+            yield Stated(before, with_marks_of(sentence, ()), marked)
         else:
             yield Stated(before, sentence, shared)
-
-
-def _marks(sentence: str, known: int) -> list[int]:
-    """The numbers in its marks, each once, in order."""
-    numbers = {int(number) for mark in _MARK.findall(sentence) for number in re.findall(r"\d+", mark)}
-    return sorted(number for number in numbers if 1 <= number <= known)
 
 
 def _ground(number: int, segments: Sequence[Segment], evidence: Sequence[Evidence]) -> Ground:
