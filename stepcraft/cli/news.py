@@ -32,7 +32,8 @@ def show_result(method: str, result: Mapping[str, Any], out: Console, err: Conso
 
 def _used(passage: Evidence) -> str:
     source = f"  ({passage['source']})" if passage["source"] else ""
-    return f"  {passage['score']:.2f}  {_line(passage['title'])}{source}"
+    title = _line(passage["title"]) or _line(passage["text"])[:80]
+    return f"  {passage['score']:.2f}  {title}{source}"
 
 
 def _of_aag(node: str, update: Mapping[str, Any]) -> list[str]:
@@ -70,12 +71,16 @@ def _of_rpg(node: str, update: Mapping[str, Any]) -> list[str]:
         return [_line(update.get("plan", "")) or _SIGNALS.get(update.get("signal", ""), "")]
     if node == "select":
         chosen = update.get("selected", [])
-        told = [f"  {one['score']:.2f}  {_line(one['text'])[:160]}" for one in chosen]
-        return [_count(chosen, "sentence") if chosen else "no sentence fits", *told]
+        told = [f"  {one['score']:.2f}  {_line(one['text'])[:160]}" for one in chosen[:_SHOWN]]
+        more = [f"  and {len(chosen) - _SHOWN} more"] if len(chosen) > _SHOWN else []
+        return [_count(chosen, "sentence") if chosen else "no sentence fits", *told, *more]
     if node == "answer" and update.get("segments"):
         return [_line(update["segments"][-1]["text"])]
     return [""]
 
+
+_SHOWN = 12
+"""Of so many chosen sentences the first are shown as they come; the page has all of them."""
 
 _SIGNALS = {NO_INFO: "no evidence is needed", COMPLETE: "the answer is complete"}
 
