@@ -1,7 +1,7 @@
 """Plan the next segment of an answer: its topic, or that none is needed (RPG §3.2)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -145,9 +145,11 @@ def _words(plan: str) -> tuple[str, ...]:
     return tuple(sorted(set(terms(plan)))) or (plan,)
 
 
-def kept_for_later(state: Any) -> int:  # noqa: ANN401 - any graph's state
+def kept_for_later(state: Mapping[str, Any]) -> int:
     """A call for the segment that is planned, and one to combine the segments."""
-    return 1 + (state["task"] == "multihop")
+    return 2 if state["task"] == "multihop" else 1
 
 
-plan = model_node("plan", ask, read, fallback=skipped, without=without_model, keeps=kept_for_later)
+plan = model_node(
+    "plan", ask, read, fallback=skipped, without=without_model, shortens="", keeps=kept_for_later
+)
