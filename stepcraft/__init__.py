@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from stepcraft.graphs.aag import AagContext, build_aag
     from stepcraft.graphs.rat import RatContext, build_rat
+    from stepcraft.graphs.rpg import RpgContext, build_rpg
     from stepcraft.memory.procedure import Procedure, compose
     from stepcraft.memory.store import AddReport, Found, ProcedureMemory, open_memory
     from stepcraft.sources.open import open_source
@@ -40,11 +41,13 @@ _HOME = {
     "ProcedureMemory": "memory.store",
     "RatContext": "graphs.rat",
     "ReadOnlyMemory": "errors",
+    "RpgContext": "graphs.rpg",
     "SourceFailure": "errors",
     "StepcraftError": "errors",
     "UnreadableReply": "errors",
     "build_aag": "graphs.aag",
     "build_rat": "graphs.rat",
+    "build_rpg": "graphs.rpg",
     "compose": "memory.procedure",
     "open_memory": "memory.store",
     "open_source": "sources.open",
@@ -66,11 +69,13 @@ __all__ = [
     "ProcedureMemory",
     "RatContext",
     "ReadOnlyMemory",
+    "RpgContext",
     "SourceFailure",
     "StepcraftError",
     "UnreadableReply",
     "build_aag",
     "build_rat",
+    "build_rpg",
     "compose",
     "open_memory",
     "open_source",

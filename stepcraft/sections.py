@@ -17,6 +17,8 @@ NAMES = (
     "evidence",
     "goal",
     "notes",
+    "plan",
+    "plans",
     "question",
     "reply_format",
     "resources",
@@ -32,6 +34,12 @@ CONTENT = "NO UPDATE REQUIRED"
 
 UNCHANGED = "NO CHANGE"
 """What is replied where a text is right as it stands."""
+
+NO_INFO = "<no_info>"
+"""What a planner replies to a question for whose answer nothing has to be looked up."""
+
+COMPLETE = "<complete>"
+"""What a planner replies where the answer says all that was asked."""
 
 NOT_SAID = "The procedures do not say."
 """What is replied to a question that the evidence has no answer to."""

@@ -190,6 +190,11 @@ class Budget:
         run = {"started": self.started}
         return run if self.step_started is None else {**run, "step_started": self.step_started}
 
+    def keep(self, calls: int) -> None:
+        """Leave so many calls to later steps."""
+        if self.left is not None:
+            self.left -= calls
+
     def call_made(self) -> None:
         """Count one model call, whatever becomes of it."""
         self.used["calls"] += 1

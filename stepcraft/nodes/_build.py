@@ -99,8 +99,7 @@ class SearchedSource:
 
     def searcher(self, context: Context) -> Searcher:
         """The sources as one retriever that takes k."""
-        count = passages_per_step(context)
-        return shared_source(self._choice(context)).bind(k=count)
+        return shared_source(self._choice(context)).bind(k=passages(context))
 
     def is_open(self, context: Context) -> bool:
         """Whether all of them were opened."""
@@ -120,17 +119,24 @@ class SearchedSource:
         names = [without_secrets(one) if isinstance(one, str) else type(one).__name__ for one in choice]
         return {"stepcraft_source": ", ".join(names)}
 
-    def _choice(self, context: Context) -> list[BaseRetriever | str]:
+    def is_named(self, context: Context) -> bool:
+        """Whether there is any source, by whoever named it."""
+        return bool(self._named(context))
+
+    def _named(self, context: Context) -> BaseRetriever | str | Sequence[BaseRetriever | str] | None:
         named: str | Sequence[str] | None = getattr(context, "retriever", None)
-        choice = named or self.retriever or os.environ.get(SOURCE_VARIABLE)
+        return named or self.retriever or os.environ.get(SOURCE_VARIABLE)
+
+    def _choice(self, context: Context) -> list[BaseRetriever | str]:
+        choice = self._named(context)
         if not choice:
             raise BadInput(f"no source is named for the evidence; name {KINDS}")
         return [choice] if isinstance(choice, str | BaseRetriever) else list(choice)
 
 
-def passages_per_step(context: Context) -> int:
-    """How many passages are retrieved for a thought: by default 1 in planning and code, else 2 (RAT §4)."""
-    count: int | None = getattr(context, "passages_per_step", None)
+def passages(context: Context) -> int:
+    """How many passages a search gives: k; for a thought by default 1 in planning and code, else 2 (RAT §4)."""
+    count: int | None = getattr(context, "k", None) or getattr(context, "passages_per_step", None)
     return count or (1 if getattr(context, "finish", "answer") in {"thoughts", "code"} else 2)
 
 

@@ -47,5 +47,9 @@ def fitted(
 
 
 def _tokens(messages: Sequence[BaseMessage]) -> int:
+    return sum(tokens(str(message.content)) + 4 for message in messages)
+
+
+def tokens(text: str) -> int:
     """About how many tokens: four bytes each, which holds for English and for Chinese."""
-    return sum(len(str(message.content).encode("utf-8", "replace")) // 4 + 4 for message in messages)
+    return len(text.encode("utf-8", "replace")) // 4

@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.runtime import get_runtime
 
 from stepcraft.context import Context
 from stepcraft.errors import UnreadableReply
@@ -29,6 +30,8 @@ Ask = Callable[[State, Context], Sequence[BaseMessage]]
 Read = Callable[[str, State, Context], Update]
 Fallback = Callable[[State, str], Update]
 Without = Callable[[State, Context], Update | None]
+Keeps = Callable[[State], int]
+Tells = Callable[[Update], object]
 
 
 class ModelNode(Runnable[Any, Update]):
@@ -43,6 +46,8 @@ class ModelNode(Runnable[Any, Update]):
         fallback: Fallback,
         without: Without | None,
         shortens: str,
+        keeps: Keeps | None,
+        tells: Tells | None,
         build: Build,
     ) -> None:
         self.name = self.node = name
@@ -51,6 +56,8 @@ class ModelNode(Runnable[Any, Update]):
         self.fallback = fallback
         self.without = without
         self.shortens = shortens
+        self.keeps = keeps
+        self.tells = tells
         self.build = build
 
     def within(self, build: Build) -> "ModelNode":
@@ -62,6 +69,8 @@ class ModelNode(Runnable[Any, Update]):
             fallback=self.fallback,
             without=self.without,
             shortens=self.shortens,
+            keeps=self.keeps,
+            tells=self.tells,
             build=build,
         )
 
@@ -107,6 +116,7 @@ class ModelNode(Runnable[Any, Update]):
     def _talk(self, state: State) -> Generator[Request, Any, Update]:
         context = self.build.context.current()
         budget = Budget.of(self.node, state, context)
+        budget.keep(self.keeps(state) if self.keeps else 0)
         if self.without and (update := self.without(state, context)) is not None:
             return {**update, **budget.update([])}
         if limit := budget.spent():
@@ -116,11 +126,17 @@ class ModelNode(Runnable[Any, Update]):
         messages, warnings = fitted(self, state, context, limit_tokens)
         try:
             update = yield from self._readable(model, messages, state, budget, warnings)
+            self._tell(update)
         except (Failed, Refused, UnreadableReply) as failure:
             why = why_skipped(failure, state, model, budget)
             warnings.append(why)
             update = self.fallback(state, why)
         return {**update, **budget.update(warnings)}
+
+    def _tell(self, update: Update) -> None:
+        """To those who listen to `stream_mode="custom"`."""
+        if self.tells:
+            get_runtime().stream_writer(self.tells(update))
 
     def _readable(
         self,
@@ -158,6 +174,8 @@ def model_node(
     fallback: Fallback,
     without: Without | None = None,
     shortens: str = "evidence",
+    keeps: Keeps | None = None,
+    tells: Tells | None = None,
 ) -> ModelNode:
     """A step that asks a model.
 
@@ -170,8 +188,20 @@ def model_node(
             there is nothing to go on with.
         without: Makes the update where no model is needed; None where one is.
         shortens: The key of the list from whose end pieces are left out of a prompt that is too long.
+        keeps: How many of the calls that are left are kept for later nodes.
+        tells: What of the update is streamed as soon as it is made, to `stream_mode="custom"`.
     """
-    return ModelNode(name, ask, read, fallback=fallback, without=without, shortens=shortens, build=Build())
+    return ModelNode(
+        name,
+        ask,
+        read,
+        fallback=fallback,
+        without=without,
+        shortens=shortens,
+        keeps=keeps,
+        tells=tells,
+        build=Build(),
+    )
 
 
 _BESIDE_THE_POINT = frozenset(

@@ -33,10 +33,10 @@ def goal_sections(question: str, resources: str) -> list[str]:
 
 def evidence_sections(evidence: Sequence[Evidence]) -> list[str]:
     """One section for each passage, numbered."""
-    return [section("evidence", _titled(found), id=str(number)) for number, found in enumerate(evidence, 1)]
+    return [section("evidence", titled(found), id=str(number)) for number, found in enumerate(evidence, 1)]
 
 
-def _titled(passage: Evidence) -> str:
+def titled(passage: Evidence) -> str:
     """The passage under its title, unless it says it itself."""
     title, text = passage["title"], passage["text"]
     return text if title in text else f"{title}\n{text}"

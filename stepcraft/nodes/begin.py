@@ -31,10 +31,17 @@ KEYLESS = (
 class BeginNode(Runnable[Any, dict[str, Any]]):
     """Checks the input, the models and what is searched; empties what an earlier run on the thread left."""
 
-    def __init__(self, asks: Sequence[str], fresh: Callable[[Any], dict[str, Any]], build: Build) -> None:
+    def __init__(
+        self,
+        asks: Sequence[str],
+        fresh: Callable[[Any], dict[str, Any]],
+        build: Build,
+        searches: Callable[[Any], bool] = lambda _input: True,
+    ) -> None:
         self.name = "begin"
         self.asks = asks
         self.fresh = fresh
+        self.searches = searches
         self.build = build
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
@@ -47,9 +54,11 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         question = checked("question", input.get("question"))
         if not question:
             raise BadInput("the question is empty; say what is wanted")
-        warnings = [*self._models(context), *self.build.searched.warnings(context)]
+        fresh = self.fresh(input)
+        searched = self.build.searched.warnings(context) if self.searches(input) else []
+        warnings = [*self._models(context), *searched, *fresh.pop("warnings", [])]
         return {
-            **self.fresh(input),
+            **fresh,
             "question": question,
             "warnings": Overwrite(warnings),
             "usage": Overwrite(no_usage()),

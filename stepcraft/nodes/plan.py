@@ -1,0 +1,148 @@
+"""Plan the next segment of an answer: its topic, or that none is needed (RPG §3.2)."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
+
+from stepcraft.context import Context
+from stepcraft.errors import UnreadableReply
+from stepcraft.lists import numbered
+from stepcraft.nodes._model_node import model_node
+from stepcraft.nodes._prompt import prompt
+from stepcraft.nodes._text import text_of
+from stepcraft.sections import COMPLETE, NO_INFO, section
+from stepcraft.segments import Segment, written
+from stepcraft.text import terms
+
+INSTRUCTIONS = """\
+An answer to the question is written segment by segment, and you plan its next segment. The plans are those that were
+made so far, and the text is what was written for them.
+Name the topic of the next segment: one thing that the question asks for, or that has to be known to answer it, and
+that the text does not say yet. Whoever looks the topic up sees neither the question nor the text: name persons,
+places, works and things in full, as the text found them out.
+Do not answer the question, and do not plan anything again that was planned before."""
+
+_TOPIC = "The topic alone, on one line, at most 20 words, without a label or quotation marks."
+_FIRST = f"""\
+{_TOPIC} Or exactly {NO_INFO} if no facts have to be looked up for the answer, as with a greeting, a calculation or a
+piece of free writing."""
+_LATER = f"{_TOPIC} Or exactly {COMPLETE} if the text says all that the question asks for."
+
+MOST_TOKENS = 30
+"""The longest plan (RPG §4); a token is about four bytes."""
+
+_CORES = {NO_INFO: r"no[\s_-]?info(?:rmation)?(?:[\s_-](?:is[\s_-])?needed)?", COMPLETE: r"completed?|done|end"}
+_ALONE = {sign: re.compile(rf"\W*(?:signal\W+)?(?:{core})\W*", re.IGNORECASE) for sign, core in _CORES.items()}
+_TOLD = {
+    sign: re.compile(rf"[<\[({{]\s*/?(?:{core})\s*/?[>\])}}]\W*\Z", re.IGNORECASE)
+    for sign, core in _CORES.items()
+}
+_SENTENCE = re.compile(r"(?:the )?(?:answer|text) is (?:now )?(?:already )?complete\W*", re.IGNORECASE)
+_LABEL = re.compile(r"(?:next )?(?:plan|topic|segment)(?: \d+)?\s*[:\uff1a]\s*", re.IGNORECASE)
+_ITEM = re.compile(r"(?:[-*\u2022#>]+|\d{1,2}[.)])\s+")
+
+
+class Reading(TypedDict):
+    """What this node reads."""
+
+    question: str
+    plans: list[str]
+    segments: list[Segment]
+
+
+def ask(state: Reading, context: Context) -> list[BaseMessage]:
+    """The question, the plans and the segments; never the evidence."""
+    text = written(state["segments"])
+    sections = [
+        section("question", state["question"]),
+        section("plans", numbered(state["plans"])) if state["plans"] else "",
+        section("text", text) if text else "",
+    ]
+    form = _LATER if state["plans"] else _FIRST
+    return prompt(context.instructions("plan", INSTRUCTIONS), form, "plan", sections)
+
+
+def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
+    """The topic, or a signal where it means something: `<no_info>` on the first turn, `<complete>` after a segment."""
+    text = text_of(reply)
+    signal = _signal(text)
+    if signal == (COMPLETE if state["segments"] else NO_INFO) and (signal == COMPLETE or not state["plans"]):
+        return {"plan": "", "signal": signal}
+    if signal:
+        return the_question(state)
+    topic = _topic(text)
+    if not topic:
+        raise UnreadableReply("there was no topic in it.")
+    return {"plan": topic, "signal": ""}
+
+
+def _signal(text: str) -> str:
+    """The signal that a reply is or ends with; "" if it is a topic."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    for sign in (NO_INFO, COMPLETE):
+        alone = lines and _ALONE[sign].fullmatch(lines[0])
+        if alone or any(_TOLD[sign].search(line) and _is_told(line) for line in lines):
+            return sign
+    return COMPLETE if lines and _SENTENCE.fullmatch(lines[0]) else ""
+
+
+def _is_told(line: str) -> bool:
+    """Whether a signal in brackets stands alone on its line, or between angles, as no topic has it."""
+    return line.rstrip(" .*`").endswith(">") or line.strip(" .*`")[:1] in {"[", "(", "{"}
+
+
+def _topic(text: str) -> str:
+    """The first line that says something, with the next where that goes on with it, no longer than a plan may be."""
+    topic = ""
+    for line in text.splitlines():
+        said = _LABEL.sub("", _ITEM.sub("", line.strip(" \t*`_"), count=1).strip(" *`_"), count=1)
+        if topic and not said[:1].islower():
+            break
+        topic = f"{topic} {said}".strip()
+    return shortened(topic.strip(" \"'*`_.\u201c\u201d\u2018\u2019"))
+
+
+def shortened(text: str) -> str:
+    """The words of a text that keep within the longest plan."""
+    most = 4 * MOST_TOKENS
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= most:
+        return text
+    cut = encoded[:most].decode("utf-8", "ignore")
+    words = cut.rpartition(" ")[0] if encoded[len(cut.encode()) :][:1] != b" " else cut
+    return (words or cut).rstrip(" ,;:-")
+
+
+def the_question(state: Reading) -> dict[str, Any]:
+    """The question itself as the plan."""
+    return {"plan": state["question"], "signal": ""}
+
+
+def skipped(state: Reading, _why: str) -> dict[str, Any]:
+    """Without a plan the question is the plan; once something is written, the answer is complete."""
+    return {"plan": "", "signal": COMPLETE} if state["segments"] else the_question(state)
+
+
+def without_model(state: Reading, context: Context) -> dict[str, Any] | None:
+    """No call where the question itself is the plan."""
+    return None if getattr(context, "plan", True) else the_question(state)
+
+
+def repeats(plan: str, plans: Sequence[str]) -> bool:
+    """Whether a plan was made before, in these words."""
+    return _words(plan) in map(_words, plans)
+
+
+def _words(plan: str) -> tuple[str, ...]:
+    return tuple(sorted(set(terms(plan)))) or (plan,)
+
+
+def kept_for_later(state: Any) -> int:  # noqa: ANN401 - any graph's state
+    """A call for the segment that is planned, and one to combine the segments."""
+    return 1 + (state["task"] == "multihop")
+
+
+plan = model_node("plan", ask, read, fallback=skipped, without=without_model, keeps=kept_for_later)

@@ -1,0 +1,48 @@
+"""What scores the sentences of passages against a plan: the hybrid of the local index, or a model made for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a passage."""
+
+    passage: str
+    position: int
+    """Its place among the sentences of its passage, from 0."""
+    title: str
+    """The passage's: it says what the sentence is about, which the sentence often does not."""
+    text: str
+
+    @property
+    def titled(self) -> str:
+        """What is scored."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+class Ranking(Protocol):
+    """The sentences of a run, made ready to be scored against one plan after another."""
+
+    def scores(self, plan: str) -> Sequence[float]:
+        """One score a sentence; higher is better."""
+        ...
+
+
+class Reranker(Protocol):
+    """Makes sentences ready."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in warnings and traces."""
+        ...
+
+    @property
+    def threshold(self) -> float:
+        """The score that a sentence must have where no threshold is set."""
+        ...
+
+    def ready(self, sentences: Sequence[Sentence]) -> Ranking:
+        """What can be done once for all plans."""
+        ...
