@@ -53,6 +53,14 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the graph's context; may be repeated."),
 ]
+Sources = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from",
+        metavar="SPEC",
+        help="Where evidence comes from: corpus:PATH, web, memory, weaviate://…; may be repeated.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
 Html = Annotated[
     Path | None, typer.Option("--html", help="Write a page that shows how the answer came about.")
@@ -86,14 +94,7 @@ def aag(
 @app.command()
 def rat(
     question: Annotated[str, typer.Argument(help="What is to be answered.")],
-    sources: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from",
-            metavar="SPEC",
-            help="Where evidence comes from: corpus:PATH, web, memory, weaviate://…; may be repeated.",
-        ),
-    ] = None,
+    sources: Sources = None,
     finish: Annotated[
         str | None, typer.Option(help="What is made of the thoughts: answer, thoughts, article or code.")
     ] = None,
@@ -129,8 +130,45 @@ def rat(
 
 
 @app.command()
+def rpg(
+    question: Annotated[str, typer.Argument(help="What is to be answered.")],
+    sources: Sources = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="How it is answered: long, short, or multihop (short, in several steps)."),
+    ] = None,
+    passages: Annotated[
+        Path | None,
+        typer.Option(help="Answer from these passages: a .jsonl, .json or .csv with text, or a .txt."),
+    ] = None,
+    citations: Annotated[
+        str | None, typer.Option(help='With "inline" each sentence cites its evidence: [1].')
+    ] = None,
+    model: Model = None,
+    settings: Settings = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 where a segment rests on no evidence.")
+    ] = False,
+    as_json: AsJson = False,
+    html: Html = None,
+    quiet: Quiet = False,
+) -> None:
+    """Answer a question in segments, each planned and written from sentences chosen for it."""
+    with reported():
+        from stepcraft.cli.answer import answer, check_all_segments
+        from stepcraft.cli.passages import given_from
+        from stepcraft.graphs.rpg import RpgContext
+
+        named = values_of(settings, model=model, retriever=sources, citations=citations)
+        given = {"question": question, **given_from(passages, sources), **({"kind": kind} if kind else {})}
+        result = answer("rpg", given, RpgContext.named(named), as_json=as_json, html=html, quiet=quiet)
+        if strict:
+            check_all_segments(result)
+
+
+@app.command()
 def draw(
-    graph: Annotated[str, typer.Argument(help="Which graph: aag or rat.")],
+    graph: Annotated[str, typer.Argument(help="Which graph: aag, rat or rpg.")],
     xray: Annotated[bool, typer.Option("--xray", help="Draw what is inside of subgraphs, too.")] = False,
 ) -> None:
     """Print a graph as a Mermaid diagram."""

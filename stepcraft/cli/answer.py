@@ -16,7 +16,7 @@ from stepcraft.errors import BadInput, NoAnswer
 
 def answer(
     method: str,
-    given: Mapping[str, str],
+    given: Mapping[str, Any],
     context: Context,
     *,
     as_json: bool,
@@ -42,7 +42,7 @@ def answer(
     if html:
         from stepcraft.cli.report import page
 
-        html.write_text(page(method, given, result, times), encoding="utf-8")
+        html.write_text(page(method, {**vars(context), **given}, result, times), encoding="utf-8")
     return result
 
 
@@ -57,4 +57,18 @@ def check_all_thoughts(result: Mapping[str, Any]) -> None:
         count, all_ = len(skipped), len(result["revisions"])
         raise NoAnswer(
             f"{count} of {all_} thoughts could not be checked, and --strict asks for all: {skipped[0]['skipped']}"
+        )
+
+
+def check_all_segments(result: Mapping[str, Any]) -> None:
+    """For `--strict`.
+
+    Raises:
+        NoAnswer: a segment was written without evidence.
+    """
+    bare = [segment for segment in result["segments"] if segment["unsupported"]]
+    if bare:
+        count, all_ = len(bare), len(result["segments"])
+        raise NoAnswer(
+            f"{count} of {all_} segments rest on no evidence, and --strict asks for all: {bare[0]['plan']}"
         )

@@ -7,13 +7,14 @@ from rich.console import Console
 from rich.text import Text
 
 from stepcraft.evidence import Evidence
+from stepcraft.sections import COMPLETE, NO_INFO
 from stepcraft.text import clean
 
-_USED = {"aag": "Procedures used:", "rat": "Evidence:"}
+_USED = {"aag": "Procedures used:", "rat": "Evidence:", "rpg": "Evidence:"}
 
 
 def news(method: str, node: str, update: Mapping[str, Any]) -> list[str]:
-    """What a node gave, in a line or, where several thoughts were settled, some."""
+    """What a node gave, in a line or, where it gave several things, some."""
     return _OF[method](node, update)
 
 
@@ -21,7 +22,9 @@ def show_result(method: str, result: Mapping[str, Any], out: Console, err: Conso
     """The answer and what it rests on, on one console, the warnings on the other."""
     lines = [result["answer"]]
     if result["evidence"]:
-        lines += ["", _USED[method], *map(_used, result["evidence"])]
+        used = map(_used, result["evidence"])
+        numbered = (f"  [{number}]{line}" for number, line in enumerate(used, 1))
+        lines += ["", _USED[method], *(numbered if method == "rpg" else used)]
     out.print(Text("\n".join(lines)), soft_wrap=True)
     for warning in result["warnings"]:
         err.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
@@ -60,7 +63,23 @@ def _step(result: Mapping[str, Any]) -> str:
     return f"{number}: {became}  « {_line(result['query'])[:120]} »  {_line(', '.join(sources))[:120]}"
 
 
-_OF = {"aag": _of_aag, "rat": _of_rat}
+def _of_rpg(node: str, update: Mapping[str, Any]) -> list[str]:
+    if node == "retrieve":
+        return [_count(update.get("evidence", []), "passage")]
+    if node == "plan":
+        return [_line(update.get("plan", "")) or _SIGNALS.get(update.get("signal", ""), "")]
+    if node == "select":
+        chosen = update.get("selected", [])
+        told = [f"  {one['score']:.2f}  {_line(one['text'])[:160]}" for one in chosen]
+        return [_count(chosen, "sentence") if chosen else "no sentence fits", *told]
+    if node == "answer" and update.get("segments"):
+        return [_line(update["segments"][-1]["text"])]
+    return [""]
+
+
+_SIGNALS = {NO_INFO: "no evidence is needed", COMPLETE: "the answer is complete"}
+
+_OF = {"aag": _of_aag, "rat": _of_rat, "rpg": _of_rpg}
 
 
 def _line(text: str) -> str:

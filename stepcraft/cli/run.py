@@ -19,12 +19,17 @@ from stepcraft.context import Context
 from stepcraft.errors import BadInput
 from stepcraft.graphs.aag import AagContext
 from stepcraft.graphs.rat import RatContext
+from stepcraft.graphs.rpg import RpgContext
 from stepcraft.nodes._build import Build, SearchedSource
 from stepcraft.text import clean
 
 METHODS = {
     build.method: build
-    for build in (Build("aag", AagContext), Build("rat", RatContext, searched=SearchedSource()))
+    for build in (
+        Build("aag", AagContext),
+        Build("rat", RatContext, searched=SearchedSource()),
+        Build("rpg", RpgContext, searched=SearchedSource()),
+    )
 }
 
 
@@ -49,13 +54,13 @@ def drawn(name: str, *, xray: bool) -> str:
 
 
 def watched(
-    method: str, given: Mapping[str, str], context: Context, err: Console
+    method: str, given: Mapping[str, Any], context: Context, err: Console
 ) -> tuple[dict[str, Any], list[StepTime]]:
     """The result of a run, whose steps are shown while they are done, and when each was done.
 
     It runs on an event loop, where Ctrl-C ends a model's call at once; a thread would be waited for.
     """
-    cleaned = {name: clean(text) for name, text in given.items()}
+    cleaned = {name: clean(part) if isinstance(part, str) else part for name, part in given.items()}
     with tracing(err) as callbacks:
         labels = dict(METHODS[method].labels(context))
         config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks]}
@@ -63,7 +68,7 @@ def watched(
 
 
 async def _watched(
-    method: str, given: Mapping[str, str], config: RunnableConfig, context: Context, err: Console
+    method: str, given: Mapping[str, Any], config: RunnableConfig, context: Context, err: Console
 ) -> tuple[dict[str, Any], list[StepTime]]:
     result: dict[str, Any] = {}
     parts: AsyncIterator[Any] = graph_of(method).astream(

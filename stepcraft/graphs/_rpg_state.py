@@ -42,7 +42,9 @@ class RpgContext(Context):
             description="Where evidence comes from: corpus:docs/, web, memory, weaviate://…; one or several."
         ),
     ] = None
-    k: Annotated[int, Field(ge=1, le=100, description="How many passages are retrieved for the question.")] = 5
+    k: Annotated[
+        int, Field(ge=1, le=100, description="How many passages are retrieved for the question.")
+    ] = 5
     max_cycles: Annotated[
         int, Field(ge=1, le=10, description="The most segments; a short answer has one whatever this says.")
     ] = 3

@@ -71,7 +71,9 @@ def after_plan(state: State) -> Literal["select", "answer", "combine"]:
 
 def after_select(state: State) -> Literal["answer", "combine"]:
     """To the answer, unless the plan was made before and nothing was selected that was not used for it."""
-    known = {(one["passage"], one["position"]) for segment in state["segments"] for one in segment["sentences"]}
+    known = {
+        (one["passage"], one["position"]) for segment in state["segments"] for one in segment["sentences"]
+    }
     if any((one["passage"], one["position"]) not in known for one in state["selected"]):
         return "answer"
     return _unless_repeated(state)

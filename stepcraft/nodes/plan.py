@@ -34,8 +34,13 @@ _LATER = f"{_TOPIC} Or exactly {COMPLETE} if the text says all that the question
 MOST_TOKENS = 30
 """The longest plan (RPG §4); a token is about four bytes."""
 
-_CORES = {NO_INFO: r"no[\s_-]?info(?:rmation)?(?:[\s_-](?:is[\s_-])?needed)?", COMPLETE: r"completed?|done|end"}
-_ALONE = {sign: re.compile(rf"\W*(?:signal\W+)?(?:{core})\W*", re.IGNORECASE) for sign, core in _CORES.items()}
+_CORES = {
+    NO_INFO: r"no[\s_-]?info(?:rmation)?(?:[\s_-](?:is[\s_-])?needed)?",
+    COMPLETE: r"completed?|done|end",
+}
+_ALONE = {
+    sign: re.compile(rf"\W*(?:signal\W+)?(?:{core})\W*", re.IGNORECASE) for sign, core in _CORES.items()
+}
 _TOLD = {
     sign: re.compile(rf"[<\[({{]\s*/?(?:{core})\s*/?[>\])}}]\W*\Z", re.IGNORECASE)
     for sign, core in _CORES.items()

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from stepcraft.cli.report import _aag, _rat
+from stepcraft.cli.report import _aag, _rat, _rpg
 from stepcraft.cli.report._cost import StepTime, cost, elapsed, seconds
 from stepcraft.cli.report._html import Html, element, joined, listed, phrase
 from stepcraft.cli.report._parts import counted, warned
@@ -16,7 +16,7 @@ from stepcraft.text import clean
 
 __all__ = ["StepTime", "page"]
 
-_METHODS = {"rat": _rat, "aag": _aag}
+_METHODS = {"rat": _rat, "aag": _aag, "rpg": _rpg}
 
 
 def page(method: str, given: Mapping[str, Any], result: Mapping[str, Any], steps: Sequence[StepTime]) -> str:
