@@ -3,7 +3,7 @@
 import difflib
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from stepcraft.errors import BadInput
 
@@ -44,7 +44,9 @@ def get_graph(name: str) -> "CompiledStateGraph[Any, Any, Any, Any]":
     Raises:
         BadInput: there is no graph of this name.
     """
-    graph: CompiledStateGraph[Any, Any, Any, Any] = import_module(f"stepcraft.graphs.{_listed(name).module}").graph
+    graph: CompiledStateGraph[Any, Any, Any, Any] = import_module(
+        f"stepcraft.graphs.{_listed(name).module}"
+    ).graph
     return graph
 
 
@@ -54,7 +56,8 @@ def build_of(name: str) -> "Build":
     Raises:
         BadInput: there is no graph of this name.
     """
-    build: Build = get_graph(name).builder.nodes["begin"].runnable.build  # type: ignore[attr-defined]
+    begin: Any = get_graph(name).builder.nodes["begin"].runnable
+    build: Build = begin.build
     return build
 
 
@@ -67,18 +70,27 @@ def context_of(name: str) -> "type[Context]":
     return build_of(name).context
 
 
+def inputs_of(name: str) -> list[str]:
+    """The keys of what a graph is given.
+
+    Raises:
+        BadInput: there is no graph of this name.
+    """
+    return list(get_type_hints(get_graph(name).builder.input_schema))
+
+
 def outputs_of(name: str) -> list[str]:
     """The keys of what a graph gives.
 
     Raises:
         BadInput: there is no graph of this name.
     """
-    return list(get_graph(name).builder.output_schema.__annotations__)
+    return list(get_type_hints(get_graph(name).builder.output_schema))
 
 
 def _listed(name: str) -> Listed:
     if name not in GRAPHS:
         near = difflib.get_close_matches(str(name), GRAPHS, 1, 0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(GRAPHS)}"
-        raise BadInput(f"there is no graph {name!r}; {hint}")
+        hint = f" did you mean {near[0]!r}?" if near else ""
+        raise BadInput(f"there is no graph {name!r};{hint} there is {', '.join(GRAPHS)}")
     return GRAPHS[name]
