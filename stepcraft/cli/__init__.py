@@ -1,15 +1,27 @@
 """The command line. What is heavy is imported by the command that needs it."""
 
 import io
-import json
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from stepcraft.cli.errors import reported
+from stepcraft.cli.graphs import draw, graphs, run
 from stepcraft.cli.memory import memory_app
+from stepcraft.cli.options import (
+    AsJson,
+    Html,
+    Kind,
+    Memory,
+    Model,
+    Passages,
+    Quiet,
+    Settings,
+    Sources,
+    Using,
+    values_of,
+)
 from stepcraft.cli.source import source_app
 
 app = typer.Typer(
@@ -48,33 +60,11 @@ def options(
     """Long answers made correct by working on them step by step."""
 
 
-Model = Annotated[str | None, typer.Option(help='The chat model: "openai:gpt-5-mini", "ollama:…".')]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the graph's context; may be repeated."),
-]
-Sources = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--from",
-        metavar="SPEC",
-        help="Where evidence comes from: corpus:PATH, web, memory, weaviate://…; may be repeated.",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
-Html = Annotated[
-    Path | None, typer.Option("--html", help="Write a page that shows how the answer came about.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no warnings.")]
-
-
 @app.command()
 def aag(
     goal: Annotated[str, typer.Argument(help="What is to be reached.")],
-    using: Annotated[str, typer.Option("--using", help="The resources at hand, separated by commas.")] = "",
-    memory: Annotated[
-        str | None, typer.Option(help="The procedures to learn from: a .db, .jsonl, .csv, or a URL.")
-    ] = None,
+    using: Using = "",
+    memory: Memory = None,
     model: Model = None,
     settings: Settings = None,
     as_json: AsJson = False,
@@ -133,14 +123,8 @@ def rat(
 def rpg(
     question: Annotated[str, typer.Argument(help="What is to be answered.")],
     sources: Sources = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(help="How it is answered: long, short, or multihop (short, in several steps)."),
-    ] = None,
-    passages: Annotated[
-        Path | None,
-        typer.Option(help="Answer from these passages: a .jsonl, .json or .csv with text, or a .txt."),
-    ] = None,
+    kind: Kind = None,
+    passages: Passages = None,
     citations: Annotated[
         str | None, typer.Option(help='With "inline" each sentence cites its evidence: [1].')
     ] = None,
@@ -166,39 +150,6 @@ def rpg(
             check_all_segments(result)
 
 
-@app.command()
-def draw(
-    graph: Annotated[str, typer.Argument(help="Which graph: aag, rat or rpg.")],
-    xray: Annotated[bool, typer.Option("--xray", help="Draw what is inside of subgraphs, too.")] = False,
-) -> None:
-    """Print a graph as a Mermaid diagram."""
-    with reported():
-        from stepcraft.cli.run import drawn
-
-        typer.echo(drawn(graph, xray=xray))
-
-
-def values_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
-    """The settings of a run from its options and what `--set` names.
-
-    Raises:
-        BadInput: a setting has no value.
-    """
-    from stepcraft.errors import BadInput
-
-    values: dict[str, Any] = {name: value for name, value in options.items() if value}
-    for setting in settings or []:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise BadInput(f"--set {setting!r} has no value; write --set field=value")
-        values[name.strip()] = _value(value)
-    return values
-
-
-def _value(text: str) -> Any:  # noqa: ANN401 - JSON
-    if text.startswith(("{", "[")) or text == "null":
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
+app.command()(run)
+app.command()(graphs)
+app.command()(draw)

@@ -10,19 +10,19 @@ from stepcraft.evidence import Evidence
 from stepcraft.sections import COMPLETE, NO_INFO
 from stepcraft.text import clean
 
-_USED = {"aag": "Procedures used:", "rat": "Evidence:", "rpg": "Evidence:"}
+_USED = {"aag": "Procedures used:", "few_shot": "Examples:"}
 
 
 def news(method: str, node: str, update: Mapping[str, Any]) -> list[str]:
     """What a node gave, in a line or, where it gave several things, some."""
-    return _OF[method](node, update)
+    return _OF.get(method, _of_baseline)(node, update)
 
 
 def show_result(method: str, result: Mapping[str, Any], out: Console, err: Console) -> None:
     """The answer and what it rests on, on one console, the warnings on the other."""
     lines = [result["answer"]]
     if result["evidence"]:
-        lines += ["", _USED[method], *_used(result["evidence"], numbered=method == "rpg")]
+        lines += ["", _USED.get(method, "Evidence:"), *_used(result["evidence"], numbered=method == "rpg")]
     out.print(Text("\n".join(lines)), soft_wrap=True)
     for warning in result["warnings"]:
         err.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
@@ -77,6 +77,12 @@ def _of_rpg(node: str, update: Mapping[str, Any]) -> list[str]:
     if node == "answer" and update.get("segments"):
         return [_line(update["segments"][-1]["text"])]
     return [""]
+
+
+def _of_baseline(node: str, update: Mapping[str, Any]) -> list[str]:
+    if node in {"retrieve", "sample", "agent"}:
+        return [_count(update.get("evidence", []), "example" if node == "sample" else "passage")]
+    return [] if node == "conclude" else [""]
 
 
 _SHOWN = 8
