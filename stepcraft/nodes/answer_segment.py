@@ -90,7 +90,7 @@ def read(reply: str, state: Reading, context: Context) -> dict[str, Any]:
     if is_inline(context):
         text = with_marks_of(text, _numbers(state).values())
     if not text:
-        raise UnreadableReply("there was no segment in it.")
+        raise UnreadableReply("it adds nothing to the text; write the next segment alone.")
     segment = Segment(
         plan=state["plan"],
         sentences=state["selected"],
