@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from stepcraft.sentences import passage_sentences
 
 _MOST = 256
 _MOST_SENTENCES = 20_000
+"""So many are kept in all, save the last."""
+_SCORED = 5_000
+"""Where there are more sentences, neighbours are scored and selected together."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,7 @@ class ReadySentences:
         self, key: tuple[str, int], future: Future[Ready], passages: list[list[str]], reranker: Reranker
     ) -> None:
         try:
-            sentences = tuple(
-                Sentence(name, position, title, text)
-                for name, title, whole in passages
-                for position, text in enumerate(passage_sentences(whole))
-            )
+            sentences = _split(passages)
             future.set_result(Ready(reranker, sentences, reranker.ready(sentences)))
         except BaseException as error:
             with self._lock:
@@ -73,3 +73,14 @@ class ReadySentences:
             while len(sizes) > 1 and (len(sizes) > _MOST or sum(sizes) > _MOST_SENTENCES):
                 self._kept.pop(next(iter(self._kept)))
                 sizes.pop(0)
+
+
+def _split(passages: list[list[str]]) -> tuple[Sentence, ...]:
+    """The sentences of passages (id, title, text); of a book so many together that it takes no minutes."""
+    found = [passage_sentences(text) for _, _, text in passages]
+    size = max(1, math.ceil(sum(map(len, found)) / _SCORED))
+    return tuple(
+        Sentence(name, place // size, title, " ".join(own[place : place + size]))
+        for (name, title, _), own in zip(passages, found, strict=True)
+        for place in range(0, len(own), size)
+    )
