@@ -65,6 +65,19 @@ class SourceOrMemory:
 
 
 @dataclass(frozen=True)
+class Composing(SearchedMemory):
+    """A memory that offers two procedures of which one yields what the other needs as one, where a run asks for it."""
+
+    def searcher(self, context: Context) -> Searcher:
+        """The memory as a retriever."""
+        compose: bool = getattr(context, "compose", False)
+        retriever = self.opened(context).as_retriever(
+            getattr(context, "k", 3), alpha=getattr(context, "alpha", None)
+        )
+        return retriever.model_copy(update={"compose": compose})
+
+
+@dataclass(frozen=True)
 class MemoryAndSource:
     """A memory and, in a run that asks for it, sources beside it."""
 
