@@ -34,7 +34,10 @@ _LATER = f"{_TOPIC} Or exactly {COMPLETE} if the text says all that the question
 MOST_TOKENS = 30
 """The longest plan (RPG §4); a token is about four bytes."""
 
-_CORES = {NO_INFO: r"no[\s_-]?info(?:rmation)?(?:[\s_-](?:is[\s_-])?needed)?", COMPLETE: r"completed?|done|end"}
+_CORES = {
+    NO_INFO: r"no[\s_-]?info(?:rmation)?(?:[\s_-](?:is[\s_-])?needed)?",
+    COMPLETE: r"completed?|done|end",
+}
 _WORDS = {
     NO_INFO: re.compile(_CORES[NO_INFO], re.IGNORECASE),
     COMPLETE: re.compile(
