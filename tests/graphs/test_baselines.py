@@ -91,7 +91,7 @@ def test_rag_searches_the_memory_where_no_source_is_named(run: Any, monkeypatch:
     result = run(build_rag(model=ScriptedModel(["Knead."]), memory=small_memory()), GOAL)
     assert {found["id"] for found in result["evidence"]} <= {procedure.id for procedure in PROCEDURES}
     result = run(build_rag(model=ScriptedModel(["Knead."]), retriever=Shelf()), GOAL)
-    assert result["evidence"][0]["title"] == "On bake a rye bread using rye flour, a sourdou"
+    assert result["evidence"][0]["title"] == "On bake a rye bread using rye flour, a sour"
     bundled = run(
         build_rag(model=ScriptedModel(["Knead."]), retriever=Shelf()), GOAL, {"retriever": "memory"}
     )
