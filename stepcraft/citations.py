@@ -4,13 +4,13 @@ import re
 from collections.abc import Collection
 
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
-_NUMBERS = r"\^?\d{1,4}(?:\s*[,;\u2013-]\s*\^?\d{1,4})*"
+_NUMBERS = r"\^?\d{1,3}(?:\s*[,;\u2013-]\s*\^?\d{1,3})*"
 _MARK = re.compile(
     rf"(?P<before>[ \t]*)(?:\[\s*(?:(?:evidence|passage|source)s?\s*)?({_NUMBERS})\s*\](?!\()"
     rf"|\u3010\s*({_NUMBERS})[^\u3011\n]*\u3011)",
     re.IGNORECASE,
 )
-_RANGE = re.compile(r"\^?(\d{1,4})\s*[\u2013-]\s*\^?(\d{1,4})")
+_RANGE = re.compile(r"\^?(\d+)\s*[\u2013-]\s*\^?(\d+)")
 _NUMBER = re.compile(r"\d+")
 _WIDEST = 20
 """A range of more numbers is no range of passages."""

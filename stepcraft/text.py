@@ -35,9 +35,14 @@ _STOP = re.compile(
 )
 _NO_STOP = re.compile(
     r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|fig|figs|eq|sec|ch|vol|pp?|ca|approx|incl|resp)"
-    r"|(?:^|\W)(?-i:[A-Z])|^\W{0,3}\d{1,3})\.$",
+    r"|\b(?-i:St|Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
+    r"|^\W{0,3}(?:\d{1,3}|(?-i:[A-Z])))\.$",
     re.IGNORECASE,
 )
+_MAYBE_STOP = re.compile(r"(?:\b(?:[A-Z]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc))\.$")
+"""What ends a sentence only before a word that begins one."""
+_NUMBER = re.compile(r"\b[Nn]os?\.$")
+_FIRST_WORD = re.compile(r"[^\W\d_]{2,}")
 
 _BRACKET = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)|`[^`\n]*`|\[\[[ \t]*|\[|\]", re.DOTALL | re.MULTILINE)
 
@@ -114,9 +119,14 @@ def sentences(text: str) -> list[str]:
 
 
 def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
-    if match[0] == "." and _NO_STOP.search(text[max(start, match.end() - 12) : match.end()].lstrip()):
-        return False
     follows = text[match.end() : match.end() + 40].lstrip()
+    if match[0] == ".":
+        before = text[max(start, match.end() - 12) : match.end()].lstrip()
+        if _NO_STOP.search(before) or (_NUMBER.search(before) and follows[:1].isdigit()):
+            return False
+        if _MAYBE_STOP.search(before) and follows:
+            word = _FIRST_WORD.match(follows)
+            return word is not None and word[0].istitle() and word[0].lower() in STOP_WORDS
     return not follows[:1].islower()
 
 

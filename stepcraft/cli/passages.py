@@ -22,7 +22,7 @@ def given_from(file: Path | None, sources: Sequence[str] | None) -> dict[str, An
     if sources:
         raise BadInput(f"--passages {file} leaves nothing to search for; leave out --from or --passages")
     if file.suffix.lower() not in _KINDS:
-        raise BadInput(f"{file} is not a kind of file that is read; name a {', '.join(_KINDS)} file")
+        raise BadInput(f"{file} is not a kind of file that is read; name a .jsonl, .json, .csv or .txt file")
     return {"passages": _paragraphs(file) if file.suffix.lower() == ".txt" else _records(file)}
 
 

@@ -1,11 +1,11 @@
 """What RPG is given, what it is set to, what it hands on and what it gives back."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from langgraph.channels import EphemeralValue
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from stepcraft.context import Context, Name, prompt_of
 from stepcraft.evidence import Evidence

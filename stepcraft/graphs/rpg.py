@@ -1,6 +1,7 @@
 """Retrieve-plan-generate: an answer in segments, each planned, then written from sentences selected for it (RPG §3)."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
@@ -33,7 +34,8 @@ __all__ = ["Input", "Output", "RpgContext", "State", "build_rpg", "graph"]
 MODEL_NODES = {node.node: node for node in (plan, answer_segment, combine)}
 
 
-def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
+def _fresh(select: SelectNode, given: Mapping[str, Any]) -> dict[str, Any]:
+    select.check(RpgContext.current())
     kind, passages = given.get("kind") or "long", given.get("passages")
     if kind not in get_args(Kind):
         raise BadInput(f"kind={kind!r:.80} cannot be used: it should be one of {', '.join(get_args(Kind))}")
@@ -124,15 +126,16 @@ def build_rpg(
         cache: Keeps the replies of model nodes: the same prompt to the same model is then asked once.
 
     Raises:
-        BadInput: what is given as a model is neither a chat model nor a name.
+        BadInput: what is given as a model is neither a chat model nor a name, or the reranker cannot be used.
     """
     own = {node: checked_model(named) for node, named in (node_models or {}).items()}
     models = GivenModels(None if model is None else checked_model(model), own)
-    build = Build("rpg", RpgContext, models, SearchedSource(retriever))
+    build = Build("rpg", RpgContext, models, SearchedSource(retriever), reranker)
+    select = SelectNode(build)
     builder = StateGraph(State, RpgContext, input_schema=Input, output_schema=Output)
-    builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build, _searches))
+    builder.add_node("begin", BeginNode(tuple(MODEL_NODES), partial(_fresh, select), build, _searches))
     builder.add_node("retrieve", RetrieveNode(_queries, _keep, build))
-    builder.add_node("select", SelectNode(build))
+    builder.add_node("select", select)
     for name, node in MODEL_NODES.items():
         policy = CachePolicy(key_func=node.cache_key) if cache else None
         builder.add_node(name, node.within(build), cache_policy=policy)

@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from stepcraft.lists import numbered, read_bullets
-from stepcraft.models import recombine, thinking
+from stepcraft.lists import numbered, read_bullets, read_steps
+from stepcraft.models import planning, recombine, thinking
 from stepcraft.models._material import Example, Material
 from stepcraft.sections import NOT_SAID, parse
 from stepcraft.text import sentences
@@ -145,6 +145,20 @@ def _article(material: Material, _form: str) -> str:
     return f"# {material.text('question')}\n\n{_finish(material, '')}"
 
 
+def _plan(material: Material, _form: str) -> str:
+    return planning.plan(material.text("question"), read_steps(material.text("plans")), material.text("text"))
+
+
+def _segment(material: Material, form: str) -> str:
+    evidence = [section for section in material.sections if section.name == "evidence"]
+    question, plan, text = (material.text(name) for name in ("question", "plan", "text"))
+    return planning.segment(question, plan, text, evidence, cites="[1]" in form)
+
+
+def _combine(material: Material, _form: str) -> str:
+    return planning.combined(material.text("question"), material.text("text"))
+
+
 _REPLIES: dict[str, Callable[[Material, str], str]] = {
     "steps": _write_steps,
     "critique": _criticise,
@@ -157,6 +171,9 @@ _REPLIES: dict[str, Callable[[Material, str], str]] = {
     "revision": _revise,
     "answer": _finish,
     "article": _article,
+    "plan": _plan,
+    "segment": _segment,
+    "combine": _combine,
 }
 
 

@@ -68,13 +68,13 @@ def query(question: str, text: str, thought: str) -> str:
         others = {term for name in subjects(question) if name != match[1] for term in terms(name)}
         words = [*terms(match[1]), *(term for term in terms(question) if term not in others)]
     elif thought.startswith(_SOUGHT):
-        words = [*(term for name in _new_names(question, text) for term in terms(name)), *terms(thought)[1:]]
+        words = [*(term for name in new_names(question, text) for term in terms(name)), *terms(thought)[1:]]
     else:
         words = [*terms(thought)[:20], *terms(question)]
     return " ".join(dict.fromkeys(words)) or question.strip()
 
 
-def _new_names(question: str, text: str) -> list[str]:
+def new_names(question: str, text: str) -> list[str]:
     """The names in the sentence that fits the question best that the question does not have."""
     told = [sentence for sentence in sentences(text) if not _SCAFFOLD.search(sentence)]
     weighing = weights([question, *told])

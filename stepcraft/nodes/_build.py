@@ -150,6 +150,8 @@ class Build:
     """The settings that a run of it takes."""
     models: GivenModels = field(default_factory=GivenModels)
     searched: Searched = field(default_factory=SearchedMemory)
+    reranker: object = None
+    """What scores sentences: a name, a LangChain cross-encoder, compressor or embeddings, or None."""
 
     def labels(self, context: Context) -> Mapping[str, Any]:
         """What makes a trace readable: the method, the version, what is searched and the settings that differ."""

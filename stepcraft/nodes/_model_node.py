@@ -123,9 +123,9 @@ class ModelNode(Runnable[Any, Update]):
             return {**self.fallback(state, limit), **budget.update([limit])}
         model = yield Resolve(self.build.models.choice(self.node, context))
         limit_tokens = context.max_input_tokens or (model.profile or {}).get("max_input_tokens")
-        messages, warnings = fitted(self, state, context, limit_tokens)
+        messages, shown, warnings = fitted(self, state, context, limit_tokens)
         try:
-            update = yield from self._readable(model, messages, state, budget, warnings)
+            update = yield from self._readable(model, messages, shown, budget, warnings)
             self._tell(update)
         except (Failed, Refused, UnreadableReply) as failure:
             why = why_skipped(failure, state, model, budget)

@@ -1,6 +1,6 @@
 """Write the next segment of an answer from the sentences that were selected for its plan (RPG §3.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -90,7 +90,7 @@ def read(reply: str, state: Reading, context: Context) -> dict[str, Any]:
     if is_inline(context):
         text = with_marks_of(text, _numbers(state).values())
     if not text:
-        raise UnreadableReply("there was no segment in it.")
+        raise UnreadableReply("it adds nothing to the text; write the next segment alone.")
     segment = Segment(
         plan=state["plan"],
         sentences=state["selected"],
@@ -115,7 +115,7 @@ def is_inline(context: Context) -> bool:
     return getattr(context, "citations", "ids") == "inline"
 
 
-def kept_for_later(state: Any) -> int:  # noqa: ANN401 - any graph's state
+def kept_for_later(state: Mapping[str, Any]) -> int:
     """A call to combine the segments, once there is one."""
     return int(state["task"] == "multihop" and bool(state["segments"]))
 

@@ -77,4 +77,4 @@ def without_model(state: Reading, _context: Context) -> dict[str, Any] | None:
     return joined(state) if state["task"] != "multihop" or state["signal"] == NO_INFO else None
 
 
-combine = model_node("combine", ask, read, fallback=joined, without=without_model)
+combine = model_node("combine", ask, read, fallback=joined, without=without_model, shortens="")

@@ -1,10 +1,10 @@
 """Passages that a caller gives instead of letting them be searched for."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NotRequired
 
 from langchain_core.documents import Document
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence

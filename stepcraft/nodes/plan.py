@@ -1,7 +1,7 @@
 """Plan the next segment of an answer: its topic, or that none is needed (RPG §3.2)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -38,16 +38,19 @@ _CORES = {
     NO_INFO: r"no[\s_-]?info(?:rmation)?(?:[\s_-](?:is[\s_-])?needed)?",
     COMPLETE: r"completed?|done|end",
 }
-_ALONE = {
-    sign: re.compile(rf"\W*(?:signal\W+)?(?:{core})\W*", re.IGNORECASE) for sign, core in _CORES.items()
+_WORDS = {
+    NO_INFO: re.compile(_CORES[NO_INFO], re.IGNORECASE),
+    COMPLETE: re.compile(
+        rf"{_CORES[COMPLETE]}|(?:the )?(?:answer|text) is (?:now |already )?complete", re.IGNORECASE
+    ),
 }
-_TOLD = {
-    sign: re.compile(rf"[<\[({{]\s*/?(?:{core})\s*/?[>\])}}]\W*\Z", re.IGNORECASE)
-    for sign, core in _CORES.items()
+_BRACKETED = {
+    signal: re.compile(rf"(?:\A[\[({{]|<)[\s/]*(?:{core})[\s/]*[>\])}}]\W*\Z", re.IGNORECASE)
+    for signal, core in _CORES.items()
 }
-_SENTENCE = re.compile(r"(?:the )?(?:answer|text) is (?:now )?(?:already )?complete\W*", re.IGNORECASE)
-_LABEL = re.compile(r"(?:next )?(?:plan|topic|segment)(?: \d+)?\s*[:\uff1a]\s*", re.IGNORECASE)
-_ITEM = re.compile(r"(?:[-*\u2022#>]+|\d{1,2}[.)])\s+")
+_ITEM = re.compile(r"(?:[-*\u2022#]+|\d{1,2}[.)])(?:\s+|\Z)")
+_LABEL = re.compile(r"(?:next )?(?:plan|topic|segment)(?: \d+)?\s*[:\uff1a][\s*_]*", re.IGNORECASE)
+_EDGES = re.compile(r"\A\W+|\W+\Z")
 
 
 class Reading(TypedDict):
@@ -85,29 +88,31 @@ def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
 
 
 def _signal(text: str) -> str:
-    """The signal that a reply is or ends with; "" if it is a topic."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    for sign in (NO_INFO, COMPLETE):
-        alone = lines and _ALONE[sign].fullmatch(lines[0])
-        if alone or any(_TOLD[sign].search(line) and _is_told(line) for line in lines):
-            return sign
-    return COMPLETE if lines and _SENTENCE.fullmatch(lines[0]) else ""
-
-
-def _is_told(line: str) -> bool:
-    """Whether a signal in brackets stands alone on its line, or between angles, as no topic has it."""
-    return line.rstrip(" .*`").endswith(">") or line.strip(" .*`")[:1] in {"[", "(", "{"}
+    """The signal that the first line is, or that stands in brackets on a line or at its end; "" if there is none."""
+    lines = [line for line, _ in _lines(text)]
+    for signal, words in _WORDS.items():
+        alone = lines and words.fullmatch(_EDGES.sub("", lines[0]))
+        if alone or any(_BRACKETED[signal].search(line) for line in lines):
+            return signal
+    return ""
 
 
 def _topic(text: str) -> str:
     """The first line that says something, with the next where that goes on with it, no longer than a plan may be."""
     topic = ""
-    for line in text.splitlines():
-        said = _LABEL.sub("", _ITEM.sub("", line.strip(" \t*`_"), count=1).strip(" *`_"), count=1)
-        if topic and not said[:1].islower():
+    for line, is_item in _lines(text):
+        if topic and (is_item or not line[0].islower()):
             break
-        topic = f"{topic} {said}".strip()
-    return shortened(topic.strip(" \"'*`_.\u201c\u201d\u2018\u2019"))
+        topic = f"{topic} {line}".strip()
+    return shortened(topic.strip(" \"'*`_.\u201c\u201d\u2018\u2019")) if re.search(r"\w", topic) else ""
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """What stands on each line, without a label, and whether it is an item of a list."""
+    for line in map(str.strip, text.splitlines()):
+        said = _ITEM.sub("", line, count=1)
+        if bare := _LABEL.sub("", said.strip("*`_ "), count=1).strip("*`_ "):
+            yield bare, said != line
 
 
 def shortened(text: str) -> str:
@@ -145,9 +150,11 @@ def _words(plan: str) -> tuple[str, ...]:
     return tuple(sorted(set(terms(plan)))) or (plan,)
 
 
-def kept_for_later(state: Any) -> int:  # noqa: ANN401 - any graph's state
+def kept_for_later(state: Mapping[str, Any]) -> int:
     """A call for the segment that is planned, and one to combine the segments."""
-    return 1 + (state["task"] == "multihop")
+    return 2 if state["task"] == "multihop" else 1
 
 
-plan = model_node("plan", ask, read, fallback=skipped, without=without_model, keeps=kept_for_later)
+plan = model_node(
+    "plan", ask, read, fallback=skipped, without=without_model, shortens="", keeps=kept_for_later
+)

@@ -1,23 +1,26 @@
 """Select the sentences of all passages that a segment is written from (RPG §3.2)."""
 
+import asyncio
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import TypedDict
 
 from stepcraft.context import Context
+from stepcraft.errors import SourceFailure, without_secrets
 from stepcraft.evidence import Evidence
-from stepcraft.models.embeddings import resolve_embeddings
+from stepcraft.nodes._budget import Budget
 from stepcraft.nodes._build import Build
 from stepcraft.nodes._fit import tokens
-from stepcraft.rerank import Sentence
-from stepcraft.rerank.hybrid import HybridReranker
+from stepcraft.rerank import Reranker, Sentence
+from stepcraft.rerank.ready import Ready, ReadySentences
+from stepcraft.rerank.resolve import resolve_reranker
 from stepcraft.segments import Segment, Selected
-from stepcraft.sentences import passage_sentences
 from stepcraft.text import normalised
-from stepcraft.threads import Line
+from stepcraft.threads import Line, in_thread, within
 
 
 class Reading(TypedDict):
@@ -30,37 +33,99 @@ class Reading(TypedDict):
 
 
 class SelectNode(Runnable[Any, dict[str, Any]]):
-    """Scores the sentences of all passages against the plan and keeps the best, in the order of the passages."""
+    """Scores the sentences of all passages against the plan and keeps the best, in the order of the passages.
+
+    A reranker that fails costs its ranking: the default one is used, and by words alone if that fails, too.
+
+    Raises:
+        BadInput: the reranker that the graph is built with cannot be used.
+    """
 
     def __init__(self, build: Build) -> None:
         self.name = "select"
         self.build = build
+        self._given = None if isinstance(build.reranker, str | None) else resolve_reranker(build.reranker)
+        self._ready = ReadySentences()
         self._line = Line()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
-        """What is selected, and what went wrong."""
-        return self._selected(input, self.build.context.current())
+        """What is selected, and what went wrong.
+
+        Raises:
+            BadInput: the context names a reranker that there is not.
+        """
+        context = self.build.context.current()
+        if not getattr(context, "select", True):
+            return _update(whole(input["evidence"], _budget(context)))
+        return self._selected(input, context, self._reranker(context))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """As `invoke`, off the event loop."""
         context = self.build.context.current()
-        return await self._line.made(lambda: self._selected(input, context))
-
-    def _selected(self, state: Reading, context: Context) -> dict[str, Any]:
-        budget: int = getattr(context, "max_evidence_tokens", 2000)
         if not getattr(context, "select", True):
-            return {"selected": whole(state["evidence"], budget), "warnings": []}
-        sentences = [
-            Sentence(passage["id"], position, passage["title"], text)
-            for passage in state["evidence"]
-            for position, text in enumerate(passage_sentences(passage["text"]))
-        ]
-        reranker = HybridReranker("hybrid", resolve_embeddings())
-        scores = reranker.ready(sentences).scores(state["plan"] or state["question"]) if sentences else []
-        threshold = getattr(context, "threshold", None)
-        least = reranker.threshold if threshold is None else threshold
-        used = {one["text"] for segment in state["segments"] for one in segment["sentences"]}
-        return {"selected": chosen(sentences, scores, least, budget, used), "warnings": []}
+            return _update(whole(input["evidence"], _budget(context)))
+        reranker = await asyncio.to_thread(self._reranker, context)
+
+        def work() -> dict[str, Any]:
+            return self._selected(input, context, reranker)
+
+        return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._line.made(work))
+
+    def check(self, context: Context) -> None:
+        """See before a run's first call that its reranker can be used, and load it.
+
+        Raises:
+            BadInput: there is no such reranker, or its package is not installed.
+        """
+        if getattr(context, "retrieve", True) and getattr(context, "select", True):
+            self._reranker(context)
+
+    def _reranker(self, context: Context) -> Reranker:
+        """The context's, then the one that the graph was built with, then the default."""
+        named: str | None = getattr(context, "reranker", None)
+        return self._given if self._given and not named else resolve_reranker(named or self.build.reranker)
+
+    def _selected(self, state: Reading, context: Context, reranker: Reranker) -> dict[str, Any]:
+        plan = state["plan"].strip() or state["question"]
+        limit = Budget.of("select", state, context).seconds_left()
+        wanted: float | None = getattr(context, "threshold", None)
+        used = [one["text"] for segment in state["segments"] for one in segment["sentences"]]
+        warnings: list[str] = []
+        for ranks in (reranker, resolve_reranker("hybrid"), resolve_reranker("words")):
+            try:
+                ready, scores = within(
+                    limit if ranks.waits else None, partial(self._scored, state, plan, ranks)
+                )
+            except Exception as failure:
+                warnings.append(_failed(ranks, failure))
+                continue
+            least = ranks.threshold if wanted is None or warnings else wanted
+            return _update(chosen(ready.sentences, scores, least, _budget(context), used), warnings)
+        return _update([], warnings)
+
+    def _scored(self, state: Reading, plan: str, reranker: Reranker) -> tuple[Ready, list[float]]:
+        ready = self._ready.of(state["evidence"], reranker)
+        scores = [float(score) for score in ready.ranking.scores(plan)] if ready.sentences else []
+        if len(scores) != len(ready.sentences):
+            raise SourceFailure(f"it gave {len(scores):,} scores for {len(ready.sentences):,} sentences")
+        if any(math.isnan(score) for score in scores):
+            raise SourceFailure("it gave a score that is no number")
+        return ready, scores
+
+
+def _budget(context: Context) -> int:
+    tokens_left: int = getattr(context, "max_evidence_tokens", 2_000)
+    return tokens_left
+
+
+def _update(selected: list[Selected], warnings: Sequence[str] = ()) -> dict[str, Any]:
+    return {"selected": selected, "warnings": list(warnings)}
+
+
+def _failed(reranker: Reranker, failure: Exception) -> str:
+    told = without_secrets(" ".join(str(failure).split()))[:200] or type(failure).__name__
+    why = "it took longer than the deadline allows" if isinstance(failure, TimeoutError) else told
+    return f"select: the reranker {reranker.name} failed, and the next best ranking was used: {why}"
 
 
 def whole(evidence: Iterable[Evidence], budget: int) -> list[Selected]:
@@ -86,7 +151,7 @@ def chosen(
     left = budget
     for place in sorted(range(len(sentences)), key=lambda place: -scores[place]):
         text = sentences[place].text
-        if scores[place] < least or math.isnan(scores[place]):
+        if scores[place] <= least:
             break
         if normalised(text) in seen or tokens(text) > left:
             continue

@@ -19,7 +19,11 @@ class Sentence:
     @property
     def titled(self) -> str:
         """What is scored."""
-        return f"{self.title}\n{self.text}" if self.title else self.text
+        return f"{self.title[:_TITLE]}\n{self.text}" if self.title else self.text
+
+
+_TITLE = 200
+"""So many characters of a title are scored with each of its sentences."""
 
 
 class Ranking(Protocol):
@@ -40,7 +44,12 @@ class Reranker(Protocol):
 
     @property
     def threshold(self) -> float:
-        """The score that a sentence must have where no threshold is set."""
+        """What a score must be above where no threshold is set."""
+        ...
+
+    @property
+    def waits(self) -> bool:
+        """Whether it may take long, for a network or a large model, so that it gets a thread and a limit."""
         ...
 
     def ready(self, sentences: Sequence[Sentence]) -> Ranking:

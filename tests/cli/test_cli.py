@@ -111,7 +111,10 @@ def test_the_memory_of_the_environment(kitchen: str, monkeypatch: pytest.MonkeyP
         (["run", "rag", "x", "--set", "k=0"], "k='0' cannot be used: it should be greater than or equal"),
         (["run", "rag", "x", "--from", "nosuch"], "'nosuch' is no source of evidence; name corpus:PATH"),
         (["run", "few_shot", "x", "--memory", "/no.jsonl"], "there is no file /no.jsonl"),
-        (["run", "few_shot", "x", "--set", "seed=abc"], "seed='abc' cannot be used: it should be a valid int"),
+        (
+            ["run", "few_shot", "x", "--set", "seed=abc"],
+            "seed='abc' cannot be used: it should be a valid int",
+        ),
         (["run", "react", "x", "--set", "max_searches=0"], "max_searches='0' cannot be used"),
         (["run", "cot", "x", "--html", "x.html"], "there is no report for 'cot'; there is one for rat"),
     ],

@@ -75,7 +75,7 @@ def test_marks_of_no_passage_are_no_evidence() -> None:
 
 def test_a_combined_answer_rests_on_all_segments() -> None:
     seen = read({**rpg(), "answer": "Hayruddin, 1566."})
-    assert shown(seen) == [("Hayruddin, 1566.", "1, 2, 3", [BUILT, ORDERED, FELL, REBUILT])]
+    assert shown(seen) == [("Hayruddin, 1566.", "1–3", [BUILT, ORDERED, FELL, REBUILT])]
 
 
 def test_no_word_of_the_answer_is_lost() -> None:

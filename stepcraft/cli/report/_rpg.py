@@ -87,9 +87,10 @@ def _pieces(text: str, found: Sequence[tuple[int, int]]) -> Iterator[Piece]:
 
 
 def _passages(evidence: Sequence[Evidence]) -> Html:
+    scored = any(found["score"] for found in evidence)  # passages that were given have no score
     shown = [
-        element("li", passage(found), id=f"passage-{number}") for number, found in enumerate(evidence, 1)
+        element("li", passage(found, scored=scored), id=f"passage-{number}")
+        for number, found in enumerate(evidence, 1)
     ]
-    return section(
-        "passages", "Passages", element("ol", *shown, class_="sources") if shown else "Nothing was found."
-    )
+    listing = element("ol", *shown, class_="sources") if shown else "Nothing was found."
+    return section("passages", "Passages", joined([listing]))

@@ -24,7 +24,7 @@ def _sentence(number: int, given: Stated) -> Html:
     if not given.grounds:
         return joined([given.before, given.text])
     label = element("label", given.text, for_=f"mark-{number}")
-    cited = ", ".join(str(ground.number) for ground in given.grounds)
+    cited = _ranges([ground.number for ground in given.grounds])
     mark = element(
         "button",
         cited,
@@ -42,6 +42,17 @@ def _sentence(number: int, given: Stated) -> Html:
         popover="",
     )
     return joined([given.before, element("div", label, mark, evidence, class_="sentence")])
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """With three in a row or more as a range."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def _quoted(ground: Ground) -> Html:
