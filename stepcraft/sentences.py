@@ -13,6 +13,7 @@ _WORD = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 _ENDED = re.compile("[.!?\u2026:;\u3002\uff01\uff1f]\\W{0,4}$")
 _SPACELESS = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef\u2018-\u201d]")
 _PIECE = re.compile(rf"\S.{{0,{LONGEST - 2}}}(?=\s|$)|\S.{{0,{LONGEST - 1}}}", re.DOTALL)
+_FENCES = ("```", "~~~")
 _FEW_WORDS = 3
 _QUOTED = 4
 """So many sentences may one quotation have; an opening mark without a closing one ends nothing."""
@@ -71,7 +72,7 @@ def _is_short(sentence: str) -> bool:
 def _as_one(parts: Iterable[str]) -> str:
     one = ""
     for part in parts:
-        if one.startswith("```") or part.startswith("```"):
+        if one.startswith(_FENCES) or part.startswith(_FENCES):
             one += "\n" * bool(one) + part
         else:
             spaceless = _SPACELESS.match(one[-1:]) and _SPACELESS.match(part)

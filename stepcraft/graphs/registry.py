@@ -38,8 +38,9 @@ GRAPHS = {
 def get_graph(name: str) -> "CompiledStateGraph[Any, Any, Any, Any]":
     """A compiled graph by its name: aag, rat, rpg, direct, cot, rag, few_shot or react.
 
-    All take `{"question": …}` and give at least `answer`, `evidence`, `warnings` and `usage`; of a mapping that is
-    given as context each takes what it knows, so that whatever runs one runs all.
+    All take `{"question": …}` and give at least `answer`, `evidence`, `warnings` and `usage`. Of any object that is
+    given as context, such as `SimpleNamespace(retriever="memory", k=3)`, each takes the fields it knows, so that
+    whatever runs one runs all.
 
     Raises:
         BadInput: there is no graph of this name.

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from langchain_core.messages import BaseMessage
 
 from stepcraft.context import Context
+from stepcraft.text import tokens
 
 
 class Asking(Protocol):
@@ -54,8 +55,3 @@ def _least(pieces: Sequence[Mapping[str, Any]]) -> int:
 
 def _tokens(messages: Sequence[BaseMessage]) -> int:
     return sum(tokens(str(message.content)) + 4 for message in messages)
-
-
-def tokens(text: str) -> int:
-    """About how many tokens: four bytes each, which holds for English and for Chinese."""
-    return len(text.encode("utf-8", "replace")) // 4

@@ -1,6 +1,6 @@
 """Each turn of an agent that may search: its model is asked as a model node asks, within the limits of the run."""
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Annotated, Any
 
 from langchain.agents import AgentState
@@ -89,7 +89,7 @@ class Turns(AgentMiddleware[Turn, Any, Any]):
             return _ended(AIMessage(""), budget, [limit])
         model = yield Resolve(self.build.models.choice(NODE, context))
         asked.offer(model, _system(state, context), searches=_may_search(state, budget))
-        messages, warnings = _fitted(asked.request.messages, model, context)
+        messages, warnings = _fitted(asked.request, model, context)
         try:
             reply = yield from replied(model, messages, budget, asked)
         except Failed as failure:
@@ -136,20 +136,20 @@ def _may_search(state: Any, budget: Budget) -> bool:  # noqa: ANN401 - the state
 
 
 def _fitted(
-    messages: list[AnyMessage], model: BaseChatModel, context: Context
+    request: ModelRequest[Any], model: BaseChatModel, context: Context
 ) -> tuple[list[AnyMessage], list[str]]:
     """The messages within what the model takes: what the oldest searches found is left out."""
     limit = context.max_input_tokens or (model.profile or {}).get("max_input_tokens")
-    kept, left_out = list(messages), 0
-    for place, message in enumerate(messages):
-        if limit is None or sum(tokens(str(one.content)) + 4 for one in kept) <= limit:
+    kept, left_out = list(request.messages), 0
+    for place, message in enumerate(request.messages):
+        if limit is None or _tokens([request.system_message, *kept]) <= limit:
             break
         if isinstance(message, ToolMessage):
             kept[place] = message.model_copy(update={"content": _LEFT_OUT})
             left_out += 1
-    told = (
-        f"{NODE}: what {left_out} searches had found was left out to keep within {limit:,} input tokens"
-        if limit
-        else ""
-    )
-    return kept, [told] if left_out else []
+    what = f"what the first of its searches ({left_out}) had found was left out"
+    return kept, [f"{NODE}: {what} to keep within {limit:,} input tokens"] if limit and left_out else []
+
+
+def _tokens(messages: Sequence[BaseMessage | None]) -> int:
+    return sum(tokens(str(message.content)) + 4 for message in messages if message)

@@ -14,12 +14,11 @@ from stepcraft.errors import SourceFailure, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.nodes._budget import Budget
 from stepcraft.nodes._build import Build
-from stepcraft.nodes._fit import tokens
 from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.ready import Ready, ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
 from stepcraft.segments import Segment, Selected
-from stepcraft.text import normalised
+from stepcraft.text import normalised, tokens
 from stepcraft.threads import Line, in_thread, within
 
 
@@ -57,7 +56,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         context = self.build.context.current()
         if not getattr(context, "select", True):
             return _update(whole(input["evidence"], _budget(context)))
-        return self._selected(input, context, self._reranker(context))
+        return self.selected(input, context, self._reranker(context))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """As `invoke`, off the event loop."""
@@ -67,7 +66,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         reranker = await asyncio.to_thread(self._reranker, context)
 
         def work() -> dict[str, Any]:
-            return self._selected(input, context, reranker)
+            return self.selected(input, context, reranker)
 
         return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._line.made(work))
 
@@ -85,7 +84,8 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         named: str | None = getattr(context, "reranker", None)
         return self._given if self._given and not named else resolve_reranker(named or self.build.reranker)
 
-    def _selected(self, state: Reading, context: Context, reranker: Reranker) -> dict[str, Any]:
+    def selected(self, state: Reading, context: Context, reranker: Reranker) -> dict[str, Any]:
+        """What is selected for the plan of this state, by this reranker."""
         plan = state["plan"].strip() or state["question"]
         limit = Budget.of("select", state, context).seconds_left()
         wanted: float | None = getattr(context, "threshold", None)
@@ -150,18 +150,17 @@ def chosen(
     kept: list[int] = []
     left = budget
     for place in sorted(range(len(sentences)), key=lambda place: -scores[place]):
-        text = sentences[place].text
-        if scores[place] <= least:
+        one = sentences[place]
+        if scores[place] <= least or not left:
             break
-        if normalised(text) in seen or tokens(text) > left:
-            continue
-        seen.add(normalised(text))
-        kept.append(place)
-        left -= tokens(text)
+        if one.tokens <= left and one.folded not in seen:
+            seen.add(one.folded)
+            kept.append(place)
+            left -= one.tokens
     return [_selected(sentences[place], scores[place]) for place in sorted(kept)]
 
 
 def _selected(sentence: Sentence, score: float) -> Selected:
     return Selected(
-        passage=sentence.passage, position=sentence.position, text=sentence.text, score=round(score, 4)
+        passage=sentence.passage, position=sentence.position, text=sentence.text, score=round(score, 6)
     )

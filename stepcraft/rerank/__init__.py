@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
+
+from stepcraft.text import normalised, tokens
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,16 @@ class Sentence:
     def titled(self) -> str:
         """What is scored."""
         return f"{self.title[:_TITLE]}\n{self.text}" if self.title else self.text
+
+    @cached_property
+    def folded(self) -> str:
+        """What makes it the same as another."""
+        return normalised(self.text)
+
+    @cached_property
+    def tokens(self) -> int:
+        """About how many."""
+        return tokens(self.text)
 
 
 _TITLE = 200

@@ -1,0 +1,91 @@
+"""RPG through langchain-openai against a server with bad moments: no step is lost to them."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from stepcraft import RpgContext, build_rpg
+from tests.bridge import GIVEN, PLANS, planner
+from tests.graphs.killed import Dying, chat
+from tests.servers.openai_replies import Body, Reply, cut, error, garbage
+from tests.servers.openai_server import OpenAIServer
+
+FAULTS = {"plan": cut(), "answer": error(429, retry_after="0"), "combine": garbage()}
+
+
+class Moody:
+    """Answers what is asked; the first call of each node gets that node's fault instead."""
+
+    def __init__(self) -> None:
+        self.good = Dying(_reply_to, RpgContext())
+        self.calls = {node: count() for node in FAULTS}
+
+    def __call__(self, body: Body) -> Reply | str:
+        reply = self.good(body)
+        node = self.good.asked[-1]
+        return reply if next(self.calls[node]) else FAULTS[node]
+
+
+def _reply_to(node: str, body: Body) -> str:
+    return planner()(node, "\n\n".join(message["content"] for message in body["messages"]))
+
+
+@pytest.fixture(params=["sync", "async", "stream"])
+def run(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """Runs RPG blocking, on an event loop, or with its tokens streamed."""
+
+    def rpg(model: Any) -> Any:
+        graph = build_rpg(model=model)
+        given, context = {**GIVEN, "kind": "multihop"}, RpgContext(retry_wait_s=0)
+        if request.param == "sync":
+            return graph.invoke(given, context=context)
+        if request.param == "async":
+            return asyncio.run(graph.ainvoke(given, context=context))
+        parts = graph.stream(given, context=context, stream_mode=["messages", "values", "custom"])
+        *_, last = (state for mode, state in parts if mode == "values")
+        return last
+
+    return rpg
+
+
+def test_faults_that_pass_cost_nothing_but_calls(run: Any) -> None:
+    with OpenAIServer(Moody()) as server:
+        result = run(chat(server))
+    with OpenAIServer(Dying(_reply_to, RpgContext())) as server:
+        undisturbed = run(chat(server))
+    assert (result["answer"], result["warnings"]) == ("Mimar Sinan", [])
+    assert result["segments"] == undisturbed["segments"]
+    calls = {node: used["calls"] for node, used in result["usage"]["nodes"].items()}
+    assert calls == {node: used["calls"] + 1 for node, used in undisturbed["usage"]["nodes"].items()}
+
+
+def test_three_attempts_and_then_the_segment_is_lost(run: Any) -> None:
+    def failing(body: Body) -> Reply | str:
+        reply = good(body)
+        second = good.asked[-1] == "answer" and f"<plan>\n{PLANS[1]}" in body["messages"][1]["content"]
+        return error(500) if second else reply
+
+    good = Dying(_reply_to, RpgContext())
+    with OpenAIServer(failing) as server:
+        result = run(chat(server))
+    assert [segment["plan"] for segment in result["segments"]] == [PLANS[0], PLANS[2]]
+    assert "answer was skipped: the model could not be asked" in result["warnings"][0]
+    assert len(result["warnings"]) == 1
+    assert result["answer"] == "Mimar Sinan"
+    assert good.asked.count("answer") == 2 + 3
+
+
+def test_the_temperature_is_sent(run: Any) -> None:
+    bodies: list[Body] = []
+
+    def noting(body: Body) -> Reply | str:
+        bodies.append(body)
+        return good(body)
+
+    good = Dying(_reply_to, RpgContext())
+    with OpenAIServer(noting) as server:
+        run(chat(server))
+    assert [body["temperature"] for body in bodies] == [0.0] * 7
