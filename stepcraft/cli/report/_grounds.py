@@ -10,7 +10,8 @@ from stepcraft.evidence import Evidence
 from stepcraft.segments import Segment
 from stepcraft.text import clean, sentences
 
-_MARKS_BEHIND = re.compile(r"([.!?\u3002\uff01\uff1f\u2026]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
+_STOP = ".!?\u3002\uff01\uff1f\u2026"
+_MARKS_BEHIND = re.compile(rf"(?<![{_STOP}])([{_STOP}]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
 """Marks behind the stop of the sentence that they belong to."""
 
 
@@ -56,10 +57,12 @@ def grounds(segments: Sequence[Segment], evidence: Sequence[Evidence]) -> tuple[
 def places(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
     """Where sentences stand in a text, whose blanks may be others; one that is not found is passed over."""
     found: list[tuple[int, int]] = []
-    for sentence in wanted:
-        pattern = r"\s+".join(map(re.escape, sentence.split()))
-        match = re.compile(pattern).search(text, found[-1][1] if found else 0)
-        if match and match[0]:
+    for sentence in filter(str.strip, wanted):
+        end = found[-1][1] if found else 0
+        start = text.find(sentence, end)
+        if start >= 0:
+            found.append((start, start + len(sentence)))
+        elif match := re.compile(r"\s+".join(map(re.escape, sentence.split()))).search(text, end):
             found.append(match.span())
     return found
 
