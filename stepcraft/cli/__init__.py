@@ -11,6 +11,7 @@ from stepcraft.cli.graphs import draw, graphs, run
 from stepcraft.cli.memory import memory_app
 from stepcraft.cli.options import (
     AsJson,
+    Beside,
     Html,
     Kind,
     Memory,
@@ -65,6 +66,7 @@ def aag(
     goal: Annotated[str, typer.Argument(help="What is to be reached.")],
     using: Using = "",
     memory: Memory = None,
+    sources: Beside = None,
     model: Model = None,
     settings: Settings = None,
     as_json: AsJson = False,
@@ -76,7 +78,8 @@ def aag(
         from stepcraft.cli.answer import answer
         from stepcraft.graphs.aag import AagContext
 
-        context = AagContext.named(values_of(settings, model=model, memory=memory))
+        beside = {"retriever": sources, "answer_from": "memory+source" if sources else None}
+        context = AagContext.named(values_of(settings, model=model, memory=memory, **beside))
         given = {"question": goal, "resources": using}
         answer("aag", given, context, as_json=as_json, html=html, quiet=quiet)
 

@@ -85,6 +85,8 @@ def _known(graph: str, options: dict[str, tuple[str, Any]]) -> dict[str, Any]:
     for field, (option, value) in options.items():
         if value and field not in fields:
             raise BadInput(f"{graph} takes no {option}, for it searches nothing of that kind; leave it out")
+    if options["retriever"][1] and "answer_from" in fields:
+        options["answer_from"] = ("", "memory+source")
     return {field: value for field, (_, value) in options.items() if value}
 
 

@@ -24,6 +24,12 @@ Html = Annotated[
     Path | None, typer.Option("--html", help="Write a page that shows how the answer came about.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no warnings.")]
+Beside = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from", metavar="SPEC", help="Answer the questions on the way from this, too: corpus:PATH, web, …"
+    ),
+]
 Kind = Annotated[
     str | None, typer.Option(help="How it is answered: long, short, or multihop (short, in several steps).")
 ]

@@ -19,15 +19,15 @@ class Nothing:
         """
         raise LookupError(f"{type(context).__name__} names nothing that could be searched")
 
-    def is_open(self, _context: Context) -> bool:
+    def is_open(self, context: Context) -> bool:  # noqa: ARG002 - as for all that is searched
         """Nothing is to be opened."""
         return True
 
-    def warnings(self, _context: Context) -> list[str]:
+    def warnings(self, context: Context) -> list[str]:  # noqa: ARG002 - as above
         """Nothing can be wrong with it."""
         return []
 
-    def labels(self, _context: Context) -> Mapping[str, str]:
+    def labels(self, context: Context) -> Mapping[str, str]:  # noqa: ARG002 - as above
         """Nothing is named."""
         return {}
 

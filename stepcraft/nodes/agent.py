@@ -16,12 +16,12 @@ from stepcraft.evidence import Evidence
 from stepcraft.nodes._attempts import Failed, replied, why_skipped
 from stepcraft.nodes._budget import Budget, Budgeted
 from stepcraft.nodes._build import Build
-from stepcraft.nodes._fit import tokens
 from stepcraft.nodes._prompt import MATERIAL
 from stepcraft.nodes._requests import Request, Resolve, acarry_out, carry_out
 from stepcraft.nodes.answer_question import LENGTHS
 from stepcraft.nodes.retrieve import ranked
 from stepcraft.nodes.search_tool import searches_made
+from stepcraft.text import tokens
 
 NODE = "agent"
 

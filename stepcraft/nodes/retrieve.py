@@ -33,7 +33,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         self.queries = queries
         self.keep = keep
         self.build = build
-        self.sources = sources or (lambda _state, _context: [build.searched])
+        self.sources = sources or self._source
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """What was found, as the graph keeps it."""
@@ -58,6 +58,9 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         searched = self.sources(input, context)
         searches = (_asearch(one, queries, context, config, seconds) for one in searched)
         return self._kept(input, await asyncio.gather(*searches))
+
+    def _source(self, _state: object, _context: Context) -> list[Searched]:
+        return [self.build.searched]
 
     def _kept(self, state: Any, sources: Sequence[list[Outcome]]) -> dict[str, Any]:  # noqa: ANN401 - any graph's state
         """What was found for each query: where there are several sources, the best of each, then the second best."""

@@ -72,6 +72,59 @@ def test_settings(kitchen: str) -> None:
     assert sorted(told["usage"]["nodes"]) == ["answer", "draft", "revise", "to_query"]
 
 
+@pytest.mark.parametrize("command", [["aag"], ["run", "aag"]])
+def test_aag_answers_from_a_source_beside_its_memory(
+    kitchen: str, tmp_path: Path, command: list[str]
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "rye.md").write_text(
+        "# Rye\n\nRye flour makes the dough of a rye bread sticky.\n", encoding="utf-8"
+    )
+    given = [GOAL["question"], "--memory", kitchen, "--from", f"corpus:{notes}", "--json"]
+    told = json.loads(stepcraft(*command, *given).stdout)
+    assert any("rye.md" in found["source"] for found in told["evidence"])
+    assert {found["id"] for found in told["evidence"]} & {procedure.id for procedure in PROCEDURES}
+
+
+def test_graphs_lists_each_in_a_line() -> None:
+    lines = stepcraft("graphs").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        *("aag", "rat", "rpg", "direct", "cot", "rag", "few_shot", "react")
+    ]
+    assert all(len(line) > 20 for line in lines)
+
+
+@pytest.mark.parametrize("graph", ["direct", "cot", "rag", "few_shot", "react", "rat", "rpg"])
+def test_run(kitchen: str, graph: str) -> None:
+    spec = ["--from", f"memory:{kitchen}"] if graph in {"rag", "react", "rat", "rpg"} else []
+    spec = ["--memory", kitchen] if graph == "few_shot" else spec
+    result = stepcraft("run", graph, GOAL["question"], *spec, "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["answer"]
+    assert {"answer", "evidence", "warnings", "usage"} <= set(told)
+    assert {used["id"] for used in told["evidence"]} <= {procedure.id for procedure in PROCEDURES}
+
+
+def test_run_shows_its_steps_and_what_it_rests_on(kitchen: str) -> None:
+    result = stepcraft("run", "few_shot", GOAL["question"], "--memory", kitchen, "--set", "k=2")
+    assert re.fullmatch(r"(?s).+\n\nExamples:\n(  0\.00  .+\n){2}", result.stdout)
+    assert [line.split()[2:] for line in result.stderr.splitlines()[:3]] == [
+        ["begin"],
+        ["sample", "2", "examples"],
+        ["answer"],
+    ]
+
+
+@pytest.mark.parametrize(("graph", "status"), [("rag", 0), ("react", 1)])
+def test_strict(kitchen: str, graph: str, status: int) -> None:
+    result = stepcraft("run", graph, GOAL["question"], "--memory", kitchen, "--strict")
+    assert result.exit_code == status
+    if status:
+        assert "--strict asks for all of it: the model takes no tools" in result.stderr
+
+
 def test_the_memory_of_the_environment(kitchen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPCRAFT_MEMORY", kitchen)
     told = json.loads(stepcraft("aag", GOAL["question"], "--json").stdout)
@@ -142,6 +195,11 @@ def test_odd_arguments_are_cleaned(kitchen: str) -> None:
     result = stepcraft("aag", goal, "--memory", kitchen, "--json", "--set", "questions=false")
     assert result.exit_code == 0
     assert not set("\x1b\udcff\u202e") & set(result.output)
+
+
+@pytest.mark.parametrize("graph", ["rat", "rpg", "direct", "cot", "rag", "few_shot", "react"])
+def test_draw_any(graph: str) -> None:
+    assert "begin(begin)" in stepcraft("draw", graph, "--xray").stdout
 
 
 def test_draw() -> None:
