@@ -75,6 +75,10 @@ def test_marks_of_no_passage_are_no_evidence() -> None:
     assert shown(seen) == [("It rose.", "3", [FELL, REBUILT])]
 
 
+def test_a_model_that_makes_no_marks_leaves_the_sentences_what_their_segment_has() -> None:
+    assert shown(read(rpg(), citations="inline")) == shown(read(rpg()))
+
+
 def test_a_combined_answer_rests_on_all_segments() -> None:
     seen = read({**rpg(), "answer": "Hayruddin, 1566."})
     assert shown(seen) == [("Hayruddin, 1566.", "1–3", [BUILT, ORDERED, FELL, REBUILT])]

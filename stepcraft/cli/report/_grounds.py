@@ -40,10 +40,12 @@ def stated(result: Mapping[str, Any], *, inline: bool) -> list[Stated]:
     The sentences of a segment share its evidence, those of an answer combined from segments that of all of
     them; where the answer has marks like [1], each sentence has what its own marks name.
     """
+    answer = clean(result["answer"]).strip()
+    marked = inline and bool(marks(answer))
     return [
         sentence
-        for text, segments in _stretches(clean(result["answer"]).strip(), result["segments"])
-        for sentence in _stated(text, segments, result["evidence"], inline=inline)
+        for text, segments in _stretches(answer, result["segments"])
+        for sentence in _stated(text, segments, result["evidence"], marked=marked)
     ]
 
 
@@ -86,17 +88,17 @@ def _stretches(answer: str, segments: Sequence[Segment]) -> list[tuple[str, Sequ
 
 
 def _stated(
-    text: str, segments: Sequence[Segment], evidence: Sequence[Evidence], *, inline: bool
+    text: str, segments: Sequence[Segment], evidence: Sequence[Evidence], *, marked: bool
 ) -> Iterator[Stated]:
-    shared = () if inline else grounds(segments, evidence)
-    text = _MARKS_BEHIND.sub(r"\2\1", text) if inline else text
+    shared = () if marked else grounds(segments, evidence)
+    text = _MARKS_BEHIND.sub(r"\2\1", text) if marked else text
     end = 0
     for start, stop in places(text, sentences(text)):
         before, sentence, end = text[end:start], text[start:stop], stop
-        if inline:
+        if marked:
             numbers = sorted(number for number in marks(sentence) if 1 <= number <= len(evidence))
-            marked = tuple(_ground(number, segments, evidence) for number in numbers)
-            yield Stated(before, with_marks_of(sentence, ()), marked)
+            cited = tuple(_ground(number, segments, evidence) for number in numbers)
+            yield Stated(before, with_marks_of(sentence, ()), cited)
         else:
             yield Stated(before, sentence, shared)
 
