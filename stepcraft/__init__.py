@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from stepcraft.graphs.aag import AagContext, build_aag
     from stepcraft.graphs.rat import RatContext, build_rat
+    from stepcraft.graphs.registry import get_graph
     from stepcraft.graphs.rpg import RpgContext, build_rpg
     from stepcraft.memory.procedure import Procedure, compose
     from stepcraft.memory.store import AddReport, Found, ProcedureMemory, open_memory
@@ -49,6 +50,7 @@ _HOME = {
     "build_rat": "graphs.rat",
     "build_rpg": "graphs.rpg",
     "compose": "memory.procedure",
+    "get_graph": "graphs.registry",
     "open_memory": "memory.store",
     "open_source": "sources.open",
 }
@@ -77,6 +79,7 @@ __all__ = [
     "build_rat",
     "build_rpg",
     "compose",
+    "get_graph",
     "open_memory",
     "open_source",
 ]

@@ -1,5 +1,7 @@
 """Evidence: a retrieved passage with its source, as plain JSON that survives any checkpointer."""
 
+from typing import NotRequired
+
 from typing_extensions import TypedDict
 
 
@@ -16,3 +18,5 @@ class Evidence(TypedDict):
     """Where it came from, "" if unknown."""
     score: float
     """How well it fits the query it was found with; higher is better, comparable within one memory."""
+    composed_of: NotRequired[list[str]]
+    """Where two procedures that follow from each other are offered as one: the ids of both, in order."""

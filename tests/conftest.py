@@ -119,7 +119,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those that share a server run in one process, so that it starts once a run."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if shared := fixtures & {"langgraph_server", "weaviate_url"}:
+        if shared := fixtures & {"langgraph_server", "weaviate_url", "tab"}:
             item.add_marker(pytest.mark.xdist_group(min(shared)))
         elif "own_weaviate" in fixtures:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -143,6 +144,19 @@ class ScriptedModel(BaseChatModel):
             yield chunk
 
 
+class ToolModel(ScriptedModel):
+    """The same, and it takes tools: a call that offered some has their names among its `kwargs`."""
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        return self.bind(tools=[tool.name for tool in tools], **kwargs)
+
+
+def searching(*queries: str) -> AIMessage:
+    """A turn that calls for searches."""
+    calls = [{"name": "search", "args": {"query": query}, "id": f"{query}!"} for query in queries]
+    return AIMessage("", tool_calls=calls)
+
+
 def _reader(script: Sequence[Reply] | Mapping[str, Sequence[Reply]] | Answer) -> Callable[[Call], Reply]:
     if callable(script):
         return lambda call: script(call.node, call.prompt)
@@ -189,6 +203,10 @@ def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
         additional_kwargs=message.additional_kwargs,
         response_metadata=message.response_metadata,
         usage_metadata=message.usage_metadata,
+        tool_call_chunks=[
+            {"name": call["name"], "args": json.dumps(call["args"]), "id": call["id"], "index": place}
+            for place, call in enumerate(message.tool_calls)
+        ],
         chunk_position="last",
     )
     yield ChatGenerationChunk(message=last)

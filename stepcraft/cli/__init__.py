@@ -1,15 +1,28 @@
 """The command line. What is heavy is imported by the command that needs it."""
 
 import io
-import json
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from stepcraft.cli.errors import reported
+from stepcraft.cli.graphs import draw, graphs, run
 from stepcraft.cli.memory import memory_app
+from stepcraft.cli.options import (
+    AsJson,
+    Beside,
+    Html,
+    Kind,
+    Memory,
+    Model,
+    Passages,
+    Quiet,
+    Settings,
+    Sources,
+    Using,
+    values_of,
+)
 from stepcraft.cli.source import source_app
 
 app = typer.Typer(
@@ -48,25 +61,12 @@ def options(
     """Long answers made correct by working on them step by step."""
 
 
-Model = Annotated[str | None, typer.Option(help='The chat model: "openai:gpt-5-mini", "ollama:…".')]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the graph's context; may be repeated."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
-Html = Annotated[
-    Path | None, typer.Option("--html", help="Write a page that shows how the answer came about.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no warnings.")]
-
-
 @app.command()
 def aag(
     goal: Annotated[str, typer.Argument(help="What is to be reached.")],
-    using: Annotated[str, typer.Option("--using", help="The resources at hand, separated by commas.")] = "",
-    memory: Annotated[
-        str | None, typer.Option(help="The procedures to learn from: a .db, .jsonl, .csv, or a URL.")
-    ] = None,
+    using: Using = "",
+    memory: Memory = None,
+    sources: Beside = None,
     model: Model = None,
     settings: Settings = None,
     as_json: AsJson = False,
@@ -78,7 +78,8 @@ def aag(
         from stepcraft.cli.answer import answer
         from stepcraft.graphs.aag import AagContext
 
-        context = AagContext.named(values_of(settings, model=model, memory=memory))
+        beside = {"retriever": sources, "answer_from": "memory+source" if sources else None}
+        context = AagContext.named(values_of(settings, model=model, memory=memory, **beside))
         given = {"question": goal, "resources": using}
         answer("aag", given, context, as_json=as_json, html=html, quiet=quiet)
 
@@ -86,14 +87,7 @@ def aag(
 @app.command()
 def rat(
     question: Annotated[str, typer.Argument(help="What is to be answered.")],
-    sources: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from",
-            metavar="SPEC",
-            help="Where evidence comes from: corpus:PATH, web, memory, weaviate://…; may be repeated.",
-        ),
-    ] = None,
+    sources: Sources = None,
     finish: Annotated[
         str | None, typer.Option(help="What is made of the thoughts: answer, thoughts, article or code.")
     ] = None,
@@ -129,38 +123,36 @@ def rat(
 
 
 @app.command()
-def draw(
-    graph: Annotated[str, typer.Argument(help="Which graph: aag or rat.")],
-    xray: Annotated[bool, typer.Option("--xray", help="Draw what is inside of subgraphs, too.")] = False,
+def rpg(
+    question: Annotated[str, typer.Argument(help="What is to be answered.")],
+    sources: Sources = None,
+    kind: Kind = None,
+    passages: Passages = None,
+    citations: Annotated[
+        str | None, typer.Option(help='With "inline" each sentence cites its evidence: [1].')
+    ] = None,
+    model: Model = None,
+    settings: Settings = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 where a segment rests on no evidence.")
+    ] = False,
+    as_json: AsJson = False,
+    html: Html = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Print a graph as a Mermaid diagram."""
+    """Answer a question in segments, each planned and written from sentences chosen for it."""
     with reported():
-        from stepcraft.cli.run import drawn
+        from stepcraft.cli.answer import answer, check_all_segments
+        from stepcraft.cli.passages import given_from
+        from stepcraft.graphs.rpg import RpgContext
 
-        typer.echo(drawn(graph, xray=xray))
-
-
-def values_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
-    """The settings of a run from its options and what `--set` names.
-
-    Raises:
-        BadInput: a setting has no value.
-    """
-    from stepcraft.errors import BadInput
-
-    values: dict[str, Any] = {name: value for name, value in options.items() if value}
-    for setting in settings or []:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise BadInput(f"--set {setting!r} has no value; write --set field=value")
-        values[name.strip()] = _value(value)
-    return values
+        named = values_of(settings, model=model, retriever=sources, citations=citations)
+        given = {"question": question, **given_from(passages, sources), **({"kind": kind} if kind else {})}
+        result = answer("rpg", given, RpgContext.named(named), as_json=as_json, html=html, quiet=quiet)
+        if strict:
+            check_all_segments(result)
 
 
-def _value(text: str) -> Any:  # noqa: ANN401 - JSON
-    if text.startswith(("{", "[")) or text == "null":
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
+app.command()(run)
+app.command()(graphs)
+app.command()(draw)

@@ -9,14 +9,16 @@ import typer
 from rich.console import Console
 
 from stepcraft.cli.news import show_result
+from stepcraft.cli.report import check_reported, page
 from stepcraft.cli.run import watched
 from stepcraft.context import Context
 from stepcraft.errors import BadInput, NoAnswer
+from stepcraft.nodes.begin import KEYLESS
 
 
 def answer(
     method: str,
-    given: Mapping[str, str],
+    given: Mapping[str, Any],
     context: Context,
     *,
     as_json: bool,
@@ -29,6 +31,8 @@ def answer(
         raise BadInput(
             f"{html} cannot be written, for there is no folder {html.parent}; make the folder first"
         )
+    if html:
+        check_reported(method)
     err, out = Console(stderr=True, quiet=quiet), Console(highlight=False)
     result, times = watched(method, given, context, err)
     if as_json:
@@ -40,9 +44,7 @@ def answer(
 
         show(result, err if as_json else out)
     if html:
-        from stepcraft.cli.report import page
-
-        html.write_text(page(method, given, result, times), encoding="utf-8")
+        html.write_text(page(method, {**vars(context), **given}, result, times), encoding="utf-8")
     return result
 
 
@@ -58,3 +60,31 @@ def check_all_thoughts(result: Mapping[str, Any]) -> None:
         raise NoAnswer(
             f"{count} of {all_} thoughts could not be checked, and --strict asks for all: {skipped[0]['skipped']}"
         )
+
+
+def check_all_segments(result: Mapping[str, Any]) -> None:
+    """For `--strict`.
+
+    Raises:
+        NoAnswer: a segment was written without evidence.
+    """
+    bare = [segment for segment in result["segments"] if segment["unsupported"]]
+    if bare:
+        count, all_ = len(bare), len(result["segments"])
+        raise NoAnswer(
+            f"{count} of {all_} segments rest on no evidence, and --strict asks for all: {bare[0]['plan']}"
+        )
+
+
+def check_all(result: Mapping[str, Any]) -> None:
+    """For `--strict` of any graph.
+
+    Raises:
+        NoAnswer: there is a warning other than that no language model was asked.
+    """
+    if told := [warning for warning in result["warnings"] if warning != KEYLESS]:
+        raise NoAnswer(f"a part of the work was not done, and --strict asks for all of it: {told[0]}")
+    if result.get("revisions"):
+        check_all_thoughts(result)
+    if result.get("segments"):
+        check_all_segments(result)

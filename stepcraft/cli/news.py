@@ -1,35 +1,39 @@
 """What the command line tells of a node that is done, and of a result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from stepcraft.evidence import Evidence
+from stepcraft.sections import COMPLETE, NO_INFO
 from stepcraft.text import clean
 
-_USED = {"aag": "Procedures used:", "rat": "Evidence:"}
+_USED = {"aag": "Procedures used:", "few_shot": "Examples:"}
 
 
 def news(method: str, node: str, update: Mapping[str, Any]) -> list[str]:
-    """What a node gave, in a line or, where several thoughts were settled, some."""
-    return _OF[method](node, update)
+    """What a node gave, in a line or, where it gave several things, some."""
+    return _OF.get(method, _of_baseline)(node, update)
 
 
 def show_result(method: str, result: Mapping[str, Any], out: Console, err: Console) -> None:
     """The answer and what it rests on, on one console, the warnings on the other."""
     lines = [result["answer"]]
     if result["evidence"]:
-        lines += ["", _USED[method], *map(_used, result["evidence"])]
+        lines += ["", _USED.get(method, "Evidence:"), *_used(result["evidence"], numbered=method == "rpg")]
     out.print(Text("\n".join(lines)), soft_wrap=True)
     for warning in result["warnings"]:
         err.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
 
 
-def _used(passage: Evidence) -> str:
-    source = f"  ({passage['source']})" if passage["source"] else ""
-    return f"  {passage['score']:.2f}  {_line(passage['title'])}{source}"
+def _used(evidence: Sequence[Evidence], *, numbered: bool) -> Iterator[str]:
+    """A line for each passage, with its score or the number that it is cited by."""
+    for number, passage in enumerate(evidence, 1):
+        lead = f"[{number}]" if numbered else f"{passage['score']:.2f}"
+        source = f"  ({passage['source']})" if passage["source"] else ""
+        yield f"  {lead}  {_line(passage['title']) or _line(passage['text'])[:80]}{source}"
 
 
 def _of_aag(node: str, update: Mapping[str, Any]) -> list[str]:
@@ -60,7 +64,33 @@ def _step(result: Mapping[str, Any]) -> str:
     return f"{number}: {became}  « {_line(result['query'])[:120]} »  {_line(', '.join(sources))[:120]}"
 
 
-_OF = {"aag": _of_aag, "rat": _of_rat}
+def _of_rpg(node: str, update: Mapping[str, Any]) -> list[str]:
+    if node == "retrieve":
+        return [_count(update.get("evidence", []), "passage")]
+    if node == "plan":
+        return [_line(update.get("plan", "")) or _SIGNALS.get(update.get("signal", ""), "")]
+    if node == "select":
+        chosen = sorted(update.get("selected", []), key=lambda one: -one["score"])
+        told = [f"  {one['score']:.2f}  {_line(one['text'])[:160]}" for one in chosen[:_SHOWN]]
+        more = [f"  and {len(chosen) - _SHOWN} more"] if len(chosen) > _SHOWN else []
+        return [_count(chosen, "sentence") if chosen else "no sentence fits", *told, *more]
+    if node == "answer" and update.get("segments"):
+        return [_line(update["segments"][-1]["text"])]
+    return [""]
+
+
+def _of_baseline(node: str, update: Mapping[str, Any]) -> list[str]:
+    if node in {"retrieve", "sample", "agent"}:
+        return [_count(update.get("evidence", []), "example" if node == "sample" else "passage")]
+    return [] if node == "conclude" else [""]
+
+
+_SHOWN = 8
+"""So many of the chosen sentences are shown as they come, the best; the page has all of them."""
+
+_SIGNALS = {NO_INFO: "no evidence is needed", COMPLETE: "the answer is complete"}
+
+_OF = {"aag": _of_aag, "rat": _of_rat, "rpg": _of_rpg}
 
 
 def _line(text: str) -> str:

@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -16,27 +15,8 @@ from stepcraft.cli.news import news
 from stepcraft.cli.report import StepTime
 from stepcraft.cli.tracing import tracing
 from stepcraft.context import Context
-from stepcraft.errors import BadInput
-from stepcraft.graphs.aag import AagContext
-from stepcraft.graphs.rat import RatContext
-from stepcraft.nodes._build import Build, SearchedSource
+from stepcraft.graphs.registry import build_of, get_graph, outputs_of
 from stepcraft.text import clean
-
-METHODS = {
-    build.method: build
-    for build in (Build("aag", AagContext), Build("rat", RatContext, searched=SearchedSource()))
-}
-
-
-def graph_of(name: str) -> Any:  # noqa: ANN401 - any of the compiled graphs
-    """A graph by its name.
-
-    Raises:
-        BadInput: there is none.
-    """
-    if name not in METHODS:
-        raise BadInput(f"there is no graph {name!r}; there is {', '.join(METHODS)}")
-    return import_module(f"stepcraft.graphs.{name}").graph
 
 
 def drawn(name: str, *, xray: bool) -> str:
@@ -45,28 +25,28 @@ def drawn(name: str, *, xray: bool) -> str:
     Raises:
         BadInput: there is no graph of this name.
     """
-    return str(graph_of(name).get_graph(xray=xray).draw_mermaid())
+    return str(get_graph(name).get_graph(xray=xray).draw_mermaid())
 
 
 def watched(
-    method: str, given: Mapping[str, str], context: Context, err: Console
+    method: str, given: Mapping[str, Any], context: Context, err: Console
 ) -> tuple[dict[str, Any], list[StepTime]]:
     """The result of a run, whose steps are shown while they are done, and when each was done.
 
     It runs on an event loop, where Ctrl-C ends a model's call at once; a thread would be waited for.
     """
-    cleaned = {name: clean(text) for name, text in given.items()}
+    cleaned = {name: clean(part) if isinstance(part, str) else part for name, part in given.items()}
     with tracing(err) as callbacks:
-        labels = dict(METHODS[method].labels(context))
+        labels = dict(build_of(method).labels(context))
         config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks]}
         return asyncio.run(_watched(method, cleaned, config, context, err))
 
 
 async def _watched(
-    method: str, given: Mapping[str, str], config: RunnableConfig, context: Context, err: Console
+    method: str, given: Mapping[str, Any], config: RunnableConfig, context: Context, err: Console
 ) -> tuple[dict[str, Any], list[StepTime]]:
     result: dict[str, Any] = {}
-    parts: AsyncIterator[Any] = graph_of(method).astream(
+    parts: AsyncIterator[Any] = get_graph(method).astream(
         given, config, context=context, stream_mode=["tasks", "updates", "values"], subgraphs=True
     )
     with _Progress(method, err) as progress:
@@ -80,8 +60,7 @@ async def _watched(
             else:
                 for node, update in data.items():
                     progress.done(node, update or {})
-    names = import_module(f"stepcraft.graphs.{method}").Output.__annotations__
-    return {name: result[name] for name in names}, progress.times
+    return {name: result[name] for name in outputs_of(method)}, progress.times
 
 
 class _Progress:

@@ -2,7 +2,7 @@
 
 import operator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -47,6 +47,22 @@ class AagContext(Context):
         ),
     ] = None
     k: Annotated[int, Field(ge=1, le=50, description="Procedures retrieved for each query.")] = 3
+    compose: Annotated[
+        bool,
+        Field(
+            description="Offer the draft two procedures as one where the first yields what the second needs."
+        ),
+    ] = False
+    answer_from: Annotated[
+        Literal["memory", "memory+source"],
+        Field(description="What the questions are answered from: procedures alone, or passages beside them."),
+    ] = "memory"
+    retriever: Annotated[
+        Name | list[Name] | None,
+        Field(
+            description='Where the passages come from with answer_from="memory+source": corpus:docs/, web, …'
+        ),
+    ] = None
     n_questions: Annotated[
         int, Field(ge=1, le=20, description="Questions asked before the draft is revised (N).")
     ] = 4

@@ -1,10 +1,11 @@
 """Analogy-augmented generation: a procedure for a goal, by analogy with remembered procedures (AAG §3)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
@@ -12,6 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import CachePolicy, Overwrite, Send
 
+from stepcraft.context import Context
 from stepcraft.errors import NoAnswer
 from stepcraft.evidence import Evidence
 from stepcraft.graphs._aag_state import AagContext, Input, Output, State
@@ -24,9 +26,10 @@ from stepcraft.nodes import edit as editing
 from stepcraft.nodes import revise as revision
 from stepcraft.nodes import to_query as querying
 from stepcraft.nodes._budget import branches, calls_left
-from stepcraft.nodes._build import VERSION, Build, SearchedMemory
+from stepcraft.nodes._build import VERSION, Build, Searched, SearchedMemory, SearchedSource
 from stepcraft.nodes._cache import GoodReplies
 from stepcraft.nodes._pure import Pure
+from stepcraft.nodes._searched import Composing, MemoryAndSource
 from stepcraft.nodes.begin import BeginNode, checked
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
 
@@ -117,6 +120,7 @@ def build_aag(
     node_models: Mapping[str, BaseChatModel | str] | None = None,
     memory: ProcedureMemory | str | None = None,
     embeddings: Embeddings | str | None = None,
+    retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -132,6 +136,7 @@ def build_aag(
         node_models: Another model for some nodes, by the node's name.
         memory: The procedures, opened, or what `open_memory` opens.
         embeddings: How a memory that is named compares texts.
+        retriever: Sources of passages, as `build_rat` takes them, for runs with `answer_from="memory+source"`.
         checkpointer: Keeps the state of each thread, so that a run that was killed goes on where it was.
         store: Injected into the nodes; the memory `store:` is kept in it.
         cache: Keeps the replies of model nodes: the same prompt to the same model is then asked once.
@@ -141,10 +146,11 @@ def build_aag(
     """
     own = {node: checked_model(named) for node, named in (node_models or {}).items()}
     models = GivenModels(None if model is None else checked_model(model), own)
-    build = Build("aag", AagContext, models, SearchedMemory(memory, embeddings))
+    searched = MemoryAndSource(SearchedMemory(memory, embeddings), SearchedSource(retriever))
+    build = Build("aag", AagContext, models, searched)
     builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build))
-    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build))
+    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build, _sources(searched)))
     for name, node in MODEL_NODES.items():
         policy = CachePolicy(key_func=node.within(build).cache_key) if cache else None
         builder.add_node(name, node.within(build), cache_policy=policy)
@@ -160,6 +166,16 @@ def build_aag(
     kept = GoodReplies(cache) if cache else None
     compiled = builder.compile(checkpointer, cache=kept, store=store, name="aag")
     return compiled.with_config(metadata={"stepcraft_method": "aag", "stepcraft_version": VERSION})
+
+
+def _sources(searched: MemoryAndSource) -> Callable[[State, Context], list[Searched]]:
+    """For the draft the memory, which may compose what it finds; for the answers the sources beside it, if wanted."""
+    composing = Composing(searched.memory.memory, searched.memory.embeddings)
+
+    def sources(state: State, context: Context) -> list[Searched]:
+        return searched.all_of(context) if state["queries"] else [composing]
+
+    return sources
 
 
 graph = build_aag()

@@ -12,7 +12,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from stepcraft.lists import numbered, read_bullets, read_steps
 from stepcraft.models import planning, recombine, thinking
 from stepcraft.models._material import Example, Material
-from stepcraft.sections import parse
+from stepcraft.sections import NOT_SAID, parse
 from stepcraft.text import sentences
 
 NAME = "extractive"
@@ -109,6 +109,20 @@ def _answer(material: Material, _form: str) -> str:
     return recombine.answer(material.text("question") or material.text("goal"), material.examples)
 
 
+def _reply(material: Material, _form: str) -> str:
+    """From the evidence; without any, no more than what is asked."""
+    question, passages = material.text("question"), material.text("evidence")
+    if not passages:
+        return thinking.thoughts(question)
+    told = _answer(material, "")
+    return told if told != NOT_SAID else thinking.answer(question, passages)
+
+
+def _reason(material: Material, form: str) -> str:
+    thoughts = _think(material, form)
+    return f"{thoughts}\n\nANSWER\n{thoughts.rpartition(chr(10) * 2)[2]}"
+
+
 def _think(material: Material, _form: str) -> str:
     return thinking.thoughts(material.text("question"))
 
@@ -150,6 +164,8 @@ _REPLIES: dict[str, Callable[[Material, str], str]] = {
     "critique": _criticise,
     "questions": _ask,
     "text": _answer,
+    "reply": _reply,
+    "reasoned": _reason,
     "thoughts": _think,
     "query": _query,
     "revision": _revise,

@@ -119,9 +119,16 @@ class SearchedSource:
         names = [without_secrets(one) if isinstance(one, str) else type(one).__name__ for one in choice]
         return {"stepcraft_source": ", ".join(names)}
 
-    def _choice(self, context: Context) -> list[BaseRetriever | str]:
+    def is_named(self, context: Context) -> bool:
+        """Whether there is any source, by whoever named it."""
+        return bool(self._named(context))
+
+    def _named(self, context: Context) -> BaseRetriever | str | Sequence[BaseRetriever | str] | None:
         named: str | Sequence[str] | None = getattr(context, "retriever", None)
-        choice = named or self.retriever or os.environ.get(SOURCE_VARIABLE)
+        return named or self.retriever or os.environ.get(SOURCE_VARIABLE)
+
+    def _choice(self, context: Context) -> list[BaseRetriever | str]:
+        choice = self._named(context)
         if not choice:
             raise BadInput(f"no source is named for the evidence; name {KINDS}")
         return [choice] if isinstance(choice, str | BaseRetriever) else list(choice)

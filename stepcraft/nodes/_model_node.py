@@ -6,28 +6,22 @@ sent their outcomes; `invoke` and `ainvoke` only carry the requests out.
 """
 
 import json
-import random
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import get_runtime
 
 from stepcraft.context import Context
-from stepcraft.errors import ModelFailure, UnreadableReply
-from stepcraft.models.resolve import model_name
-from stepcraft.nodes import _failures, _temperature
-from stepcraft.nodes._budget import Budget, has_answered
+from stepcraft.errors import UnreadableReply
+from stepcraft.nodes._attempts import Failed, replied, why_skipped
+from stepcraft.nodes._budget import Budget
 from stepcraft.nodes._build import Build
 from stepcraft.nodes._fit import fitted
 from stepcraft.nodes._reply import Refused, is_cut_off, reply_text
-from stepcraft.nodes._requests import Call, Pause, Request, Resolve, acarry_out, carry_out
-
-ATTEMPTS = 3
-"""How often one call is made when it fails in a way that may pass."""
+from stepcraft.nodes._requests import Request, Resolve, acarry_out, carry_out
 
 State = Any
 """What a node reads: a TypedDict of the node's own."""
@@ -38,11 +32,6 @@ Fallback = Callable[[State, str], Update]
 Without = Callable[[State, Context], Update | None]
 Keeps = Callable[[State], int]
 Tells = Callable[[Update], object]
-
-
-@dataclass
-class _Failed(Exception):
-    error: BaseException
 
 
 class ModelNode(Runnable[Any, Update]):
@@ -138,8 +127,8 @@ class ModelNode(Runnable[Any, Update]):
         try:
             update = yield from self._readable(model, messages, shown, budget, warnings)
             self._tell(update)
-        except (_Failed, Refused, UnreadableReply) as failure:
-            why = self._why(failure, state, model, budget)
+        except (Failed, Refused, UnreadableReply) as failure:
+            why = why_skipped(failure, state, model, budget)
             warnings.append(why)
             update = self.fallback(state, why)
         return {**update, **budget.update(warnings)}
@@ -160,7 +149,7 @@ class ModelNode(Runnable[Any, Update]):
         """The update that the model's reply makes; an unreadable reply is handed back once."""
         asked = messages
         while True:
-            reply: AIMessage = yield from self._reply(model, asked, budget)
+            reply = yield from replied(model, asked, budget)
             if is_cut_off(reply):
                 warnings.append(
                     f"{self.node}: the reply was cut off by the token limit; raise the model's max_tokens"
@@ -175,47 +164,6 @@ class ModelNode(Runnable[Any, Update]):
                     *([reply] if reply.text.strip() else []),
                     HumanMessage(_HAND_BACK.format(problem)),
                 ]
-
-    def _reply(
-        self, model: BaseChatModel, messages: list[BaseMessage], budget: Budget
-    ) -> Generator[Request, Any, AIMessage]:
-        """The model's reply, the call made again while it fails in a way that may pass."""
-        options = _temperature.options(model, budget.context)
-        attempt = 1
-        while True:
-            budget.call_made()
-            outcome = yield Call(model, messages, options, budget.seconds_left())
-            if isinstance(outcome, AIMessage):
-                budget.tokens_used(outcome)
-                return outcome
-            if _temperature.is_refused(model, options, outcome, budget.context) and not budget.spent():
-                options = {}
-                continue
-            pause = (
-                None
-                if attempt == ATTEMPTS or _retries_itself(model)
-                else _pause_before(attempt, outcome, budget)
-            )
-            if pause is None:
-                raise _Failed(outcome)
-            yield Pause(pause)
-            attempt += 1
-
-    def _why(self, failure: Exception, state: State, model: BaseChatModel, budget: Budget) -> str:
-        """Why the step is skipped, for the warnings; raises where nothing after it could succeed."""
-        if limit := budget.spent():
-            return limit
-        if isinstance(failure, Refused):
-            return f"{self.node} was skipped: the model declined: {failure!s:.200}"
-        if isinstance(failure, UnreadableReply):
-            return f"{self.node} was skipped: the model's reply could not be read, asked twice: {failure}"
-        error = failure.error if isinstance(failure, _Failed) else failure
-        if _failures.is_fatal(error) and not has_answered(state):
-            raise ModelFailure(
-                f"the model {model_name(model)!r} refuses every call: {_failures.describe(error)}. "
-                "Check its name and its key."
-            ) from error
-        return f"{self.node} was skipped: the model could not be asked: {_failures.describe(error)}"
 
 
 def model_node(
@@ -264,19 +212,3 @@ _HAND_BACK = (
     "Your reply could not be used: {} Reply again to the same task, in the format that reply_format asks for, "
     "with nothing before or after it."
 )
-
-
-def _retries_itself(model: BaseChatModel) -> bool:
-    """Whether a model object makes retries of its own, as provider clients do unless told not to."""
-    return "max_retries" in type(model).model_fields and getattr(model, "max_retries", 0) != 0
-
-
-def _pause_before(attempt: int, error: Exception, budget: Budget) -> float | None:
-    """Seconds to wait before the call is made again; None if that would be of no use or too late."""
-    if not _failures.is_passing(error) or budget.spent():
-        return None
-    jittered = budget.context.retry_wait_s * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-    asked = _failures.retry_after(error)
-    pause = jittered if asked is None else asked
-    left = budget.seconds_left()
-    return pause if pause <= _failures.LONGEST_WAIT_S and (left is None or pause < left) else None

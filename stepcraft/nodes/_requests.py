@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -29,11 +29,23 @@ class Pause:
     seconds: float
 
 
+class Asked(Protocol):
+    """What takes a prompt to a model: the model itself, or what stands before it."""
+
+    def invoke(self, input: list[BaseMessage], config: RunnableConfig, /, **options: Any) -> object:  # noqa: A002, ANN401 - the signature of Runnable
+        """The reply."""
+        ...
+
+    async def ainvoke(self, input: list[BaseMessage], config: RunnableConfig, /, **options: Any) -> object:  # noqa: A002, ANN401 - the signature of Runnable
+        """As `invoke`, without blocking the event loop."""
+        ...
+
+
 @dataclass(frozen=True)
 class Call:
     """Ask a model; the outcome is its message, or the exception that it raised."""
 
-    model: BaseChatModel
+    model: BaseChatModel | Asked
     messages: Sequence[BaseMessage]
     options: Mapping[str, Any]
     timeout: float | None

@@ -22,6 +22,10 @@ do not carry over to one product, version or setting what the evidence says of a
 
 _FORMAT = f"Plain sentences, without a heading or a list. If the evidence answers no part of the question: {NOT_SAID}"
 
+_PASSAGES = (
+    " Beside procedures the evidence holds passages from other sources; the answer may rest on either."
+)
+
 
 class Reading(TypedDict):
     """What this node reads."""
@@ -41,7 +45,8 @@ class Answered(TypedDict):
 def ask(state: Reading, context: Context) -> list[BaseMessage]:
     """The procedures and the question."""
     sections = [section("question", state["query"]), *evidence_sections(state["evidence"])]
-    return prompt(context.instructions("answer", INSTRUCTIONS), _FORMAT, "text", sections)
+    form = _FORMAT + (_PASSAGES if getattr(context, "answer_from", "memory") == "memory+source" else "")
+    return prompt(context.instructions("answer", INSTRUCTIONS), form, "text", sections)
 
 
 def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
@@ -12,21 +13,27 @@ from stepcraft.context import Context
 from stepcraft.errors import StepcraftError, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.nodes._budget import Budget
-from stepcraft.nodes._build import Build, Searcher
-from stepcraft.threads import within
+from stepcraft.nodes._build import Build, Searched, Searcher
+from stepcraft.sources.shared import in_turn
+from stepcraft.threads import in_thread, within
 
+Outcome = list[Document] | Exception
+"""What one search found, or why it failed."""
+Sources = Callable[[Any, Context], Sequence[Searched]]
+"""What a node searches, from its state."""
 Queries = Callable[[Any], Sequence[str]]
 Keep = Callable[[Any, list[list[Evidence]], list[str]], dict[str, Any]]
 
 
 class RetrieveNode(Runnable[Any, dict[str, Any]]):
-    """Searches the graph's source, all queries side by side. A search that fails costs that search."""
+    """Searches the graph's sources, all queries side by side. A search that fails costs that search."""
 
-    def __init__(self, queries: Queries, keep: Keep, build: Build) -> None:
+    def __init__(self, queries: Queries, keep: Keep, build: Build, sources: Sources | None = None) -> None:
         self.name = "retrieve"
         self.queries = queries
         self.keep = keep
         self.build = build
+        self.sources = sources or self._source
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """What was found, as the graph keeps it."""
@@ -34,17 +41,12 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         if not queries:
             return self._kept(input, [])
         context = self.build.context.current()
-
-        def search() -> list[Any]:
-            source = self.build.searched.searcher(context)
-            return source.batch(queries, config, return_exceptions=True)
-
-        found: list[Any]
-        try:
-            found = within(Budget.of("retrieve", input, context).seconds_left(), search)
-        except (TimeoutError, StepcraftError) as failure:
-            found = [failure] * len(queries)
-        return self._kept(input, found)
+        seconds = Budget.of("retrieve", input, context).seconds_left()
+        searched = list(self.sources(input, context))
+        if len(searched) == 1:
+            return self._kept(input, [_search(searched[0], queries, context, config, seconds)])
+        begun = [in_thread(partial(_search, one, queries, context, config, seconds)) for one in searched]
+        return self._kept(input, [search.result() for search in begun])
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`, without blocking the event loop."""
@@ -52,30 +54,70 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         if not queries:
             return self._kept(input, [])
         context = self.build.context.current()
-        found: list[Any]
-        try:
-            async with asyncio.timeout(Budget.of("retrieve", input, context).seconds_left()):
-                source = await self._searcher(context)
-                found = await source.abatch(queries, config, return_exceptions=True)
-        except (TimeoutError, StepcraftError) as failure:
-            found = [failure] * len(queries)
-        return self._kept(input, found)
+        seconds = Budget.of("retrieve", input, context).seconds_left()
+        searched = self.sources(input, context)
+        searches = (_asearch(one, queries, context, config, seconds) for one in searched)
+        return self._kept(input, await asyncio.gather(*searches))
 
-    async def _searcher(self, context: Context) -> Searcher:
-        searched = self.build.searched
-        if searched.is_open(context):
-            return searched.searcher(context)
-        return await asyncio.to_thread(searched.searcher, context)
+    def _source(self, _state: object, _context: Context) -> list[Searched]:
+        return [self.build.searched]
 
-    def _kept(self, state: Any, found: Sequence[list[Document] | Exception]) -> dict[str, Any]:  # noqa: ANN401 - any graph's state
+    def _kept(self, state: Any, sources: Sequence[list[Outcome]]) -> dict[str, Any]:  # noqa: ANN401 - any graph's state
+        """What was found for each query: where there are several sources, the best of each, then the second best."""
+        outcomes = [outcome for found in sources for outcome in found]
         failed = [
-            f"{self.name}: a search failed: {_told(error)}" for error in found if isinstance(error, Exception)
+            f"{self.name}: a search failed: {_told(error)}"
+            for error in outcomes
+            if isinstance(error, Exception)
         ]
-        evidence = [
-            [] if isinstance(docs, Exception) else [evidence_of(doc) for doc in docs] for docs in found
+        found = [
+            in_turn([[] if isinstance(docs, Exception) else docs for docs in of_query])
+            for of_query in zip(*sources, strict=True)
         ]
-        notes = [note for docs in found if not isinstance(docs, Exception) for note in _notes(docs)]
+        evidence = [[evidence_of(document) for document in docs] for docs in found]
+        notes = [note for docs in found for note in _notes(docs)]
         return {**self.keep(state, evidence, failed), "warnings": [*failed, *notes]}
+
+
+def _search(
+    searched: Searched,
+    queries: list[str],
+    context: Context,
+    config: RunnableConfig | None,
+    seconds: float | None,
+) -> list[Outcome]:
+    """What each query finds, or why it finds nothing."""
+
+    def search() -> list[Any]:
+        return searched.searcher(context).batch(queries, config, return_exceptions=True)
+
+    try:
+        return within(seconds, search)
+    except (TimeoutError, StepcraftError) as failure:
+        return [failure] * len(queries)
+
+
+async def _asearch(
+    searched: Searched,
+    queries: list[str],
+    context: Context,
+    config: RunnableConfig | None,
+    seconds: float | None,
+) -> list[Outcome]:
+    """As `_search`, without blocking the event loop."""
+    try:
+        async with asyncio.timeout(seconds):
+            source = await _searcher(searched, context)
+            found: list[Any] = await source.abatch(queries, config, return_exceptions=True)
+            return found
+    except (TimeoutError, StepcraftError) as failure:
+        return [failure] * len(queries)
+
+
+async def _searcher(searched: Searched, context: Context) -> Searcher:
+    if searched.is_open(context):
+        return searched.searcher(context)
+    return await asyncio.to_thread(searched.searcher, context)
 
 
 def ranked(*lists: Sequence[Evidence]) -> list[Evidence]:
@@ -92,7 +134,7 @@ def evidence_of(document: Document) -> Evidence:
     """A passage from a retriever's document; what the document does not tell is empty, its score 0."""
     facts = document.metadata
     text = document.page_content
-    return Evidence(
+    evidence = Evidence(
         id=str(
             document.id or facts.get("id") or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
         ),
@@ -101,6 +143,9 @@ def evidence_of(document: Document) -> Evidence:
         source=str(facts.get("source") or facts.get("url") or ""),
         score=round(float(facts.get("score") or facts.get("relevance_score") or 0.0), 4),
     )
+    if composed := facts.get("composed_of"):
+        evidence["composed_of"] = [str(part) for part in composed]
+    return evidence
 
 
 def _notes(documents: Sequence[Document]) -> list[str]:

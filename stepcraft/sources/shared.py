@@ -34,14 +34,14 @@ class Several(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         config: Any = {"callbacks": run_manager.get_child()}
-        return _in_turn([source.invoke(query, config, k=k or self.k) for source in self.sources])
+        return in_turn([source.invoke(query, config, k=k or self.k) for source in self.sources])
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         config: Any = {"callbacks": run_manager.get_child()}
         searches = (source.ainvoke(query, config, k=k or self.k) for source in self.sources)
-        return _in_turn(await asyncio.gather(*searches))
+        return in_turn(await asyncio.gather(*searches))
 
 
 def shared_source(named: Sequence[BaseRetriever | str], *, begins: bool = False) -> BaseRetriever:
@@ -84,6 +84,7 @@ def _shared(spec: str, *, begins: bool) -> BaseRetriever:
         return source
 
 
-def _in_turn(found: Sequence[Sequence[Document]]) -> list[Document]:
+def in_turn(found: Sequence[Sequence[Document]]) -> list[Document]:
+    """The best of each, then the second best of each, and so on."""
     longest = max(map(len, found), default=0)
     return [documents[rank] for rank in range(longest) for documents in found if rank < len(documents)]

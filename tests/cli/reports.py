@@ -10,6 +10,9 @@ import pytest
 
 from stepcraft import AagContext, RatContext, build_aag, build_rat
 from stepcraft.cli.report import StepTime
+from stepcraft.evidence import Evidence
+from stepcraft.graphs.rpg import Output
+from stepcraft.segments import Segment, Selected, passages_of, written
 from tests.kitchen import GOAL, cook, forever, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf, thinker
@@ -39,8 +42,58 @@ def aag(critiques: int = 1, **context: Any) -> dict[str, Any]:
     return result
 
 
-RUNS = [pytest.param("rat", QUESTION, rat, id="rat"), pytest.param("aag", GOAL, aag, id="aag")]
+def rpg() -> dict[str, Any]:
+    """The result of a run of RPG: two segments on three passages, and one without evidence."""
+    texts = [
+        "The old bridge stood until 1993. It was built in 1566 by Mimar Hayruddin. It has one arch.",
+        "In 1566 Suleiman ordered a bridge of stone. Before it there was one of wood.",
+        "The bridge fell in November 1993. It was rebuilt in 2004 with stone of the old quarry.",
+    ]
+    passages = [
+        Evidence(id=f"p{number}", title=f"Title {number}", text=text, source=f"https://example.org/{number}", score=0.9 - number / 10)
+        for number, text in enumerate(texts, 1)
+    ]  # fmt: skip
+    first = [
+        ("p1", 1, "It was built in 1566 by Mimar Hayruddin."),
+        ("p2", 0, "In 1566 Suleiman ordered a bridge of stone."),
+    ]
+    second = [
+        ("p3", 0, "The bridge fell in November 1993."),
+        ("p3", 1, "It was rebuilt in 2004 with stone of the old quarry."),
+    ]
+    segments = [
+        segment("who built it", first, "Mimar Hayruddin built it in 1566. Suleiman had ordered it."),
+        segment("how it was rebuilt", second, "It fell in 1993.\n\nIt was rebuilt in 2004."),
+        segment("what it is today", [], "It is a place of the world's heritage."),
+    ]
+    result = Output(
+        answer=written(segments),
+        plans=[one["plan"] for one in segments],
+        segments=segments,
+        evidence=passages,
+        warnings=[],
+        usage={**rat()["usage"], "calls": 6},
+    )
+    return dict(result)
+
+
+def segment(plan: str, chosen: list[tuple[str, int, str]], text: str) -> Segment:
+    sentences = [Selected(passage=name, position=place, text=said, score=0.8) for name, place, said in chosen]
+    return Segment(
+        plan=plan, sentences=sentences, text=text, evidence=passages_of(sentences), unsupported=not chosen
+    )
+
+
+RUNS = [
+    pytest.param("rat", QUESTION, rat, id="rat"),
+    pytest.param("aag", GOAL, aag, id="aag"),
+    pytest.param("rpg", QUESTION, rpg, id="rpg"),
+]
 """Each method with what it is given and its run."""
+
+
+PASSAGES = ("p1", "p2", "p3")
+"""What holds together the sentences and the passages of a run of RPG."""
 
 
 def poisoned(thing: Any, poison: str) -> Any:
@@ -51,7 +104,7 @@ def poisoned(thing: Any, poison: str) -> Any:
         }
     if isinstance(thing, list):
         return [poisoned(part, poison) for part in thing]
-    return f"{thing} {poison}" if isinstance(thing, str) else thing
+    return f"{thing} {poison}" if isinstance(thing, str) and thing not in PASSAGES else thing
 
 
 @dataclass

@@ -72,6 +72,59 @@ def test_settings(kitchen: str) -> None:
     assert sorted(told["usage"]["nodes"]) == ["answer", "draft", "revise", "to_query"]
 
 
+@pytest.mark.parametrize("command", [["aag"], ["run", "aag"]])
+def test_aag_answers_from_a_source_beside_its_memory(
+    kitchen: str, tmp_path: Path, command: list[str]
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "rye.md").write_text(
+        "# Rye\n\nRye flour makes the dough of a rye bread sticky.\n", encoding="utf-8"
+    )
+    given = [GOAL["question"], "--memory", kitchen, "--from", f"corpus:{notes}", "--json"]
+    told = json.loads(stepcraft(*command, *given).stdout)
+    assert any("rye.md" in found["source"] for found in told["evidence"])
+    assert {found["id"] for found in told["evidence"]} & {procedure.id for procedure in PROCEDURES}
+
+
+def test_graphs_lists_each_in_a_line() -> None:
+    lines = stepcraft("graphs").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        *("aag", "rat", "rpg", "direct", "cot", "rag", "few_shot", "react")
+    ]
+    assert all(len(line) > 20 for line in lines)
+
+
+@pytest.mark.parametrize("graph", ["direct", "cot", "rag", "few_shot", "react", "rat", "rpg"])
+def test_run(kitchen: str, graph: str) -> None:
+    spec = ["--from", f"memory:{kitchen}"] if graph in {"rag", "react", "rat", "rpg"} else []
+    spec = ["--memory", kitchen] if graph == "few_shot" else spec
+    result = stepcraft("run", graph, GOAL["question"], *spec, "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["answer"]
+    assert {"answer", "evidence", "warnings", "usage"} <= set(told)
+    assert {used["id"] for used in told["evidence"]} <= {procedure.id for procedure in PROCEDURES}
+
+
+def test_run_shows_its_steps_and_what_it_rests_on(kitchen: str) -> None:
+    result = stepcraft("run", "few_shot", GOAL["question"], "--memory", kitchen, "--set", "k=2")
+    assert re.fullmatch(r"(?s).+\n\nExamples:\n(  0\.00  .+\n){2}", result.stdout)
+    assert [line.split()[2:] for line in result.stderr.splitlines()[:3]] == [
+        ["begin"],
+        ["sample", "2", "examples"],
+        ["answer"],
+    ]
+
+
+@pytest.mark.parametrize(("graph", "status"), [("rag", 0), ("react", 1)])
+def test_strict(kitchen: str, graph: str, status: int) -> None:
+    result = stepcraft("run", graph, GOAL["question"], "--memory", kitchen, "--strict")
+    assert result.exit_code == status
+    if status:
+        assert "--strict asks for all of it: the model takes no tools" in result.stderr
+
+
 def test_the_memory_of_the_environment(kitchen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPCRAFT_MEMORY", kitchen)
     told = json.loads(stepcraft("aag", GOAL["question"], "--json").stdout)
@@ -100,7 +153,23 @@ def test_the_memory_of_the_environment(kitchen: str, monkeypatch: pytest.MonkeyP
         (["aag", "x", "--memory", "/no/such.jsonl"], "there is no file /no/such.jsonl"),
         (["aag", "x", "--memory", "redis://x"], "no memory goes by redis:"),
         (["aag", "x", "--memory", "store:"], "store: is LangGraph's store"),
-        (["draw", "aga"], "there is no graph 'aga'; there is aag"),
+        (["draw", "aga"], "there is no graph 'aga'; did you mean 'rag'? there is aag, rat, rpg, direct"),
+        (["run", "nosuch", "x"], "there is no graph 'nosuch'; there is aag, rat, rpg, direct"),
+        (["run", "direct", "x", "--from", "memory"], "direct takes no --from, for it searches nothing"),
+        (["run", "rat", "x", "--memory", "m.db"], "rat takes no --memory, for it searches nothing"),
+        (["run", "aag", "x", "--kind", "short"], "aag takes no --kind; leave it out"),
+        (["run", "rpg", "x", "--using", "y"], "rpg takes no --using; leave it out"),
+        (["run", "direct", "x", "--kind", "brief"], "kind='brief' cannot be used: it should be one of long"),
+        (["run", "direct", " "], "the question is empty; say what is wanted"),
+        (["run", "rag", "x", "--set", "k=0"], "k='0' cannot be used: it should be greater than or equal"),
+        (["run", "rag", "x", "--from", "nosuch"], "'nosuch' is no source of evidence; name corpus:PATH"),
+        (["run", "few_shot", "x", "--memory", "/no.jsonl"], "there is no file /no.jsonl"),
+        (
+            ["run", "few_shot", "x", "--set", "seed=abc"],
+            "seed='abc' cannot be used: it should be a valid int",
+        ),
+        (["run", "react", "x", "--set", "max_searches=0"], "max_searches='0' cannot be used"),
+        (["run", "cot", "x", "--html", "x.html"], "there is no report for 'cot'; there is one for rat"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(arguments: list[str], sentence: str) -> None:
@@ -126,6 +195,11 @@ def test_odd_arguments_are_cleaned(kitchen: str) -> None:
     result = stepcraft("aag", goal, "--memory", kitchen, "--json", "--set", "questions=false")
     assert result.exit_code == 0
     assert not set("\x1b\udcff\u202e") & set(result.output)
+
+
+@pytest.mark.parametrize("graph", ["rat", "rpg", "direct", "cot", "rag", "few_shot", "react"])
+def test_draw_any(graph: str) -> None:
+    assert "begin(begin)" in stepcraft("draw", graph, "--xray").stdout
 
 
 def test_draw() -> None:

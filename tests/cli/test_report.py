@@ -131,8 +131,8 @@ def test_a_screen_reader_finds_its_way(method: str, given: Any, run: Any) -> Non
 
 
 def test_an_unknown_method() -> None:
-    with pytest.raises(BadInput, match="there is no report for 'rpg'; there is one for rat, aag"):
-        page("rpg", QUESTION, rat(), [])
+    with pytest.raises(BadInput, match="there is no report for 'gpr'; there is one for rat, aag, rpg"):
+        page("gpr", QUESTION, rat(), [])
 
 
 def test_nothing_to_show() -> None:
@@ -144,7 +144,7 @@ def test_nothing_to_show() -> None:
 
 PAIRS = [
     *((ink, ground) for ink in ("ink", "quiet", "accent") for ground in ("paper", "card")),
-    *(("added-ink", "added"), ("removed-ink", "removed"), ("warm-ink", "warm")),
+    *(("added-ink", "added"), ("removed-ink", "removed"), ("warm-ink", "warm"), ("lit-ink", "lit")),
 ]
 
 

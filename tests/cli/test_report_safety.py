@@ -16,7 +16,7 @@ TAGS = set(
     re.findall(
         r"\w+",
         """html head meta title style body header nav main section footer div article p h1 h2 h3 ul ol li a b span
-        details summary del ins table caption thead tbody tfoot tr th td svg rect""",
+        details summary del ins mark blockquote label button table caption thead tbody tfoot tr th td svg rect""",
     )
 )
 ATTRIBUTES = {
@@ -26,7 +26,9 @@ ATTRIBUTES = {
     "details": {"open"},
     "th": {"scope"},
     "span": {"title"},
-    "div": {"role", "tabindex"},
+    "div": {"role", "tabindex", "popover"},
+    "label": {"for"},
+    "button": {"type", "popovertarget"},
     "svg": {"viewbox", "preserveaspectratio", "aria-hidden"},
     "rect": {"x", "y", "width", "height"},
 }

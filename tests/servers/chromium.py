@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_QUIET = (
+QUIET = (
     "--headless",
     "--disable-gpu",
     "--no-first-run",
@@ -30,6 +30,11 @@ def chromium() -> str | None:
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
+def sandboxed() -> list[str]:
+    """Its sandbox refuses root."""
+    return ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+
+
 @dataclass
 class Shown:
     """A page as it is after it was loaded, and what was said on the console."""
@@ -40,8 +45,14 @@ class Shown:
 
 def shown(page: Path, profile: Path) -> Shown:
     """Open a file in a browser of its own."""
-    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    command = [str(chromium()), *_QUIET, *sandbox, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
+    command = [
+        str(chromium()),
+        *QUIET,
+        *sandboxed(),
+        f"--user-data-dir={profile}",
+        "--dump-dom",
+        page.as_uri(),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
     return Shown(done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line])
 

@@ -74,6 +74,16 @@ def empty_choices() -> Reply:
     return Reply(body=json.dumps(_completion("m", [])).encode())
 
 
+def tool_call(name: str, **arguments: str) -> Reply:
+    """A completion that calls for a tool."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    calls = [{"id": "call_1", "type": "function", "function": function}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls", "logprobs": None}
+    used = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    return Reply(body=json.dumps(_completion("m", [choice], usage=used)).encode())
+
+
 def _completion(model: str, choices: list[Body], **more: Any) -> Body:
     return {
         "id": "chatcmpl-1",

@@ -7,16 +7,26 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from stepcraft.cli.report import _aag, _rat
+from stepcraft.cli.report import _aag, _rat, _rpg
 from stepcraft.cli.report._cost import StepTime, cost, elapsed, seconds
 from stepcraft.cli.report._html import Html, element, joined, listed, phrase
 from stepcraft.cli.report._parts import counted, warned
 from stepcraft.errors import BadInput
 from stepcraft.text import clean
 
-__all__ = ["StepTime", "page"]
+__all__ = ["StepTime", "check_reported", "page"]
 
-_METHODS = {"rat": _rat, "aag": _aag}
+_METHODS = {"rat": _rat, "aag": _aag, "rpg": _rpg}
+
+
+def check_reported(method: str) -> None:
+    """Nothing, if there is a page for runs of this graph.
+
+    Raises:
+        BadInput: there is none.
+    """
+    if method not in _METHODS:
+        raise BadInput(f"there is no report for {method!r}; there is one for {', '.join(_METHODS)}")
 
 
 def page(method: str, given: Mapping[str, Any], result: Mapping[str, Any], steps: Sequence[StepTime]) -> str:
@@ -25,8 +35,7 @@ def page(method: str, given: Mapping[str, Any], result: Mapping[str, Any], steps
     Raises:
         BadInput: there is no report for this method.
     """
-    if method not in _METHODS:
-        raise BadInput(f"there is no report for {method!r}; there is one for {', '.join(_METHODS)}")
+    check_reported(method)
     room = _METHODS[method]
     parts = [
         *([("warnings", "Warnings", warned(result["warnings"]))] if result["warnings"] else []),

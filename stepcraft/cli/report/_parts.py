@@ -29,11 +29,12 @@ def _diff(pieces: Sequence[Piece]) -> Html:
     return element("div", *shown, class_="prose diff", dir="auto")
 
 
-def passage(found: Evidence) -> Html:
+def passage(found: Evidence, *, scored: bool = True) -> Html:
     """A passage behind its title, and where it came from."""
     title = phrase(found["title"] or "Untitled")
     score = element("span", f"{found['score']:.2f}", class_="score", title="How well it fits the query")
-    folded = element("details", element("summary", score, " ", title), prose(found["text"]))
+    heading = [score, " ", title] if scored else [title]
+    folded = element("details", element("summary", *heading), prose(found["text"]))
     return joined([folded, _source(found)])
 
 

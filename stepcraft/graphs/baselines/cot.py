@@ -1,0 +1,75 @@
+"""Chain of thought: the model thinks the question through in writing and answers it, in one call, zero-shot."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.cache.base import BaseCache
+from langgraph.store.base import BaseStore
+
+from stepcraft.context import Context, prompt_of
+from stepcraft.graphs.baselines import _state
+from stepcraft.graphs.baselines._assemble import (
+    Checkpointer,
+    Graph,
+    Kept,
+    Models,
+    begun,
+    given_models,
+    in_line,
+)
+from stepcraft.graphs.baselines._state import Input
+from stepcraft.nodes import think as thinking
+from stepcraft.nodes._build import Build
+from stepcraft.nodes._searched import Nothing
+
+__all__ = ["CotContext", "Input", "Output", "State", "build_cot", "graph"]
+
+
+@dataclass(frozen=True)
+class CotContext(Context):
+    """What a caller may set for one run.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    answer_instructions: Annotated[str, prompt_of("answer")] = thinking.INSTRUCTIONS
+
+
+class Output(_state.Output):
+    """The answer and how it came about."""
+
+    draft: str
+    """What was thought before the answer."""
+
+
+class State(Output, _state.State):
+    """All that the nodes hand to each other."""
+
+
+def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_state.fresh_alone(given), "draft": ""}
+
+
+def build_cot(
+    *,
+    model: BaseChatModel | str | None = None,
+    node_models: Models = None,
+    checkpointer: Checkpointer = None,
+    store: BaseStore | None = None,
+    cache: BaseCache[Any] | None = None,
+) -> Graph:
+    """The graph, compiled: one call. The arguments are those of `build_rat`.
+
+    Raises:
+        BadInput: what is given as a model is neither a chat model nor a name.
+    """
+    build = Build("cot", CotContext, given_models(model, node_models), Nothing())
+    builder = begun(build, [thinking.think.node], state=State, output=Output, starts=_fresh)
+    return in_line(builder, build, thinking.think, Kept(checkpointer, store, cache))
+
+
+graph = build_cot()
+"""Chain of thought with everything from the context, the environment and the defaults, for servers and Studio."""

@@ -1,0 +1,72 @@
+"""Few-shot: procedures picked at random from the memory show the model what a good one looks like."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langgraph.cache.base import BaseCache
+from langgraph.store.base import BaseStore
+from pydantic import Field
+
+from stepcraft.context import Context, Name, prompt_of
+from stepcraft.graphs.baselines._assemble import (
+    Checkpointer,
+    Graph,
+    Kept,
+    Models,
+    begun,
+    given_models,
+    in_line,
+)
+from stepcraft.graphs.baselines._state import Input, Output, State
+from stepcraft.memory.store import ProcedureMemory
+from stepcraft.nodes import answer_question as answering
+from stepcraft.nodes._build import Build, SearchedMemory
+from stepcraft.nodes.sample import SampleNode
+
+__all__ = ["FewShotContext", "Input", "Output", "State", "build_few_shot", "graph"]
+
+
+@dataclass(frozen=True)
+class FewShotContext(Context):
+    """What a caller may set for one run.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    memory: Annotated[
+        Name | None,
+        Field(
+            description="Where the examples are picked: procedures.db, x.jsonl, …; by default the bundled ones."
+        ),
+    ] = None
+    k: Annotated[int, Field(ge=1, le=50, description="How many examples.")] = 3
+    seed: Annotated[int, Field(description="The same seed picks the same examples.")] = 0
+    answer_instructions: Annotated[str, prompt_of("answer")] = answering.LIKE_EXAMPLES
+
+
+def build_few_shot(
+    *,
+    model: BaseChatModel | str | None = None,
+    node_models: Models = None,
+    memory: ProcedureMemory | str | None = None,
+    embeddings: Embeddings | str | None = None,
+    checkpointer: Checkpointer = None,
+    store: BaseStore | None = None,
+    cache: BaseCache[Any] | None = None,
+) -> Graph:
+    """The graph, compiled: one call. The arguments are those of `build_aag`.
+
+    Raises:
+        BadInput: what is given as a model is neither a chat model nor a name.
+    """
+    searched = SearchedMemory(memory, embeddings)
+    build = Build("few_shot", FewShotContext, given_models(model, node_models), searched)
+    node, sample = answering.answer_question, SampleNode(searched.opened, FewShotContext)
+    return in_line(begun(build, [node.node]), build, node, Kept(checkpointer, store, cache), sample)
+
+
+graph = build_few_shot()
+"""Few-shot with everything from the context, the environment and the defaults, for servers and Studio."""

@@ -1,0 +1,76 @@
+"""RAG: what a search for the question finds is shown to the model (with k = 1 and 5 the papers' RAG-1 and RAG-5)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+from langgraph.cache.base import BaseCache
+from langgraph.store.base import BaseStore
+from pydantic import Field
+
+from stepcraft.context import Context, Name, prompt_of
+from stepcraft.graphs.baselines._assemble import (
+    Checkpointer,
+    Graph,
+    Kept,
+    Models,
+    begun,
+    given_models,
+    in_line,
+)
+from stepcraft.graphs.baselines._state import Input, Output, State, fresh, keep_found, searches, to_look_up
+from stepcraft.memory.store import ProcedureMemory
+from stepcraft.nodes import answer_question as answering
+from stepcraft.nodes._build import Build, SearchedMemory, SearchedSource
+from stepcraft.nodes._searched import SourceOrMemory
+from stepcraft.nodes.retrieve import RetrieveNode
+
+__all__ = ["Input", "Output", "RagContext", "State", "build_rag", "graph"]
+
+
+@dataclass(frozen=True)
+class RagContext(Context):
+    """What a caller may set for one run.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    retriever: Annotated[
+        Name | list[Name] | None,
+        Field(description="Where evidence comes from: corpus:docs/, web, memory, …; by default the memory."),
+    ] = None
+    memory: Annotated[
+        Name | None,
+        Field(description="The procedures to search where no source is named; by default the bundled ones."),
+    ] = None
+    k: Annotated[int, Field(ge=1, le=50, description="How many passages.")] = 5
+    answer_instructions: Annotated[str, prompt_of("answer")] = answering.FROM_EVIDENCE
+
+
+def build_rag(
+    *,
+    model: BaseChatModel | str | None = None,
+    node_models: Models = None,
+    retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
+    memory: ProcedureMemory | str | None = None,
+    checkpointer: Checkpointer = None,
+    store: BaseStore | None = None,
+    cache: BaseCache[Any] | None = None,
+) -> Graph:
+    """The graph, compiled: one search, one call. The arguments are those of `build_rat` and `build_aag`.
+
+    Raises:
+        BadInput: what is given as a model is neither a chat model nor a name.
+    """
+    searched = SourceOrMemory(SearchedSource(retriever), SearchedMemory(memory))
+    build = Build("rag", RagContext, given_models(model, node_models), searched)
+    node, retrieve = answering.answer_question, RetrieveNode(to_look_up, keep_found, build)
+    builder = begun(build, [node.node], starts=fresh, searches=searches)
+    return in_line(builder, build, node, Kept(checkpointer, store, cache), retrieve)
+
+
+graph = build_rag()
+"""RAG with everything from the context, the environment and the defaults, for servers and Studio."""

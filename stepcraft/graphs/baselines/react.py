@@ -1,0 +1,158 @@
+"""ReAct: an agent that may search, and search again, before it answers (LangChain's `create_agent`)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.retrievers import BaseRetriever
+from langgraph.cache.base import BaseCache
+from langgraph.graph import END
+from langgraph.store.base import BaseStore
+from pydantic import Field
+
+from stepcraft.context import Context, Name, prompt_of
+from stepcraft.errors import UnreadableReply
+from stepcraft.graphs.baselines import _state
+from stepcraft.graphs.baselines._assemble import (
+    Checkpointer,
+    Graph,
+    Kept,
+    Models,
+    add,
+    begun,
+    finished,
+    given_models,
+)
+from stepcraft.graphs.baselines._state import Input, Output, keep_found, searches, to_look_up
+from stepcraft.memory.store import ProcedureMemory
+from stepcraft.models.extractive import ExtractiveModel
+from stepcraft.models.resolve import resolve_model
+from stepcraft.nodes import agent as agency
+from stepcraft.nodes import answer_question as answering
+from stepcraft.nodes._build import Build, SearchedMemory, SearchedSource
+from stepcraft.nodes._pure import Pure
+from stepcraft.nodes._reply import Refused, reply_text
+from stepcraft.nodes._searched import SourceOrMemory
+from stepcraft.nodes._text import text_of
+from stepcraft.nodes.answer_question import asked_sections
+from stepcraft.nodes.retrieve import RetrieveNode
+from stepcraft.nodes.search_tool import search_tool
+
+__all__ = ["Input", "Output", "ReactContext", "State", "build_react", "graph"]
+
+NO_TOOLS = "the model takes no tools, so nothing was searched more than once: this is what rag gives"
+
+
+@dataclass(frozen=True)
+class ReactContext(Context):
+    """What a caller may set for one run.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    retriever: Annotated[
+        Name | list[Name] | None,
+        Field(description="What is searched: corpus:docs/, web, memory, …; by default the memory."),
+    ] = None
+    memory: Annotated[
+        Name | None,
+        Field(description="The procedures to search where no source is named; by default the bundled ones."),
+    ] = None
+    k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 3
+    max_searches: Annotated[int, Field(ge=1, le=50, description="The most searches of a run.")] = 5
+    agent_instructions: Annotated[str, prompt_of("agent")] = agency.INSTRUCTIONS
+    answer_instructions: Annotated[str, prompt_of("answer")] = answering.FROM_EVIDENCE
+
+
+class State(_state.State):
+    """All that the nodes hand to each other."""
+
+    messages: list[AnyMessage]
+    """What the agent was asked, searched, found and replied."""
+
+
+def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
+    start = _state.fresh(given)
+    asked = "\n\n".join(filter(None, asked_sections(given["question"], start["at_hand"])))
+    return {**start, "messages": [HumanMessage(asked)]}
+
+
+def conclude(state: State) -> dict[str, Any]:
+    """The agent's last word as the answer; "" where there is none that can be used."""
+    last = state["messages"][-1]
+    if not isinstance(last, AIMessage):
+        return {"warnings": [] if state["given"] else [NO_TOOLS]}
+    try:
+        return {"answer": text_of(reply_text(last))}
+    except Refused as refused:
+        return {"warnings": [f"agent: the model declined: {refused!s:.200}"]}
+    except UnreadableReply:
+        return {"warnings": ["agent: it gave no answer, so one is written from what was found"]}
+
+
+def after_conclude(state: State) -> Literal["answer", "retrieve", "__end__"]:
+    """To the end; without an answer to one from what was found, or from what one search finds."""
+    if state["answer"]:
+        return "__end__"
+    return "answer" if state["evidence"] or state["given"] else "retrieve"
+
+
+def build_react(
+    *,
+    model: BaseChatModel | str | None = None,
+    node_models: Models = None,
+    retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
+    memory: ProcedureMemory | str | None = None,
+    checkpointer: Checkpointer = None,
+    store: BaseStore | None = None,
+    cache: BaseCache[Any] | None = None,
+) -> Graph:
+    """The graph, compiled. The arguments are those of `build_rat` and `build_aag`.
+
+    A model that takes no tools answers from one search, as in rag; so does one that comes to no answer of its own.
+
+    Raises:
+        BadInput: what is given as a model is neither a chat model nor a name.
+    """
+    searched = SourceOrMemory(SearchedSource(retriever), SearchedMemory(memory))
+    build = Build("react", ReactContext, given_models(model, node_models), searched)
+    kept, answer = Kept(checkpointer, store, cache), answering.answer_question.within(build)
+
+    def after_begin(state: State) -> Literal["agent", "conclude"]:
+        model = resolve_model(build.models.choice(agency.NODE, ReactContext.current()))
+        return "agent" if _takes_tools(model) and not state["given"] else "conclude"
+
+    builder = begun(build, [agency.NODE, answer.node], state=State, starts=_fresh, searches=searches)
+    builder.add_node(agency.NODE, _agent(build))
+    builder.add_node("conclude", Pure(conclude))
+    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build))
+    add(builder, answer, kept)
+    builder.add_conditional_edges("begin", Pure(after_begin), ["agent", "conclude"])
+    builder.add_edge("agent", "conclude")
+    builder.add_conditional_edges("conclude", Pure(after_conclude), ["answer", "retrieve", END])
+    builder.add_edge("retrieve", "answer")
+    builder.add_edge("answer", END)
+    return finished(builder, build, kept).with_config(recursion_limit=_SUPERSTEPS)
+
+
+def _agent(build: Build) -> Graph:
+    """The agent; each of its turns chooses the model of the run, so the one here is never asked."""
+    tools, turns = [search_tool(build)], agency.Turns(build)
+    return create_agent(
+        ExtractiveModel(), tools, middleware=[turns], context_schema=ReactContext, name=agency.NODE
+    )
+
+
+def _takes_tools(model: BaseChatModel) -> bool:
+    return type(model).bind_tools is not BaseChatModel.bind_tools
+
+
+_SUPERSTEPS = 1_000
+"""The most searches are fifty, each with a turn; LangGraph's own limit was 25 in its older versions."""
+
+graph = build_react()
+"""ReAct with everything from the context, the environment and the defaults, for servers and Studio."""
