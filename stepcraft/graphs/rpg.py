@@ -35,11 +35,14 @@ MODEL_NODES = {node.node: node for node in (plan, answer_segment, combine)}
 
 
 def _fresh(select: SelectNode, given: Mapping[str, Any]) -> dict[str, Any]:
-    select.check(RpgContext.current())
+    context = RpgContext.current()
+    select.check(context)
     kind, passages = given.get("kind") or "long", given.get("passages")
     if kind not in get_args(Kind):
         raise BadInput(f"kind={kind!r:.80} cannot be used: it should be one of {', '.join(get_args(Kind))}")
     evidence, warnings = ([], []) if passages is None else given_passages(passages)
+    if context.retrieve:
+        select.prepare(evidence, context)
     lists: dict[str, Any] = {name: [] for name in ("plans", "segments", "selected")}
     return {
         **lists,
@@ -95,8 +98,12 @@ def _queries(state: State) -> list[str]:
     return [state["question"]]
 
 
-def _keep(_state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
-    return {"evidence": ranked(*found)}
+def _keep(
+    select: SelectNode, _state: State, found: list[list[Evidence]], _failed: list[str]
+) -> dict[str, Any]:
+    evidence = ranked(*found)
+    select.prepare(evidence, RpgContext.current())
+    return {"evidence": evidence}
 
 
 def build_rpg(
@@ -134,7 +141,7 @@ def build_rpg(
     select = SelectNode(build)
     builder = StateGraph(State, RpgContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), partial(_fresh, select), build, _searches))
-    builder.add_node("retrieve", RetrieveNode(_queries, _keep, build))
+    builder.add_node("retrieve", RetrieveNode(_queries, partial(_keep, select), build))
     builder.add_node("select", select)
     for name, node in MODEL_NODES.items():
         policy = CachePolicy(key_func=node.cache_key) if cache else None

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from stepcraft.errors import ModelFailure, UnreadableReply
 from stepcraft.models.resolve import model_name
-from stepcraft.nodes import _failures
+from stepcraft.nodes import _failures, _temperature
 from stepcraft.nodes._budget import Budget, has_answered
 from stepcraft.nodes._reply import Refused
 from stepcraft.nodes._requests import Asked, Call, Pause, Request
@@ -40,8 +40,7 @@ def replied(
     Raises:
         Failed: the call failed for good, or too often.
     """
-    temperature = budget.context.temperature
-    options = {} if temperature is None else {"temperature": temperature}
+    options = _temperature.options(model, budget.context)
     attempt = 1
     while True:
         budget.call_made()
@@ -49,6 +48,9 @@ def replied(
         if isinstance(outcome, AIMessage):
             budget.tokens_used(outcome)
             return outcome
+        if _temperature.is_refused(model, options, outcome, budget.context) and not budget.spent():
+            options = {}
+            continue
         last = attempt == ATTEMPTS or _retries_itself(model)
         pause = None if last else _pause_before(attempt, outcome, budget)
         if pause is None:

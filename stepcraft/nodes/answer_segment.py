@@ -18,11 +18,11 @@ from stepcraft.segments import Segment, Selected, passages_of, used, written
 
 INSTRUCTIONS = """\
 An answer to the question is written segment by segment. The text, if there is one, is the answer so far; the plan, if
-there is one, is the topic of the segment that you write now. The evidence, if there is any, was looked up for it.
+there is one, is the topic of the segment that you write now; the evidence, if there is any, was looked up for it.
 Write what the evidence says on the plan, as far as the question needs it, so that it follows on the text. Where the
-evidence says something else than you know, go by the evidence; where it is silent, write only what you are sure of.
-Evidence that is about something else is passed over.
-Repeat nothing that the text says. Do not mention the plan, the evidence or what is missing from it."""
+evidence says something else than you know, go by the evidence, and pass over what in it is about something else.
+Where it is silent, write what you are sure of; if there is nothing, say in one short sentence what is not known.
+Repeat nothing that the text says. Do not speak of plans, segments or evidence."""
 
 _FORMATS = {
     "long": "The segment alone: one to four sentences of running text, at most 100 tokens (about 70 words).",
@@ -33,8 +33,8 @@ a sentence only where the question asks for one.""",
 The segment alone: one or two sentences that state what was found out on the plan, with all names in full; at most 100
 tokens (about 70 words).""",
 }
-_MARKS = """\
- Behind each sentence stands the number of the evidence that bears it out, in square brackets: [1], or [1][3] for two.
+_MARKS = """
+Behind each sentence stands the number of the evidence that bears it out, in square brackets: [1], or [1][3] for two.
 Nothing else is cited."""
 
 

@@ -21,15 +21,17 @@ INSTRUCTIONS = """\
 An answer to the question is written segment by segment, and you plan its next segment. The plans are those that were
 made so far, and the text is what was written for them.
 Name the topic of the next segment: one thing that the question asks for, or that has to be known to answer it, and
-that the text does not say yet. Whoever looks the topic up sees neither the question nor the text: name persons,
-places, works and things in full, as the text found them out.
+that the text does not say yet. Where the question can be read in several ways, each way is a topic of its own.
+Whoever looks the topic up sees neither the question nor the text: name persons, places, works and things in full, as
+the text found them out.
 Do not answer the question, and do not plan anything again that was planned before."""
 
 _TOPIC = "The topic alone, on one line, at most 20 words, without a label or quotation marks."
 _FIRST = f"""\
-{_TOPIC} Or exactly {NO_INFO} if no facts have to be looked up for the answer, as with a greeting, a calculation or a
-piece of free writing."""
-_LATER = f"{_TOPIC} Or exactly {COMPLETE} if the text says all that the question asks for."
+{_TOPIC}
+Or exactly {NO_INFO} if no facts have to be looked up for the answer, as with a greeting, a calculation or a piece of
+free writing."""
+_LATER = f"{_TOPIC}\nOr exactly {COMPLETE} if the text says all that the question asks for."
 
 MOST_TOKENS = 30
 """The longest plan (RPG §4); a token is about four bytes."""

@@ -79,6 +79,12 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         if getattr(context, "retrieve", True) and getattr(context, "select", True):
             self._reranker(context)
 
+    def prepare(self, evidence: Sequence[Evidence], context: Context) -> None:
+        """Make the sentences ready in a thread of its own, while the first segment is planned."""
+        if evidence and getattr(context, "select", True):
+            reranker = self._reranker(context)
+            in_thread(lambda: self._ready.of(evidence, reranker))
+
     def _reranker(self, context: Context) -> Reranker:
         """The context's, then the one that the graph was built with, then the default."""
         named: str | None = getattr(context, "reranker", None)
@@ -91,13 +97,14 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         wanted: float | None = getattr(context, "threshold", None)
         used = [one["text"] for segment in state["segments"] for one in segment["sentences"]]
         warnings: list[str] = []
-        for ranks in (reranker, resolve_reranker("hybrid"), resolve_reranker("words")):
+        for choice in (reranker, "hybrid", "words"):
             try:
+                ranks = resolve_reranker(choice) if isinstance(choice, str) else choice
                 ready, scores = within(
                     limit if ranks.waits else None, partial(self._scored, state, plan, ranks)
                 )
             except Exception as failure:
-                warnings.append(_failed(ranks, failure))
+                warnings.append(_failed(choice if isinstance(choice, str) else choice.name, failure))
                 continue
             least = ranks.threshold if wanted is None or warnings else wanted
             return _update(chosen(ready.sentences, scores, least, _budget(context), used), warnings)
@@ -108,8 +115,8 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         scores = [float(score) for score in ready.ranking.scores(plan)] if ready.sentences else []
         if len(scores) != len(ready.sentences):
             raise SourceFailure(f"it gave {len(scores):,} scores for {len(ready.sentences):,} sentences")
-        if any(math.isnan(score) for score in scores):
-            raise SourceFailure("it gave a score that is no number")
+        if any(math.isnan(score) or score == math.inf for score in scores):
+            raise SourceFailure("it gave a score that is not finite")
         return ready, scores
 
 
@@ -122,10 +129,10 @@ def _update(selected: list[Selected], warnings: Sequence[str] = ()) -> dict[str,
     return {"selected": selected, "warnings": list(warnings)}
 
 
-def _failed(reranker: Reranker, failure: Exception) -> str:
+def _failed(name: str, failure: Exception) -> str:
     told = without_secrets(" ".join(str(failure).split()))[:200] or type(failure).__name__
     why = "it took longer than the deadline allows" if isinstance(failure, TimeoutError) else told
-    return f"select: the reranker {reranker.name} failed, and the next best ranking was used: {why}"
+    return f"select: the reranker {name} failed, and the next best ranking was used: {why}"
 
 
 def whole(evidence: Iterable[Evidence], budget: int) -> list[Selected]:
@@ -135,11 +142,22 @@ def whole(evidence: Iterable[Evidence], budget: int) -> list[Selected]:
     for passage in evidence:
         text = passage["text"].strip()
         if tokens(text) > left:
-            text = text.encode("utf-8", "replace")[: 4 * left].decode("utf-8", "ignore").rstrip()
+            text = _cut(text, 4 * left)
         if text:
             kept.append(Selected(passage=passage["id"], position=0, text=text, score=passage["score"]))
-        left -= tokens(text)
+            left -= tokens(text)
     return kept
+
+
+def _cut(text: str, size: int) -> str:
+    """So many bytes of a text, with a mark; "" if that is nearly nothing."""
+    mark = " \u2026"
+    kept = (
+        text.encode("utf-8", "replace")[: max(0, size - len(mark.encode()))]
+        .decode("utf-8", "ignore")
+        .rstrip()
+    )
+    return kept + mark if kept else ""
 
 
 def chosen(

@@ -30,11 +30,13 @@ def resolve_reranker(choice: object = None) -> Reranker:
     """
     if choice is None or isinstance(choice, str):
         return _named(choice or "hybrid", default_embeddings())
-    name = type(choice).__name__
-    if isinstance(choice, CrossEncoder):
-        return CrossEncoderReranker(name, choice)
+    name = choice.__name__ if isinstance(choice, type) else type(choice).__name__
+    if isinstance(choice, type):
+        raise BadInput(f"reranker={name} cannot be used: it is a class; give an object of it")
     if isinstance(choice, Compressor):
         return CompressorReranker(name, choice)
+    if isinstance(choice, CrossEncoder):
+        return CrossEncoderReranker(name, choice)
     if isinstance(choice, Embeddings):
         return HybridReranker(name, resolve_embeddings(choice), alpha=1)
     raise BadInput(

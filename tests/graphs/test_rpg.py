@@ -1,10 +1,13 @@
 """RPG, call by call: the order and number of model calls and searches, its signals, limits and failures."""
 
 import asyncio
+import time
 from collections import Counter
 from typing import Any
 
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from pydantic import PrivateAttr
 
 from stepcraft import BadInput, ModelFailure, NoAnswer, RpgContext, build_rpg
 from tests.bridge import GIVEN, PASSAGES, PLANS, QUESTION, documents, planner
@@ -277,6 +280,27 @@ def test_the_search_is_made_beside_the_first_plan(run: Any) -> None:
     order = [next(iter(step)) for step in steps]
     assert set(order[1:3]) == {"retrieve", "plan"}
     assert [call.superstep for call in model.calls[:1]] == [2]
+
+
+class Watched(DeterministicFakeEmbedding):
+    """Notes when it is given sentences."""
+
+    _began: list[float] = PrivateAttr(default_factory=list)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self._began.append(time.perf_counter())
+        return super().embed_documents(texts)
+
+
+@pytest.mark.parametrize("given", [QUESTION, GIVEN])
+def test_sentences_are_made_ready_beside_the_first_plan_and_once(given: Any) -> None:
+    embeddings = Watched(size=8)
+    model = ScriptedModel(planner(), latency=0.2)
+    build_rpg(model=model, retriever=Shelf(says=documents), reranker=embeddings).invoke(given)
+    (began,) = embeddings._began
+    planned = model.calls[0].ended
+    assert planned is not None
+    assert began < planned
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def test_odd_messages_get_a_reply(given_messages: list[BaseMessage]) -> None:
     assert ExtractiveModel().invoke(given_messages).text.strip()
 
 
-KINDS = st.sampled_from(["steps", "critique", "questions", "text", "other", ""])
+KINDS = st.sampled_from(["steps", "critique", "questions", "text", "plan", "segment", "combine", "other", ""])
 TEXTS = st.text(st.characters(), max_size=60) | st.text(st.sampled_from("1.-[] \nabQA:(),`"), max_size=60)
 SECTIONS = st.builds(section, st.sampled_from(NAMES), TEXTS, id=st.sampled_from(["", "1"]))
 PROMPTS = st.builds(lambda kind, parts: messages(kind, *parts), KINDS, st.lists(SECTIONS, max_size=6))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepcraft import RpgContext, build_rpg
+from stepcraft import NoAnswer, RpgContext, build_rpg
 from tests.bridge import GIVEN, PLANS, planner
 from tests.graphs.killed import Dying, chat
 from tests.servers.openai_replies import Body, Reply, cut, error, garbage
@@ -89,3 +89,27 @@ def test_the_temperature_is_sent(run: Any) -> None:
     with OpenAIServer(noting) as server:
         run(chat(server))
     assert [body["temperature"] for body in bodies] == [0.0] * 7
+
+
+def test_a_model_that_takes_no_temperature_is_asked_without(run: Any) -> None:
+    bodies: list[Body] = []
+
+    def picky(body: Body) -> Reply | str:
+        bodies.append(body)
+        refusal = "Unsupported value: 'temperature' does not support 0 with this model."
+        return error(400, refusal) if "temperature" in body else good(body)
+
+    good = Dying(_reply_to, RpgContext())
+    with OpenAIServer(picky) as server:
+        name = f"picky at {server.base_url}"
+        result = run(chat(server).model_copy(update={"model_name": name}))
+    assert (result["answer"], result["warnings"]) == ("Mimar Sinan", [])
+    assert ["temperature" in body for body in bodies] == [True, *[False] * 7]
+
+
+def test_a_temperature_that_was_set_is_not_left_out() -> None:
+    def picky(body: Body) -> Reply | str:
+        return error(400, "temperature must be at most 1") if "temperature" in body else "So it was."
+
+    with OpenAIServer(picky) as server, pytest.raises(NoAnswer, match="temperature must be at most 1"):
+        build_rpg(model=chat(server)).invoke(GIVEN, context=RpgContext(temperature=2, retry_wait_s=0))
