@@ -22,7 +22,11 @@ _QUOTED = 4
 def passage_sentences(text: str) -> list[str]:
     """The sentences in order, blanks folded; fenced code stays whole, a piece of fewer than three words joins another."""
     found = [sentence for block in _blocks(clean(text)) for sentence in block]
-    return [piece for sentence in _joined(found) for piece in _PIECE.findall(sentence)]
+    return [piece for sentence in _joined(found) for piece in _pieces(sentence)]
+
+
+def _pieces(sentence: str) -> list[str]:
+    return [sentence] if len(sentence) <= LONGEST else _PIECE.findall(sentence)
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
