@@ -6,7 +6,7 @@ from collections.abc import Collection
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NUMBERS = r"\^?\d{1,3}(?:\s*[,;\u2013-]\s*\^?\d{1,3})*"
 _MARK = re.compile(
-    rf"(?P<before>[ \t]*)(?:\[\s*(?:(?:evidence|passage|source)s?\s*)?({_NUMBERS})\s*\](?!\()"
+    rf"(?P<before>(?<![ \t])[ \t]*)(?:\[\s*(?:(?:evidence|passage|source)s?\s*)?({_NUMBERS})\s*\](?!\()"
     rf"|\u3010\s*({_NUMBERS})[^\u3011\n]*\u3011)",
     re.IGNORECASE,
 )

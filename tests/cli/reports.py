@@ -10,6 +10,9 @@ import pytest
 
 from stepcraft import AagContext, RatContext, build_aag, build_rat
 from stepcraft.cli.report import StepTime
+from stepcraft.evidence import Evidence
+from stepcraft.graphs.rpg import Output
+from stepcraft.segments import Segment, Selected, passages_of, written
 from tests.kitchen import GOAL, cook, forever, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf, thinker
@@ -47,7 +50,7 @@ def rpg() -> dict[str, Any]:
         "The bridge fell in November 1993. It was rebuilt in 2004 with stone of the old quarry.",
     ]
     passages = [
-        {"id": f"p{number}", "title": f"Title {number}", "text": text, "source": f"https://example.org/{number}", "score": 0.9 - number / 10}
+        Evidence(id=f"p{number}", title=f"Title {number}", text=text, source=f"https://example.org/{number}", score=0.9 - number / 10)
         for number, text in enumerate(texts, 1)
     ]  # fmt: skip
     first = [
@@ -63,31 +66,22 @@ def rpg() -> dict[str, Any]:
         segment("how it was rebuilt", second, "It fell in 1993.\n\nIt was rebuilt in 2004."),
         segment("what it is today", [], "It is a place of the world's heritage."),
     ]
-    answer = "\n\n".join(one["text"] for one in segments)
-    usage = {**rat()["usage"], "calls": 6}
-    plans = [one["plan"] for one in segments]
-    return {
-        "answer": answer,
-        "plans": plans,
-        "segments": segments,
-        "evidence": passages,
-        "warnings": [],
-        "usage": usage,
-    }
+    result = Output(
+        answer=written(segments),
+        plans=[one["plan"] for one in segments],
+        segments=segments,
+        evidence=passages,
+        warnings=[],
+        usage={**rat()["usage"], "calls": 6},
+    )
+    return dict(result)
 
 
-def segment(plan: str, chosen: list[tuple[str, int, str]], text: str) -> dict[str, Any]:
-    sentences = [
-        {"passage": name, "position": place, "text": said, "score": 0.8} for name, place, said in chosen
-    ]
-    evidence = list(dict.fromkeys(name for name, _, _ in chosen))
-    return {
-        "plan": plan,
-        "sentences": sentences,
-        "text": text,
-        "evidence": evidence,
-        "unsupported": not chosen,
-    }
+def segment(plan: str, chosen: list[tuple[str, int, str]], text: str) -> Segment:
+    sentences = [Selected(passage=name, position=place, text=said, score=0.8) for name, place, said in chosen]
+    return Segment(
+        plan=plan, sentences=sentences, text=text, evidence=passages_of(sentences), unsupported=not chosen
+    )
 
 
 RUNS = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from stepcraft.cli.report import page
 from tests.cli.reports import STEPS, Reader, rpg, segment
 from tests.shelf import QUESTION
@@ -71,6 +73,10 @@ def test_marks_of_no_passage_are_no_evidence() -> None:
     text = "It stands [9]. It fell [0]. It rose [3, 99]."
     seen = read({**result, "segments": [{**result["segments"][1], "text": text}], "answer": text}, citations="inline")  # fmt: skip
     assert shown(seen) == [("It rose.", "3", [FELL, REBUILT])]
+
+
+def test_a_model_that_makes_no_marks_leaves_the_sentences_what_their_segment_has() -> None:
+    assert shown(read(rpg(), citations="inline")) == shown(read(rpg()))
 
 
 def test_a_combined_answer_rests_on_all_segments() -> None:
@@ -155,3 +161,20 @@ def test_notes_for_paper_name_each_passage_once() -> None:
         f"1 Title 1{BUILT}https://example.org/12 Title 2{ORDERED}https://example.org/2"
         f"3 Title 3{FELL}{REBUILT}https://example.org/3"
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["\t" * 300_000 + "y [1]", "." * 300_000 + "x [1]", "[" * 100_000 + "1].", '!"' * 50_000, "! " * 50_000]
+)  # fmt: skip
+def test_odd_texts_take_no_time(text: str) -> None:
+    answer = f"x{text}"
+    seen = read({**rpg(), "answer": answer}, citations="inline")
+    assert seen.texts("div", "answer")
+
+
+def test_a_passage_of_a_megabyte() -> None:
+    result = rpg()
+    result["evidence"][0]["text"] = whole = "Some sentence that is here. " * 40_000
+    result["segments"] = [segment("who", [("p1", 0, whole.strip())], "He did. " * 30)]
+    text = page("rpg", QUESTION, {**result, "answer": "He did. " * 30}, [])
+    assert len(text) < 3_000_000, "whole in the passages and where it was chosen, no more"

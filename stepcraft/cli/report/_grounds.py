@@ -10,7 +10,8 @@ from stepcraft.evidence import Evidence
 from stepcraft.segments import Segment
 from stepcraft.text import clean, sentences
 
-_MARKS_BEHIND = re.compile(r"([.!?\u3002\uff01\uff1f\u2026]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
+_STOP = ".!?\u3002\uff01\uff1f\u2026"
+_MARKS_BEHIND = re.compile(rf"(?<![{_STOP}])([{_STOP}]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
 """Marks behind the stop of the sentence that they belong to."""
 
 
@@ -39,10 +40,12 @@ def stated(result: Mapping[str, Any], *, inline: bool) -> list[Stated]:
     The sentences of a segment share its evidence, those of an answer combined from segments that of all of
     them; where the answer has marks like [1], each sentence has what its own marks name.
     """
+    answer = clean(result["answer"]).strip()
+    marked = inline and bool(marks(answer))
     return [
         sentence
-        for text, segments in _stretches(clean(result["answer"]).strip(), result["segments"])
-        for sentence in _stated(text, segments, result["evidence"], inline=inline)
+        for text, segments in _stretches(answer, result["segments"])
+        for sentence in _stated(text, segments, result["evidence"], marked=marked)
     ]
 
 
@@ -56,10 +59,12 @@ def grounds(segments: Sequence[Segment], evidence: Sequence[Evidence]) -> tuple[
 def places(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
     """Where sentences stand in a text, whose blanks may be others; one that is not found is passed over."""
     found: list[tuple[int, int]] = []
-    for sentence in wanted:
-        pattern = r"\s+".join(map(re.escape, sentence.split()))
-        match = re.compile(pattern).search(text, found[-1][1] if found else 0)
-        if match and match[0]:
+    for sentence in filter(str.strip, wanted):
+        end = found[-1][1] if found else 0
+        start = text.find(sentence, end)
+        if start >= 0:
+            found.append((start, start + len(sentence)))
+        elif match := re.compile(r"\s+".join(map(re.escape, sentence.split()))).search(text, end):
             found.append(match.span())
     return found
 
@@ -83,17 +88,17 @@ def _stretches(answer: str, segments: Sequence[Segment]) -> list[tuple[str, Sequ
 
 
 def _stated(
-    text: str, segments: Sequence[Segment], evidence: Sequence[Evidence], *, inline: bool
+    text: str, segments: Sequence[Segment], evidence: Sequence[Evidence], *, marked: bool
 ) -> Iterator[Stated]:
-    shared = () if inline else grounds(segments, evidence)
-    text = _MARKS_BEHIND.sub(r"\2\1", text) if inline else text
+    shared = () if marked else grounds(segments, evidence)
+    text = _MARKS_BEHIND.sub(r"\2\1", text) if marked else text
     end = 0
     for start, stop in places(text, sentences(text)):
         before, sentence, end = text[end:start], text[start:stop], stop
-        if inline:
+        if marked:
             numbers = sorted(number for number in marks(sentence) if 1 <= number <= len(evidence))
-            marked = tuple(_ground(number, segments, evidence) for number in numbers)
-            yield Stated(before, with_marks_of(sentence, ()), marked)
+            cited = tuple(_ground(number, segments, evidence) for number in numbers)
+            yield Stated(before, with_marks_of(sentence, ()), cited)
         else:
             yield Stated(before, sentence, shared)
 
