@@ -93,8 +93,10 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
 
     async def _known(self, context: Context) -> Reranker:
         """The one that was checked when the run began; a run that is resumed elsewhere has to load it first."""
-        checked = self._checked.get(getattr(context, "reranker", None))
-        return checked or await asyncio.to_thread(self._reranker, context)
+        name: str | None = getattr(context, "reranker", None)
+        if name in self._checked:
+            return self._checked[name]
+        return await asyncio.to_thread(self._reranker, context)
 
     def selected(self, state: Reading, context: Context, reranker: Reranker) -> dict[str, Any]:
         """What is selected for the plan of this state, by this reranker."""
