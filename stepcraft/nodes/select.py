@@ -44,6 +44,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         self.name = "select"
         self.build = build
         self._given = None if isinstance(build.reranker, str | None) else resolve_reranker(build.reranker)
+        self._checked: dict[str | None, Reranker] = {}
         self._ready = ReadySentences()
         self._line = Line()
 
@@ -63,7 +64,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         context = self.build.context.current()
         if not getattr(context, "select", True):
             return _update(whole(input["evidence"], _budget(context)))
-        reranker = await asyncio.to_thread(self._reranker, context)
+        reranker = await self._known(context)
 
         def work() -> dict[str, Any]:
             return self.selected(input, context, reranker)
@@ -77,7 +78,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
             BadInput: there is no such reranker, or its package is not installed.
         """
         if getattr(context, "retrieve", True) and getattr(context, "select", True):
-            self._reranker(context)
+            self._checked[getattr(context, "reranker", None)] = self._reranker(context)
 
     def prepare(self, evidence: Sequence[Evidence], context: Context) -> None:
         """Make the sentences ready in a thread of its own, while the first segment is planned."""
@@ -89,6 +90,13 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         """The context's, then the one that the graph was built with, then the default."""
         named: str | None = getattr(context, "reranker", None)
         return self._given if self._given and not named else resolve_reranker(named or self.build.reranker)
+
+    async def _known(self, context: Context) -> Reranker:
+        """The one that was checked when the run began; a run that is resumed elsewhere has to load it first."""
+        name: str | None = getattr(context, "reranker", None)
+        if name in self._checked:
+            return self._checked[name]
+        return await asyncio.to_thread(self._reranker, context)
 
     def selected(self, state: Reading, context: Context, reranker: Reranker) -> dict[str, Any]:
         """What is selected for the plan of this state, by this reranker."""
