@@ -70,7 +70,7 @@ class RpgContext(Context):
     ] = None
     max_evidence_tokens: Annotated[
         int, Field(ge=1, description="How many tokens of sentences are selected for a segment.")
-    ] = 2000
+    ] = 800
     citations: Annotated[
         Literal["ids", "inline"],
         Field(description="Whether a segment names its passages, or each sentence cites them like [1], too."),

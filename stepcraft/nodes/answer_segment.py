@@ -19,9 +19,10 @@ from stepcraft.segments import Segment, Selected, passages_of, used, written
 INSTRUCTIONS = """\
 An answer to the question is written segment by segment. The text, if there is one, is the answer so far; the plan, if
 there is one, is the topic of the segment that you write now; the evidence, if there is any, was looked up for it.
-Write what the evidence says on the plan, as far as the question needs it, so that it follows on the text. Where the
-evidence says something else than you know, go by the evidence, and pass over what in it is about something else.
-Where it is silent, write what you are sure of; if there is nothing, say in one short sentence what is not known.
+Write what the evidence says on the plan, as far as the question needs it, so that it follows on the text. Pass over
+what in it is about something else, and add nothing that it does not say: what is known otherwise cannot be checked.
+Without any evidence on the plan write only what you are sure of, in one sentence; if that is nothing, say what is not
+known.
 Repeat nothing that the text says. Do not speak of plans, segments or evidence."""
 
 _FORMATS = {

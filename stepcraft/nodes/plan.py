@@ -26,7 +26,7 @@ Whoever looks the topic up sees neither the question nor the text: name persons,
 the text found them out.
 Do not answer the question, and do not plan anything again that was planned before."""
 
-_TOPIC = "The topic alone, on one line, at most 20 words, without a label or quotation marks."
+_TOPIC = "The topic alone, on one line, at most 12 words, without a label or quotation marks."
 _FIRST = f"""\
 {_TOPIC}
 Or exactly {NO_INFO} if no facts have to be looked up for the answer, as with a greeting, a calculation or a piece of
@@ -52,6 +52,7 @@ _BRACKETED = {
 }
 _ITEM = re.compile(r"(?:[-*\u2022#]+|\d{1,2}[.)])(?:\s+|\Z)")
 _LABEL = re.compile(r"(?:next )?(?:plan|topic|segment)(?: \d+)?\s*[:\uff1a][\s*_]*", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"'\u201c\u2018]([^\"\u201c\u201d]*)[\"'\u201d\u2019]\.?")
 _EDGES = re.compile(r"\A\W+|\W+\Z")
 
 
@@ -106,7 +107,9 @@ def _topic(text: str) -> str:
         if topic and (is_item or not line[0].islower()):
             break
         topic = f"{topic} {line}".strip()
-    return shortened(topic.strip(" \"'*`_.\u201c\u201d\u2018\u2019")) if re.search(r"\w", topic) else ""
+    bare = topic.strip(" *`_.")
+    quoted = _QUOTED.fullmatch(bare)
+    return shortened(quoted[1] if quoted else bare) if re.search(r"\w", topic) else ""
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:

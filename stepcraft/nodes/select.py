@@ -129,7 +129,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
 
 
 def _budget(context: Context) -> int:
-    tokens_left: int = getattr(context, "max_evidence_tokens", 2_000)
+    tokens_left: int = getattr(context, "max_evidence_tokens", 800)
     return tokens_left
 
 
