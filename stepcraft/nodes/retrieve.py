@@ -55,9 +55,9 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
             return self._kept(input, [])
         context = self.build.context.current()
         seconds = Budget.of("retrieve", input, context).seconds_left()
-        searched = self.sources(input, context)
-        searches = (_asearch(one, queries, context, config, seconds) for one in searched)
-        return self._kept(input, await asyncio.gather(*searches))
+        searches = [_asearch(one, queries, context, config, seconds) for one in self.sources(input, context)]
+        found = [await searches[0]] if len(searches) == 1 else await asyncio.gather(*searches)
+        return self._kept(input, found)
 
     def _source(self, _state: object, _context: Context) -> list[Searched]:
         return [self.build.searched]
