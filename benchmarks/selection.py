@@ -6,12 +6,13 @@ Times are ratios within one run: all of a selection over the same sentences scor
 """
 
 import argparse
-import cProfile
 import json
-import pstats
 import sys
+import threading
+from collections import Counter
 from functools import partial
 from pathlib import Path
+from types import CodeType, FrameType
 
 from langchain_core.embeddings import Embeddings
 from rich.console import Console
@@ -157,18 +158,27 @@ def first_and_later(number: int, node: SelectNode, ask: dict, table: Table) -> N
 
 
 def once(row: dict, table: Table) -> None:
-    """A run of RPG with three cycles, under the profiler."""
-    counting, profile = CountingEmbeddings(), cProfile.Profile()
+    """A run of RPG with three cycles, whose splits of passages are counted in all threads."""
+    counting, splits = CountingEmbeddings(), Counter[CodeType]()
     plans = [row["question"], "goals in world cups", "women's football"]
     graph = build_rpg(model=ScriptedModel(planner(plans)), reranker=counting)
     passages = [{"title": one["title"], "text": one["text"]} for one in row["docs"]]
-    result = profile.runcall(graph.invoke, {"question": row["question"], "passages": passages})
-    stats = pstats.Stats(profile).get_stats_profile().func_profiles
+
+    def see(frame: FrameType, event: str, _: object) -> None:
+        splits[frame.f_code] += event == "call"
+
+    threading.setprofile(see)
+    sys.setprofile(see)
+    try:
+        result = graph.invoke({"question": row["question"], "passages": passages})
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
     found = evidence([(one["title"], one["text"]) for one in row["docs"]])
     sentences = ReadySentences().of(found, resolve_reranker("words")).sentences
     cycles = len(result["segments"])
     for what, made, there in (
-        ("passages split", int(stats["passage_sentences"].ncalls), len(passages)),
+        ("passages split", splits[passage_sentences.__code__], len(passages)),
         ("sentences embedded", counting.documents, len({one.titled for one in sentences})),
     ):
         name = f"ASQA: {what} in a run of {cycles} cycles / there are"

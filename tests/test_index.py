@@ -43,6 +43,15 @@ def ids(index: LocalIndex, query: str, k: int = 10, alpha: float = 0.4) -> list[
     return [hit.entry.id for hit in index.search(query, k, alpha=alpha)]
 
 
+def test_scores_are_those_of_a_search_for_all(index):
+    index.put(entries("abc", "bcd", "zzz", "c d e"))
+    for alpha in (0, 0.4, 1):
+        found = {hit.entry.id: hit.score for hit in index.search("b c", 4, alpha=alpha)}
+        assert index.scores("b c", alpha=alpha) == found
+    with pytest.raises(BadInput, match="alpha must be between"):
+        index.scores("b c", alpha=2)
+
+
 @pytest.fixture
 def index():
     index = LocalIndex(":memory:", Letters())

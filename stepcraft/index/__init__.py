@@ -145,13 +145,29 @@ class LocalIndex:
         vector = await aquery_vector(self._embedder, query) if alpha and self._embedder else None
         return await self._line.made(lambda: self._ranked(query, vector, k, alpha))
 
-    def _ranked(self, query: str, vector: Matrix | None, k: int, alpha: float) -> list[Hit]:
-        expression = match_expression(query) if alpha < 1 or not self._embedder else ""
+    def scores(self, query: str, *, alpha: float) -> dict[str, float]:
+        """How well each entry fits, by its id, as `search` scores it; what `search` does not find is left out.
+
+        Raises:
+            BadInput: alpha is not between 0 and 1.
+        """
+        query = checked(query, 1, alpha)
+        vector = query_vector(self._embedder, query) if alpha and self._embedder else None
         with self._reading():
-            cosines = None if vector is None else self._cosines(vector)
-            ranked = fused(cosines, rows.matches(self._connection, expression), alpha, k)
+            ids = rows.ids(self._connection)
+            ranked = self._fused(query, vector, max(1, len(ids)), alpha)
+        return {ids[number]: score for number, score in ranked}
+
+    def _ranked(self, query: str, vector: Matrix | None, k: int, alpha: float) -> list[Hit]:
+        with self._reading():
+            ranked = self._fused(query, vector, k, alpha)
             entries = rows.by_number(self._connection, [number for number, _ in ranked])
         return [Hit(entries[number], score) for number, score in ranked]
+
+    def _fused(self, query: str, vector: Matrix | None, k: int, alpha: float) -> list[tuple[int, float]]:
+        expression = match_expression(query) if alpha < 1 or not self._embedder else ""
+        cosines = None if vector is None else self._cosines(vector)
+        return fused(cosines, rows.matches(self._connection, expression), alpha, k)
 
     def get(self, id: str) -> Entry | None:  # noqa: A002 - the field is called id
         """The entry with this id, or None."""

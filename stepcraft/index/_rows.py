@@ -50,6 +50,11 @@ def kept(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Row]:
     return {row.entry.id: row for row in _rows(found)}
 
 
+def ids(connection: sqlite3.Connection) -> dict[int, str]:
+    """The ids of all entries, by number."""
+    return dict(connection.execute("SELECT seq, id FROM entries"))
+
+
 def by_number(connection: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Entry]:
     """The entries with these numbers."""
     found = connection.execute(

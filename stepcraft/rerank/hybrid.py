@@ -79,8 +79,8 @@ class HybridRanking:
 
     def _found(self, plan: str, alpha: float) -> NDArray[np.float64]:
         scores = np.zeros(self._count)
-        for hit in self._index.search(plan, self._count, alpha=alpha):
-            scores[int(hit.entry.id)] = hit.score
+        for place, score in self._index.scores(plan, alpha=alpha).items():
+            scores[int(place)] = score
         return scores
 
     def _covered(self, plan: str) -> float:
