@@ -50,8 +50,8 @@ _BRACKETED = {
     signal: re.compile(rf"(?:\A[\[({{]|<)[\s/]*(?:{core})[\s/]*[>\])}}]\W*\Z", re.IGNORECASE)
     for signal, core in _CORES.items()
 }
-_ITEM = re.compile(r"(?:[-*\u2022#]+|\d{1,2}[.)])(?:\s+|\Z)")
-_LABEL = re.compile(r"(?:next )?(?:plan|topic|segment)(?: \d+)?\s*[:\uff1a][\s*_]*", re.IGNORECASE)
+_ITEM = re.compile(r"\A(?:[-*\u2022#]+|\d{1,2}[.)])(?:\s+|\Z)")
+_LABEL = re.compile(r"\A(?:next )?(?:plan|topic|segment)(?: \d+)?\s*[:\uff1a][\s*_]*", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'\u201c\u2018]([^\"\u201c\u201d]*)[\"'\u201d\u2019]\.?")
 _EDGES = re.compile(r"\A\W+|\W+\Z")
 

@@ -23,7 +23,7 @@ Whoever searches knows neither the question nor the text."""
 _FORMAT = (
     "The query alone, on one line, at most fifteen words, without quotation marks, operators or a full stop."
 )
-_LABEL = re.compile(r"(?:search )?query\s*[:\uff1a]\s*", re.IGNORECASE)
+_LABEL = re.compile(r"\A(?:search )?query\s*[:\uff1a]\s*", re.IGNORECASE)
 _LONGEST = 400
 
 

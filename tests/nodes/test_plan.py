@@ -52,6 +52,12 @@ COMPLETE = [
     "<done>",
 ]
 PLANS = {
+    # The next two are a real model's replies.
+    "Term about William Shakespeare (1564\u20131616) and what it presented about his works": (
+        "Term about William Shakespeare (1564\u20131616) and what it presented about his works"
+    ),
+    'Original artist of the song "The Sound of Silence"': 'Original artist of the song "The Sound of Silence"',
+    "the treaty of 1648 - its plan: peace": "the treaty of 1648 - its plan: peace",
     "the builder of the bridge": "the builder of the bridge",
     "Plan: the builder": "the builder",
     "**Topic:** the builder": "the builder",
