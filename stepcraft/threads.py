@@ -6,11 +6,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_Done = tuple[asyncio.Future[Any], Future[Any]]
+"""What became of a call, and what waits for it."""
 
 
 def in_thread(call: Callable[[], T]) -> Future[T]:
@@ -37,15 +40,19 @@ class Line:
     """Calls from event loops that would wait for each other anyway: one thread makes all that stand in line.
 
     With a thread for each, many of them would hinder each other and the event loop more than they work.
+
+    Args:
+        around: what the calls are made in, such as a transaction; entered once for all that fit into one turn.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, around: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
+        self._around = around
         self._lock = Lock()
         self._waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
         self._at_work = False
 
     async def made(self, call: Callable[[], T]) -> T:
-        """What a call gives, or its exception."""
+        """What a call gives, or its exception; also what goes wrong around it."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with self._lock:
             self._waiting.append((future, call))
@@ -55,36 +62,40 @@ class Line:
         return await future
 
     def _work(self) -> None:
-        done: list[tuple[asyncio.Future[Any], Future[Any]]] = []
-        told = time.monotonic()
-        while (standing := self._next()) is not None:
-            waiting, call = standing
-            outcome: Future[Any] = Future()
-            _settle(outcome, call)
-            done.append((waiting, outcome))
-            if time.monotonic() - told > _TELL_S:
-                _tell(done)
-                done, told = [], time.monotonic()
-        _tell(done)
+        while self._goes_on():
+            _tell(self._turn())
 
-    def _next(self) -> tuple[asyncio.Future[Any], Callable[[], Any]] | None:
+    def _goes_on(self) -> bool:
         with self._lock:
             self._at_work = bool(self._waiting)
-            return self._waiting.popleft() if self._waiting else None
+            return self._at_work
+
+    def _turn(self) -> list[_Done]:
+        """The calls that are made before the event loops are told, which wakes each of them once."""
+        done: list[_Done] = []
+        try:
+            with self._around():
+                until = time.monotonic() + _TURN_S
+                while self._waiting and (not done or time.monotonic() < until):
+                    waiting, call = self._waiting.popleft()
+                    done.append((waiting, _outcome(call)))
+        except BaseException as error:
+            return [(waiting, _failed(error)) for waiting, _ in done or [self._waiting.popleft()]]
+        return done
 
 
-_TELL_S = 0.002
+_TURN_S = 0.002
 """Results that come sooner after each other wake an event loop together."""
 
 
-def _tell(done: list[tuple[asyncio.Future[Any], Future[Any]]]) -> None:
+def _tell(done: list[_Done]) -> None:
     for loop in {waiting.get_loop() for waiting, _ in done}:
         own = [(waiting, outcome) for waiting, outcome in done if waiting.get_loop() is loop]
         with suppress(RuntimeError):  # the loop was closed, so nobody waits
             loop.call_soon_threadsafe(_hand_over, own)
 
 
-def _hand_over(done: list[tuple[asyncio.Future[Any], Future[Any]]]) -> None:
+def _hand_over(done: list[_Done]) -> None:
     for waiting, outcome in done:
         if waiting.done():
             continue
@@ -92,6 +103,18 @@ def _hand_over(done: list[tuple[asyncio.Future[Any], Future[Any]]]) -> None:
             waiting.set_exception(error)
         else:
             waiting.set_result(outcome.result())
+
+
+def _outcome(call: Callable[[], T]) -> Future[T]:
+    outcome: Future[T] = Future()
+    _settle(outcome, call)
+    return outcome
+
+
+def _failed(error: BaseException) -> Future[Any]:
+    outcome: Future[Any] = Future()
+    outcome.set_exception(error)
+    return outcome
 
 
 def _settle(future: Future[T], call: Callable[[], T]) -> None:

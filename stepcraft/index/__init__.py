@@ -81,7 +81,7 @@ class LocalIndex:
         self.path = str(path)
         self._embedder = embedder
         self._lock = threading.RLock()
-        self._line = Line()
+        self._line = Line(self._reading)
         self._connection, self.read_only = connect(self.path, create=create)
         self._close = weakref.finalize(self, self._connection.close)
         self._vectors = Vectors()
@@ -137,7 +137,8 @@ class LocalIndex:
         """
         query = checked(query, k, alpha)
         vector = query_vector(self._embedder, query) if alpha and self._embedder else None
-        return self._ranked(query, vector, k, alpha)
+        with self._reading():
+            return self._ranked(query, vector, k, alpha)
 
     async def asearch(self, query: str, k: int, *, alpha: float) -> list[Hit]:
         """As `search`, without blocking the event loop."""
@@ -159,7 +160,8 @@ class LocalIndex:
         return {ids[number]: score for number, score in ranked}
 
     def _ranked(self, query: str, vector: Matrix | None, k: int, alpha: float) -> list[Hit]:
-        with self._reading():
+        """Called in a transaction, of which several searches may share one."""
+        with plain_failures(self.path):
             ranked = self._fused(query, vector, k, alpha)
             entries = rows.by_number(self._connection, [number for number, _ in ranked])
         return [Hit(entries[number], score) for number, score in ranked]
@@ -244,7 +246,8 @@ class LocalIndex:
         return dict.fromkeys(texts, b"")
 
     def _cosines(self, vector: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
-        check_dimensions(self._connection, self.path, len(vector))
+        if self._vectors.dimensions != len(vector):
+            check_dimensions(self._connection, self.path, len(vector))
         return self._vectors.cosines(self._connection, vector)
 
     def _write(self, entries: Mapping[str, Entry], vectors: dict[str, bytes | None]) -> Changes:

@@ -85,6 +85,11 @@ class Vectors:
         self._seen = (-1, -1)
         self._clear(0, 0)
 
+    @property
+    def dimensions(self) -> int:
+        """Of the vectors that were taken in so far; 0 before."""
+        return int(self._matrix.shape[1])
+
     def cosines(
         self, connection: sqlite3.Connection, vector: Matrix
     ) -> tuple[NDArray[np.int64], Matrix] | None:

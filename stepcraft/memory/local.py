@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -135,7 +135,7 @@ class LocalMemory(VectorMemory):
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """The procedure with this id, or None."""
         entry = self._index.get(id)
-        return Procedure.from_dict(entry.payload) if entry else None
+        return _procedure(entry) if entry else None
 
     def delete(self, ids: Iterable[str]) -> int:
         """Forget procedures; how many of them there were."""
@@ -148,12 +148,12 @@ class LocalMemory(VectorMemory):
 
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures in the order in which they were added."""
-        return (Procedure.from_dict(entry.payload) for entry in self._index)
+        return (_procedure(entry) for entry in self._index)
 
     def with_vectors(self) -> Iterator[WithVector]:
         """All procedures with their vectors, in the order in which they were added."""
         return (
-            (Procedure.from_dict(entry.payload), np.frombuffer(vector, np.float32))
+            (_procedure(entry), np.frombuffer(vector, np.float32))
             for entry, vector in self._index.with_vectors()
         )
 
@@ -183,7 +183,12 @@ class LocalMemory(VectorMemory):
 
 
 def _found(hits: Iterable[Hit]) -> list[Found]:
-    return [Found(Procedure.from_dict(hit.entry.payload), hit.score) for hit in hits]
+    return [Found(_procedure(hit.entry), hit.score) for hit in hits]
+
+
+def _procedure(entry: Entry) -> Procedure:
+    kept: dict[str, Any] = {**entry.payload, "steps": tuple(entry.payload["steps"])}
+    return Procedure.of_kept(**kept)
 
 
 def _embedder(path: str, given: "str | Embeddings | None", recorded: str | None) -> Embedder | None:
