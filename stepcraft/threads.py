@@ -80,7 +80,8 @@ class Line:
                     waiting, call = self._waiting.popleft()
                     done.append((waiting, _outcome(call)))
         except BaseException as error:
-            return [(waiting, _failed(error)) for waiting, _ in done or [self._waiting.popleft()]]
+            lost = [waiting for waiting, _ in done] or [self._waiting.popleft()[0]]
+            return [(waiting, _failed(error)) for waiting in lost]
         return done
 
 

@@ -2,8 +2,9 @@
 
 import operator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
+from langgraph.channels import EphemeralValue
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -119,8 +120,10 @@ class State(Output, Budgeted):
 
     question: str
     """The goal."""
-    resources: str
-    """What is at hand, "" if nothing was named."""
+    resources: NotRequired[Annotated[Any, EphemeralValue]]
+    """As they were given; a thread's next run does not find them."""
+    at_hand: str
+    """The resources as one text, "" if nothing was named."""
     draft: list[str]
     """The first steps, doubts between [[ and ]]."""
     queries: list[str]

@@ -11,14 +11,14 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import CachePolicy, Overwrite, Send
+from langgraph.types import Overwrite, Send
 
 from stepcraft.context import Context
 from stepcraft.errors import NoAnswer
 from stepcraft.evidence import Evidence
 from stepcraft.graphs._aag_state import AagContext, Input, Output, State
+from stepcraft.graphs._assemble import Builder, Kept, add, finished, given_models
 from stepcraft.memory.store import ProcedureMemory
-from stepcraft.models.resolve import GivenModels, checked_model
 from stepcraft.nodes import answer as answering
 from stepcraft.nodes import critic as criticism
 from stepcraft.nodes import draft as drafting
@@ -26,12 +26,11 @@ from stepcraft.nodes import edit as editing
 from stepcraft.nodes import revise as revision
 from stepcraft.nodes import to_query as querying
 from stepcraft.nodes._budget import branches, calls_left
-from stepcraft.nodes._build import VERSION, Build, Searched, SearchedMemory, SearchedSource
-from stepcraft.nodes._cache import GoodReplies
+from stepcraft.nodes._build import Build, Searched, SearchedMemory, SearchedSource
 from stepcraft.nodes._pure import Pure
 from stepcraft.nodes._searched import Composing, MemoryAndSource
 from stepcraft.nodes.begin import BeginNode, checked
-from stepcraft.nodes.retrieve import RetrieveNode, ranked
+from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
 
@@ -52,7 +51,7 @@ def to_look_up(state: State) -> list[str]:
     """The questions; before there are any, the goal with its resources (AAG §3.2)."""
     if state["queries"]:
         return state["queries"]
-    return [f"{state['question']} using {state['resources']}" if state["resources"] else state["question"]]
+    return [wanted(state["question"], state["at_hand"])]
 
 
 def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
@@ -110,8 +109,8 @@ def after_edit(state: State) -> Literal["critic", "__end__"]:
 
 def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
     lists = ("steps", "evidence", "critiques", "draft", "queries", "found", "knowledge", "edits")
-    resources = checked("resources", given.get("resources") or "")
-    return {"answer": "", "resources": resources, "questions": Overwrite([]), **{name: [] for name in lists}}
+    at_hand = checked("resources", given.get("resources") or "")
+    return {"answer": "", "at_hand": at_hand, "questions": Overwrite([]), **{name: [] for name in lists}}
 
 
 def build_aag(
@@ -144,16 +143,14 @@ def build_aag(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    own = {node: checked_model(named) for node, named in (node_models or {}).items()}
-    models = GivenModels(None if model is None else checked_model(model), own)
     searched = MemoryAndSource(SearchedMemory(memory, embeddings), SearchedSource(retriever))
-    build = Build("aag", AagContext, models, searched)
-    builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
+    build = Build("aag", AagContext, given_models(model, node_models), searched)
+    kept = Kept(checkpointer, store, cache)
+    builder: Builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build))
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build, _sources(searched)))
-    for name, node in MODEL_NODES.items():
-        policy = CachePolicy(key_func=node.within(build).cache_key) if cache else None
-        builder.add_node(name, node.within(build), cache_policy=policy)
+    for node in MODEL_NODES.values():
+        add(builder, build, node, kept)
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "retrieve")
     builder.add_conditional_edges("retrieve", Pure(after_retrieve), ["draft", "to_query", "answer", "revise"])
@@ -163,9 +160,7 @@ def build_aag(
     builder.add_conditional_edges("revise", Pure(to_critic), ["critic", END])
     builder.add_conditional_edges("critic", Pure(after_critic), ["edit", END])
     builder.add_conditional_edges("edit", Pure(after_edit), ["critic", END])
-    kept = GoodReplies(cache) if cache else None
-    compiled = builder.compile(checkpointer, cache=kept, store=store, name="aag")
-    return compiled.with_config(metadata={"stepcraft_method": "aag", "stepcraft_version": VERSION})
+    return finished(builder, build, kept)
 
 
 def _sources(searched: MemoryAndSource) -> Callable[[State, Context], list[Searched]]:

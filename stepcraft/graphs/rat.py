@@ -10,15 +10,13 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import CachePolicy, Overwrite, Send
+from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
+from stepcraft.graphs._assemble import Builder, Graph, Kept, add, finished, given_models
 from stepcraft.graphs._rat_state import Input, Output, RatContext, State
-from stepcraft.models.resolve import GivenModels, checked_model
 from stepcraft.nodes._budget import branches, calls_left
-from stepcraft.nodes._build import VERSION, Build, SearchedSource
-from stepcraft.nodes._cache import GoodReplies
-from stepcraft.nodes._model_node import ModelNode
+from stepcraft.nodes._build import Build, SearchedSource
 from stepcraft.nodes._pure import Pure
 from stepcraft.nodes.accept import accept, affordable, gathers, no_more
 from stepcraft.nodes.begin import BeginNode
@@ -144,14 +142,13 @@ def build_rat(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    own = {node: checked_model(named) for node, named in (node_models or {}).items()}
-    models = GivenModels(None if model is None else checked_model(model), own)
-    build = Build("rat", RatContext, models, SearchedSource(retriever))
-    builder = StateGraph(State, RatContext, input_schema=Input, output_schema=Output)
+    build = Build("rat", RatContext, given_models(model, node_models), SearchedSource(retriever))
+    kept = Kept(checkpointer, store, cache)
+    builder: Builder = StateGraph(State, RatContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build))
     for node in (draft_thoughts, split, finish):
-        _add(builder, node.within(build), cache)
-    builder.add_node("step", _steps(build, cache))
+        add(builder, build, node, kept)
+    builder.add_node("step", _steps(build, kept))
     builder.add_node("accept", Pure(_accept))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "draft")
@@ -160,29 +157,22 @@ def build_rat(
         builder.add_conditional_edges(settled, Pure(next_steps), ["step", "accept", "finish"])
     builder.add_edge("step", "accept")
     builder.add_edge("finish", END)
-    kept = GoodReplies(cache) if cache else None
-    compiled = builder.compile(checkpointer, cache=kept, store=store, name="rat")
-    metadata = {"stepcraft_method": "rat", "stepcraft_version": VERSION}
-    return compiled.with_config(metadata=metadata, recursion_limit=_SUPERSTEPS)
+    return finished(builder, build, kept, supersteps=_SUPERSTEPS)
 
 
-def _steps(build: Build, cache: BaseCache[Any] | None) -> CompiledStateGraph[Any, Any, Any, Any]:
+def _steps(build: Build, kept: Kept) -> Graph:
     """One step: to_query, retrieve, revise (RAT §3.2)."""
-    builder = StateGraph(Step, RatContext, output_schema=StepResults)
-    _add(builder, query_thought.within(build), cache)
+    builder: Builder = StateGraph(Step, RatContext, output_schema=StepResults)
+    add(builder, build, query_thought, kept)
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build))
-    _add(builder, revise_thought.within(build), cache)
+    add(builder, build, revise_thought, kept)
     builder.add_node("note", Pure(note))
     builder.add_edge(START, "to_query")
     builder.add_edge("to_query", "retrieve")
     builder.add_edge("retrieve", "revise")
     builder.add_edge("revise", "note")
     builder.add_edge("note", END)
-    return builder.compile(cache=GoodReplies(cache) if cache else None, name="step")
-
-
-def _add(builder: StateGraph[Any, Any, Any, Any], node: ModelNode, cache: BaseCache[Any] | None) -> None:
-    builder.add_node(node.node, node, cache_policy=CachePolicy(key_func=node.cache_key) if cache else None)
+    return builder.compile(cache=kept.replies, name="step")
 
 
 _SUPERSTEPS = 10_000

@@ -11,14 +11,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import CachePolicy
 
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
+from stepcraft.graphs._assemble import Builder, Kept, add, finished, given_models
 from stepcraft.graphs._rpg_state import Input, Kind, Output, RpgContext, State
-from stepcraft.models.resolve import GivenModels, checked_model
-from stepcraft.nodes._build import VERSION, Build, SearchedSource
-from stepcraft.nodes._cache import GoodReplies
+from stepcraft.nodes._build import Build, SearchedSource
 from stepcraft.nodes._pure import Pure
 from stepcraft.nodes.answer_segment import answer_segment
 from stepcraft.nodes.begin import BeginNode
@@ -135,27 +133,22 @@ def build_rpg(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name, or the reranker cannot be used.
     """
-    own = {node: checked_model(named) for node, named in (node_models or {}).items()}
-    models = GivenModels(None if model is None else checked_model(model), own)
-    build = Build("rpg", RpgContext, models, SearchedSource(retriever), reranker)
+    models, searched = given_models(model, node_models), SearchedSource(retriever)
+    build, kept = Build("rpg", RpgContext, models, searched, reranker), Kept(checkpointer, store, cache)
     select = SelectNode(build)
-    builder = StateGraph(State, RpgContext, input_schema=Input, output_schema=Output)
+    builder: Builder = StateGraph(State, RpgContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), partial(_fresh, select), build, _searches))
     builder.add_node("retrieve", RetrieveNode(_queries, partial(_keep, select), build))
     builder.add_node("select", select)
-    for name, node in MODEL_NODES.items():
-        policy = CachePolicy(key_func=node.cache_key) if cache else None
-        builder.add_node(name, node.within(build), cache_policy=policy)
+    for node in MODEL_NODES.values():
+        add(builder, build, node, kept)
     builder.add_edge(START, "begin")
     builder.add_conditional_edges("begin", Pure(after_begin), ["retrieve", "plan"])
     builder.add_conditional_edges("plan", Pure(after_plan), ["select", "answer", "combine"])
     builder.add_conditional_edges("select", Pure(after_select), ["answer", "combine"])
     builder.add_conditional_edges("answer", Pure(after_answer), ["plan", "combine"])
     builder.add_edge("combine", END)
-    kept = GoodReplies(cache) if cache else None
-    compiled = builder.compile(checkpointer, cache=kept, store=store, name="rpg")
-    metadata = {"stepcraft_method": "rpg", "stepcraft_version": VERSION}
-    return compiled.with_config(metadata=metadata, recursion_limit=_SUPERSTEPS)
+    return finished(builder, build, kept, supersteps=_SUPERSTEPS)
 
 
 _SUPERSTEPS = 100

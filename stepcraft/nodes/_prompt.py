@@ -1,6 +1,7 @@
 """How every node's prompt is laid out: instructions and reply format first, then the material in sections."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
@@ -26,9 +27,9 @@ def prompt(instructions: str, reply_format: str, kind: str, sections: Sequence[s
     return [SystemMessage(head), HumanMessage("\n\n".join(filter(None, sections)))]
 
 
-def goal_sections(question: str, resources: str) -> list[str]:
-    """The goal, and the resources where there are any."""
-    return [section("goal", question), section("resources", resources) if resources else ""]
+def asked_sections(asked: Literal["goal", "question"], text: str, at_hand: str) -> list[str]:
+    """The goal or the question, and the resources where there are any."""
+    return [section(asked, text), section("resources", at_hand) if at_hand else ""]
 
 
 def evidence_sections(evidence: Sequence[Evidence]) -> list[str]:

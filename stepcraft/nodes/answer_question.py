@@ -9,9 +9,8 @@ from stepcraft.context import Context
 from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.nodes._model_node import model_node
-from stepcraft.nodes._prompt import evidence_sections, prompt
+from stepcraft.nodes._prompt import asked_sections, evidence_sections, prompt
 from stepcraft.nodes._text import text_of
-from stepcraft.sections import section
 
 DIRECT = "Answer the question from what you know. Be exact: give the names, numbers, calls and settings that matter."
 
@@ -45,13 +44,11 @@ class Reading(TypedDict):
 def ask(state: Reading, context: Context) -> list[BaseMessage]:
     """The question, what is at hand, and the passages or examples."""
     form = f"The answer alone, without a preamble. {LENGTHS[state['task']]}"
-    sections = [*asked_sections(state["question"], state["at_hand"]), *evidence_sections(state["evidence"])]
+    sections = [
+        *asked_sections("question", state["question"], state["at_hand"]),
+        *evidence_sections(state["evidence"]),
+    ]
     return prompt(context.instructions("answer", DIRECT), form, "reply", sections)
-
-
-def asked_sections(question: str, resources: str) -> list[str]:
-    """The question, and the resources where there are any."""
-    return [section("question", question), section("resources", resources) if resources else ""]
 
 
 def read(reply: str, _state: Reading, _context: Context) -> dict[str, Any]:

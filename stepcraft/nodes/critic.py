@@ -9,7 +9,7 @@ from stepcraft.context import Context
 from stepcraft.errors import UnreadableReply
 from stepcraft.lists import numbered, read_bullets
 from stepcraft.nodes._model_node import model_node
-from stepcraft.nodes._prompt import goal_sections, prompt
+from stepcraft.nodes._prompt import asked_sections, prompt
 from stepcraft.sections import CONTENT, section
 from stepcraft.text import without_markers
 
@@ -42,7 +42,7 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    resources: str
+    at_hand: str
     steps: list[str]
     critiques: list[Critique]
 
@@ -50,7 +50,7 @@ class Reading(TypedDict):
 def ask(state: Reading, context: Context) -> list[BaseMessage]:
     """Goal, resources and the steps as they stand."""
     sections = [
-        *goal_sections(state["question"], state["resources"]),
+        *asked_sections("goal", state["question"], state["at_hand"]),
         section("steps", numbered(state["steps"])),
     ]
     return prompt(context.instructions("critic", INSTRUCTIONS), _FORMAT, "critique", sections)

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from stepcraft.context import Context
 from stepcraft.evidence import Evidence
 from stepcraft.nodes._model_node import model_node
-from stepcraft.nodes._prompt import evidence_sections, goal_sections, prompt
+from stepcraft.nodes._prompt import asked_sections, evidence_sections, prompt
 from stepcraft.nodes._steps import STEPS_FORMAT, answered, steps_of
 
 INSTRUCTIONS = """\
@@ -26,13 +26,16 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    resources: str
+    at_hand: str
     evidence: list[Evidence]
 
 
 def ask(state: Reading, context: Context) -> list[BaseMessage]:
     """The goal, the resources and the similar procedures."""
-    sections = [*goal_sections(state["question"], state["resources"]), *evidence_sections(state["evidence"])]
+    sections = [
+        *asked_sections("goal", state["question"], state["at_hand"]),
+        *evidence_sections(state["evidence"]),
+    ]
     return prompt(context.instructions("draft", INSTRUCTIONS), STEPS_FORMAT, "steps", sections)
 
 

@@ -10,7 +10,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.lists import numbered
 from stepcraft.nodes._model_node import model_node
 from stepcraft.nodes._notes import notes_sections
-from stepcraft.nodes._prompt import goal_sections, prompt
+from stepcraft.nodes._prompt import asked_sections, prompt
 from stepcraft.nodes._steps import STEPS_FORMAT, answered, steps_of
 from stepcraft.nodes.answer import Answered
 from stepcraft.nodes.critic import Critique
@@ -28,7 +28,7 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    resources: str
+    at_hand: str
     steps: list[str]
     edits: list[str]
     questions: list[Answered]
@@ -39,7 +39,7 @@ class Reading(TypedDict):
 def ask(state: Reading, context: Context) -> list[BaseMessage]:
     """Goal, resources and what was looked up first; they are the same at every edit. Steps and edits last."""
     sections = [
-        *goal_sections(state["question"], state["resources"]),
+        *asked_sections("goal", state["question"], state["at_hand"]),
         *notes_sections(state["questions"], state["knowledge"]),
         section("steps", numbered(state["steps"])),
         section("edits", "\n".join(f"- {wish}" for wish in state["edits"])),

@@ -120,6 +120,11 @@ async def _searcher(searched: Searched, context: Context) -> Searcher:
     return await asyncio.to_thread(searched.searcher, context)
 
 
+def wanted(question: str, at_hand: str) -> str:
+    """What is searched for where a question or a goal has not been taken apart (AAG §3.2)."""
+    return f"{question} using {at_hand}" if at_hand else question
+
+
 def ranked(*lists: Sequence[Evidence]) -> list[Evidence]:
     """Each passage once, with its best score, best first."""
     best: dict[str, Evidence] = {}

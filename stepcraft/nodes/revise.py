@@ -11,7 +11,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.lists import numbered
 from stepcraft.nodes._model_node import model_node
 from stepcraft.nodes._notes import notes_sections
-from stepcraft.nodes._prompt import goal_sections, prompt
+from stepcraft.nodes._prompt import asked_sections, prompt
 from stepcraft.nodes._steps import STEPS_FORMAT, answered, steps_of
 from stepcraft.nodes.answer import Answered
 from stepcraft.sections import section
@@ -31,7 +31,7 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    resources: str
+    at_hand: str
     draft: list[str]
     questions: list[Answered]
     knowledge: list[Evidence]
@@ -40,7 +40,7 @@ class Reading(TypedDict):
 def ask(state: Reading, context: Context) -> list[BaseMessage]:
     """Goal, resources and draft first, what was looked up last."""
     sections = [
-        *goal_sections(state["question"], state["resources"]),
+        *asked_sections("goal", state["question"], state["at_hand"]),
         section("steps", numbered(state["draft"])) if state["draft"] else "",
         *notes_sections(state["questions"], state["knowledge"]),
     ]

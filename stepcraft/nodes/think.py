@@ -8,9 +8,9 @@ from langchain_core.messages import BaseMessage
 from stepcraft.context import Context
 from stepcraft.errors import UnreadableReply
 from stepcraft.nodes._model_node import model_node
-from stepcraft.nodes._prompt import prompt
+from stepcraft.nodes._prompt import asked_sections, prompt
 from stepcraft.nodes._text import text_of
-from stepcraft.nodes.answer_question import LENGTHS, Reading, asked_sections, no_answer
+from stepcraft.nodes.answer_question import LENGTHS, Reading, no_answer
 
 INSTRUCTIONS = """\
 Answer the question from what you know. First think it through step by step in writing; then answer it for a reader
@@ -27,7 +27,7 @@ _HEADING = re.compile(
 def ask(state: Reading, context: Context) -> list[BaseMessage]:
     """The question and what is at hand."""
     form = _FORMAT.format(LENGTHS[state["task"]])
-    sections = asked_sections(state["question"], state["at_hand"])
+    sections = asked_sections("question", state["question"], state["at_hand"])
     return prompt(context.instructions("answer", INSTRUCTIONS), form, "reasoned", sections)
 
 

@@ -10,7 +10,7 @@ from stepcraft.context import Context
 from stepcraft.errors import UnreadableReply
 from stepcraft.lists import read_lines
 from stepcraft.nodes._model_node import model_node
-from stepcraft.nodes._prompt import goal_sections, prompt
+from stepcraft.nodes._prompt import asked_sections, prompt
 
 INSTRUCTIONS = """\
 Somebody is about to write a procedure for the goal, with the resources at hand.
@@ -32,13 +32,13 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    resources: str
+    at_hand: str
 
 
 def ask(state: Reading, context: Context) -> list[BaseMessage]:
     """The goal and the resources; the format says how many questions."""
     reply_format = _FORMAT.format(count=_count(context))
-    sections = goal_sections(state["question"], state["resources"])
+    sections = asked_sections("goal", state["question"], state["at_hand"])
     return prompt(context.instructions("to_query", INSTRUCTIONS), reply_format, "questions", sections)
 
 

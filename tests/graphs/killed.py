@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import Any
 
@@ -50,6 +51,37 @@ class Dying:
             if name.endswith("_instructions")
         ]
         return next(node for node in nodes if told.startswith(self.context.instructions(node, "").strip()))
+
+
+class Moody(Dying):
+    """Answers every request by what it asks; the first call of a node gets that node's fault instead."""
+
+    def __init__(
+        self, replies: Callable[[str, Body], str], context: Context, faults: Mapping[str, Reply]
+    ) -> None:
+        super().__init__(replies, context)
+        self.faults = dict(faults)
+
+    def __call__(self, body: Body) -> Reply | str:
+        reply = super().__call__(body)
+        return self.faults.pop(self.asked[-1], reply)
+
+
+def whole(body: Body) -> str:
+    """All that a request says to the model."""
+    return "\n\n".join(message["content"] for message in body["messages"])
+
+
+def ran(how: str, graph: Any, given: Any, context: Context) -> Any:
+    """The result of a run: sync, async, or streamed as the command line streams."""
+    if how == "sync":
+        return graph.invoke(given, context=context)
+    if how == "async":
+        return asyncio.run(graph.ainvoke(given, context=context))
+    modes = ["messages", "values", "custom"]
+    parts = graph.stream(given, context=context, stream_mode=modes, subgraphs=True)
+    *_, last = (state for namespace, mode, state in parts if mode == "values" and not namespace)
+    return last
 
 
 def chat(server: OpenAIServer) -> ChatOpenAI:

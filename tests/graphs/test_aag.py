@@ -268,10 +268,13 @@ def test_a_model_must_be_a_chat_model() -> None:
 
 def test_a_second_run_on_a_thread_begins_afresh(memory: LocalMemory) -> None:
     script = {node: replies * 2 for node, replies in cook(0).items()}
-    graph = build_aag(model=ScriptedModel(script), memory=memory, checkpointer=InMemorySaver())
+    model = ScriptedModel(script)
+    graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     first = graph.invoke(GOAL, config)
     second = graph.invoke({"question": "another goal"}, config)
+    assert "<resources>" in model.calls[0].prompt
+    assert not [call.node for call in model.calls[8:] if "<resources>" in call.prompt]
     assert len(second["questions"]) == 4
     assert second["usage"]["calls"] == first["usage"]["calls"] == 8
     assert len(second["critiques"]) == 1

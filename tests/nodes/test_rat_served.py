@@ -1,14 +1,12 @@
 """RAT through langchain-openai against a server with bad moments: no step is lost to them."""
 
-import asyncio
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import pytest
 
 from stepcraft import RatContext, build_rat
-from tests.graphs.killed import Dying, chat
+from tests.graphs.killed import Dying, Moody, chat, ran, whole
 from tests.servers.openai_replies import Body, Reply, cut, error, garbage
 from tests.servers.openai_server import OpenAIServer
 from tests.shelf import QUESTION, Shelf, thinker
@@ -17,43 +15,19 @@ CHANGES = ".x."
 FAULTS = {"draft": cut(), "revise": error(429, retry_after="0"), "to_query": garbage(), "finish": error(503)}
 
 
-class Moody:
-    """Answers what is asked; the first call of each node gets that node's fault instead."""
-
-    def __init__(self) -> None:
-        self.good = Dying(_reply_to, RatContext())
-        self.calls = {node: count() for node in FAULTS}
-
-    def __call__(self, body: Body) -> Reply | str:
-        reply = self.good(body)
-        node = self.good.asked[-1]
-        return reply if next(self.calls[node]) else FAULTS[node]
-
-
 def _reply_to(node: str, body: Body) -> str:
-    return thinker(CHANGES)(node, "\n\n".join(message["content"] for message in body["messages"]))
+    return thinker(CHANGES)(node, whole(body))
 
 
 @pytest.fixture(params=["sync", "async", "stream"])
 def run(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     """Runs RAT blocking, on an event loop, or with its tokens streamed."""
-
-    def rat(model: Any) -> Any:
-        graph = build_rat(model=model, retriever=Shelf())
-        context = RatContext(retry_wait_s=0)
-        if request.param == "sync":
-            return graph.invoke(QUESTION, context=context)
-        if request.param == "async":
-            return asyncio.run(graph.ainvoke(QUESTION, context=context))
-        parts = graph.stream(QUESTION, context=context, stream_mode=["messages", "values"], subgraphs=True)
-        *_, last = (state for namespace, mode, state in parts if mode == "values" and not namespace)
-        return last
-
-    return rat
+    context = RatContext(retry_wait_s=0)
+    return lambda model: ran(request.param, build_rat(model=model, retriever=Shelf()), QUESTION, context)
 
 
 def test_faults_that_pass_cost_nothing_but_calls(run: Any) -> None:
-    with OpenAIServer(Moody()) as server:
+    with OpenAIServer(Moody(_reply_to, RatContext(), FAULTS)) as server:
         result = run(chat(server))
     with OpenAIServer(Dying(_reply_to, RatContext())) as server:
         undisturbed = run(chat(server))

@@ -1,58 +1,33 @@
 """RPG through langchain-openai against a server with bad moments: no step is lost to them."""
 
-import asyncio
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import pytest
 
 from stepcraft import NoAnswer, RpgContext, build_rpg
 from tests.bridge import GIVEN, PLANS, planner
-from tests.graphs.killed import Dying, chat
+from tests.graphs.killed import Dying, Moody, chat, ran, whole
 from tests.servers.openai_replies import Body, Reply, cut, error, garbage
 from tests.servers.openai_server import OpenAIServer
 
 FAULTS = {"plan": cut(), "answer": error(429, retry_after="0"), "combine": garbage()}
 
 
-class Moody:
-    """Answers what is asked; the first call of each node gets that node's fault instead."""
-
-    def __init__(self) -> None:
-        self.good = Dying(_reply_to, RpgContext())
-        self.calls = {node: count() for node in FAULTS}
-
-    def __call__(self, body: Body) -> Reply | str:
-        reply = self.good(body)
-        node = self.good.asked[-1]
-        return reply if next(self.calls[node]) else FAULTS[node]
-
-
 def _reply_to(node: str, body: Body) -> str:
-    return planner()(node, "\n\n".join(message["content"] for message in body["messages"]))
+    return planner()(node, whole(body))
 
 
 @pytest.fixture(params=["sync", "async", "stream"])
 def run(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     """Runs RPG blocking, on an event loop, or with its tokens streamed."""
-
-    def rpg(model: Any) -> Any:
-        graph = build_rpg(model=model)
-        given, context = {**GIVEN, "kind": "multihop"}, RpgContext(retry_wait_s=0)
-        if request.param == "sync":
-            return graph.invoke(given, context=context)
-        if request.param == "async":
-            return asyncio.run(graph.ainvoke(given, context=context))
-        parts = graph.stream(given, context=context, stream_mode=["messages", "values", "custom"])
-        *_, last = (state for mode, state in parts if mode == "values")
-        return last
-
-    return rpg
+    context = RpgContext(retry_wait_s=0)
+    given = {**GIVEN, "kind": "multihop"}
+    return lambda model: ran(request.param, build_rpg(model=model), given, context)
 
 
 def test_faults_that_pass_cost_nothing_but_calls(run: Any) -> None:
-    with OpenAIServer(Moody()) as server:
+    with OpenAIServer(Moody(_reply_to, RpgContext(), FAULTS)) as server:
         result = run(chat(server))
     with OpenAIServer(Dying(_reply_to, RpgContext())) as server:
         undisturbed = run(chat(server))

@@ -1,18 +1,41 @@
 """What the baselines are given, what they hand on and give back: as the methods, so that whatever runs one runs all."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from langgraph.channels import EphemeralValue
+from pydantic import Field
 from typing_extensions import TypedDict
 
+from stepcraft.context import Context, Name
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
 from stepcraft.nodes._budget import Budgeted, Usage
 from stepcraft.nodes.begin import checked
 from stepcraft.nodes.given import Passage, given_passages
+from stepcraft.nodes.retrieve import wanted
 
 Kind = Literal["long", "short", "multihop"]
+
+
+@dataclass(frozen=True)
+class SearchContext(Context):
+    """What a caller may set for one run of a baseline that searches.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    retriever: Annotated[
+        Name | list[Name] | None,
+        Field(description="Where evidence comes from: corpus:docs/, web, memory, …; by default the memory."),
+    ] = None
+    memory: Annotated[
+        Name | None,
+        Field(description="The procedures to search where no source is named; by default the bundled ones."),
+    ] = None
+    k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 5
 
 
 class Input(TypedDict):
@@ -94,9 +117,7 @@ def searches(given: Mapping[str, Any]) -> bool:
 
 def to_look_up(state: State) -> list[str]:
     """The question with what is at hand; nothing where the passages were given."""
-    if state["given"]:
-        return []
-    return [f"{state['question']} using {state['at_hand']}" if state["at_hand"] else state["question"]]
+    return [] if state["given"] else [wanted(state["question"], state["at_hand"])]
 
 
 def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:

@@ -9,16 +9,9 @@ from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
 from stepcraft.context import Context, prompt_of
+from stepcraft.graphs._assemble import Checkpointer, Graph, Kept, Models, given_models
 from stepcraft.graphs.baselines import _state
-from stepcraft.graphs.baselines._assemble import (
-    Checkpointer,
-    Graph,
-    Kept,
-    Models,
-    begun,
-    given_models,
-    in_line,
-)
+from stepcraft.graphs.baselines._assemble import begun, in_line
 from stepcraft.graphs.baselines._state import Input
 from stepcraft.nodes import think as thinking
 from stepcraft.nodes._build import Build

@@ -10,15 +10,8 @@ from langgraph.store.base import BaseStore
 from pydantic import Field
 
 from stepcraft.context import Context, Name, prompt_of
-from stepcraft.graphs.baselines._assemble import (
-    Checkpointer,
-    Graph,
-    Kept,
-    Models,
-    begun,
-    given_models,
-    in_line,
-)
+from stepcraft.graphs._assemble import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.graphs.baselines._assemble import begun, in_line
 from stepcraft.graphs.baselines._state import Input, Output, State
 from stepcraft.memory.store import ProcedureMemory
 from stepcraft.nodes import answer_question as answering

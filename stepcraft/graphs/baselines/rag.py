@@ -8,19 +8,20 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
-from pydantic import Field
 
-from stepcraft.context import Context, Name, prompt_of
-from stepcraft.graphs.baselines._assemble import (
-    Checkpointer,
-    Graph,
-    Kept,
-    Models,
-    begun,
-    given_models,
-    in_line,
+from stepcraft.context import prompt_of
+from stepcraft.graphs._assemble import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.graphs.baselines._assemble import begun, in_line
+from stepcraft.graphs.baselines._state import (
+    Input,
+    Output,
+    SearchContext,
+    State,
+    fresh,
+    keep_found,
+    searches,
+    to_look_up,
 )
-from stepcraft.graphs.baselines._state import Input, Output, State, fresh, keep_found, searches, to_look_up
 from stepcraft.memory.store import ProcedureMemory
 from stepcraft.nodes import answer_question as answering
 from stepcraft.nodes._build import Build, SearchedMemory, SearchedSource
@@ -31,22 +32,13 @@ __all__ = ["Input", "Output", "RagContext", "State", "build_rag", "graph"]
 
 
 @dataclass(frozen=True)
-class RagContext(Context):
+class RagContext(SearchContext):
     """What a caller may set for one run.
 
     Raises:
         BadInput: a value is out of its bounds or of another type.
     """
 
-    retriever: Annotated[
-        Name | list[Name] | None,
-        Field(description="Where evidence comes from: corpus:docs/, web, memory, …; by default the memory."),
-    ] = None
-    memory: Annotated[
-        Name | None,
-        Field(description="The procedures to search where no source is named; by default the bundled ones."),
-    ] = None
-    k: Annotated[int, Field(ge=1, le=50, description="How many passages.")] = 5
     answer_instructions: Annotated[str, prompt_of("answer")] = answering.FROM_EVIDENCE
 
 

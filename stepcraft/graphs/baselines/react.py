@@ -13,19 +13,11 @@ from langgraph.graph import END
 from langgraph.store.base import BaseStore
 from pydantic import Field
 
-from stepcraft.context import Context, Name, prompt_of
+from stepcraft.context import prompt_of
 from stepcraft.errors import UnreadableReply
+from stepcraft.graphs._assemble import Checkpointer, Graph, Kept, Models, add, finished, given_models
 from stepcraft.graphs.baselines import _state
-from stepcraft.graphs.baselines._assemble import (
-    Checkpointer,
-    Graph,
-    Kept,
-    Models,
-    add,
-    begun,
-    finished,
-    given_models,
-)
+from stepcraft.graphs.baselines._assemble import begun
 from stepcraft.graphs.baselines._state import Input, Output, keep_found, searches, to_look_up
 from stepcraft.memory.store import ProcedureMemory
 from stepcraft.models.extractive import ExtractiveModel
@@ -33,11 +25,11 @@ from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes import agent as agency
 from stepcraft.nodes import answer_question as answering
 from stepcraft.nodes._build import Build, SearchedMemory, SearchedSource
+from stepcraft.nodes._prompt import asked_sections
 from stepcraft.nodes._pure import Pure
 from stepcraft.nodes._reply import Refused, reply_text
 from stepcraft.nodes._searched import SourceOrMemory
 from stepcraft.nodes._text import text_of
-from stepcraft.nodes.answer_question import asked_sections
 from stepcraft.nodes.retrieve import RetrieveNode
 from stepcraft.nodes.search_tool import search_tool
 
@@ -47,21 +39,13 @@ NO_TOOLS = "the model takes no tools, so nothing was searched more than once: th
 
 
 @dataclass(frozen=True)
-class ReactContext(Context):
+class ReactContext(_state.SearchContext):
     """What a caller may set for one run.
 
     Raises:
         BadInput: a value is out of its bounds or of another type.
     """
 
-    retriever: Annotated[
-        Name | list[Name] | None,
-        Field(description="What is searched: corpus:docs/, web, memory, …; by default the memory."),
-    ] = None
-    memory: Annotated[
-        Name | None,
-        Field(description="The procedures to search where no source is named; by default the bundled ones."),
-    ] = None
     k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 3
     max_searches: Annotated[int, Field(ge=1, le=50, description="The most searches of a run.")] = 5
     agent_instructions: Annotated[str, prompt_of("agent")] = agency.INSTRUCTIONS
@@ -77,7 +61,7 @@ class State(_state.State):
 
 def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
     start = _state.fresh(given)
-    asked = "\n\n".join(filter(None, asked_sections(given["question"], start["at_hand"])))
+    asked = "\n\n".join(filter(None, asked_sections("question", given["question"], start["at_hand"])))
     return {**start, "messages": [HumanMessage(asked)]}
 
 
@@ -120,7 +104,7 @@ def build_react(
     """
     searched = SourceOrMemory(SearchedSource(retriever), SearchedMemory(memory))
     build = Build("react", ReactContext, given_models(model, node_models), searched)
-    kept, answer = Kept(checkpointer, store, cache), answering.answer_question.within(build)
+    kept, answer = Kept(checkpointer, store, cache), answering.answer_question
 
     def after_begin(state: State) -> Literal["agent", "conclude"]:
         model = resolve_model(build.models.choice(agency.NODE, ReactContext.current()))
@@ -130,13 +114,13 @@ def build_react(
     builder.add_node(agency.NODE, _agent(build))
     builder.add_node("conclude", Pure(conclude))
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build))
-    add(builder, answer, kept)
+    add(builder, build, answer, kept)
     builder.add_conditional_edges("begin", Pure(after_begin), ["agent", "conclude"])
     builder.add_edge("agent", "conclude")
     builder.add_conditional_edges("conclude", Pure(after_conclude), ["answer", "retrieve", END])
     builder.add_edge("retrieve", "answer")
     builder.add_edge("answer", END)
-    return finished(builder, build, kept).with_config(recursion_limit=_SUPERSTEPS)
+    return finished(builder, build, kept, supersteps=_SUPERSTEPS)
 
 
 def _agent(build: Build) -> Graph:
