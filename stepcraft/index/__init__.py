@@ -23,7 +23,15 @@ from stepcraft.index._file import (
 )
 from stepcraft.index._rank import checked, fused
 from stepcraft.index._rows import Changes, Entry, Row
-from stepcraft.index._vectors import Embedder, Matrix, Vectors, aquery_vector, embedded, query_vector
+from stepcraft.index._vectors import (
+    Embedder,
+    Matrix,
+    Vectors,
+    aquery_vector,
+    embedded,
+    query_vector,
+    unit_vectors,
+)
 from stepcraft.index._words import cjk_words, match_expression, query_words
 from stepcraft.text import clean
 from stepcraft.threads import Line
@@ -41,6 +49,7 @@ __all__ = [
     "query_vector",
     "query_words",
     "recorded_settings",
+    "unit_vectors",
 ]
 
 _PAGE = 1000

@@ -42,18 +42,27 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes | None
     distinct = list(dict.fromkeys(texts))
     if not distinct:
         return {}
-    vectors = embedder.embed_documents(distinct)
-    if vectors.ndim != 2 or len(vectors) != len(distinct) or not vectors.size:
-        raise MemoryFailure(
-            f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for {len(distinct)} texts; "
-            "use another model"
-        )
-    finite = [bool(np.isfinite(vector).all()) for vector in vectors]
-    with np.errstate(invalid="ignore", over="ignore"):
-        rows = unit_rows(vectors)
+    rows, finite = unit_vectors(embedder, distinct)
     return {
         text: row.tobytes() if good else None for text, row, good in zip(distinct, rows, finite, strict=True)
     }
+
+
+def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, NDArray[np.bool_]]:
+    """A unit vector a text, zeros where it has none, of shape (texts, dimensions), and which of them are finite.
+
+    Raises:
+        MemoryFailure: the embedder failed, or gave something else than one vector a text.
+    """
+    vectors = embedder.embed_documents(texts)
+    if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
+        raise MemoryFailure(
+            f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for {len(texts)} texts; "
+            "use another model"
+        )
+    finite = np.asarray(np.isfinite(vectors).all(axis=1))
+    with np.errstate(invalid="ignore", over="ignore"):
+        return unit_rows(vectors), finite
 
 
 def query_vector(embedder: Embedder, query: str) -> Matrix | None:

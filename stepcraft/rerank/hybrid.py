@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft.index import Embedder, Entry, LocalIndex
+from stepcraft.index import Embedder, Entry, LocalIndex, Matrix, query_vector, unit_vectors
 from stepcraft.models._fit import stems
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from stepcraft.rerank import Sentence
+from stepcraft.text import clean
 
 _ALPHA = 0.3
 """The weight of the vectors: on HotpotQA a little less than in a search for whole passages serves best."""
@@ -48,16 +49,19 @@ class HybridReranker:
 
 
 class HybridRanking:
-    """Sentences in an index in memory."""
+    """Sentences with their vectors, and their words in an index in memory."""
 
     def __init__(self, sentences: Sequence[Sentence], embedder: Embedder | None, alpha: float) -> None:
         self._alpha = alpha
         self._count = len(sentences)
-        self._index = LocalIndex(":memory:", embedder)
-        self._index.put([Entry(str(place), one.titled, {}) for place, one in enumerate(sentences)])
+        self._embedder = embedder if alpha and sentences else None
+        texts = [one.titled for one in sentences]
+        self._words = LocalIndex(":memory:", None)
+        self._words.put([Entry(str(place), text, {}) for place, text in enumerate(texts)])
+        self._vectors = _vectors(self._embedder, texts) if self._embedder else None
         self._having: defaultdict[str, list[int]] = defaultdict(list)
-        for place, one in enumerate(sentences):
-            for stem in stems(one.titled):
+        for place, text in enumerate(texts):
+            for stem in stems(text):
                 self._having[stem].append(place)
 
     def scores(self, plan: str) -> list[float]:
@@ -70,18 +74,22 @@ class HybridRanking:
         """
         if not self._count:
             return []
-        words, cosines = self._found(plan, alpha=0), np.zeros(self._count)
-        if self._alpha:
-            cosines = self._found(plan, alpha=1)
+        words, cosines = self._by_words(plan), self._cosines(plan)
         best = self._alpha * max(0.0, cosines.max()) + (1 - self._alpha) * self._covered(plan)
         scores: list[float] = (best * (self._alpha * cosines + (1 - self._alpha) * words)).tolist()
         return scores
 
-    def _found(self, plan: str, alpha: float) -> NDArray[np.float64]:
+    def _by_words(self, plan: str) -> NDArray[np.float64]:
         scores = np.zeros(self._count)
-        for place, score in self._index.scores(plan, alpha=alpha).items():
+        for place, score in self._words.scores(plan, alpha=0).items():
             scores[int(place)] = score
         return scores
+
+    def _cosines(self, plan: str) -> NDArray[np.float64]:
+        vector = query_vector(self._embedder, clean(plan)) if self._embedder else None
+        if vector is None or self._vectors is None:
+            return np.zeros(self._count)
+        return (self._vectors @ vector).astype(np.float64)
 
     def _covered(self, plan: str) -> float:
         """The largest part of the plan's words that one sentence has, the rarer the more weight."""
@@ -94,3 +102,11 @@ class HybridRanking:
             for place in self._having.get(stem, ()):
                 covered[place] += weight
         return max(covered.values(), default=0.0) / (sum(weights.values()) or 1.0)
+
+
+def _vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
+    """Unit vectors of shape (texts, dimensions), zeros where one is not finite; each text is embedded once."""
+    place = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    vectors, finite = unit_vectors(embedder, list(place))
+    vectors[~finite] = 0.0
+    return vectors[[place[text] for text in texts]]

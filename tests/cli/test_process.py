@@ -24,6 +24,12 @@ from tests.servers.openai_replies import Reply, hang
 from tests.servers.openai_server import OpenAIServer
 
 STEPCRAFT = [sys.executable, "-c", "from stepcraft.cli import main; main()"]
+HEARS_CTRL_C = [
+    sys.executable,
+    "-c",
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
+]
+"""Before a command, so that it does as in a terminal where the tests themselves were started to ignore Ctrl-C."""
 
 
 @pytest.fixture
@@ -92,7 +98,7 @@ def test_ctrl_c_ends_quietly(kitchen: str) -> None:
 
     with OpenAIServer(reply) as server:
         process = subprocess.Popen(
-            arguments(kitchen, "--model", "openai:m", "--quiet"),
+            [*HEARS_CTRL_C, *arguments(kitchen, "--model", "openai:m", "--quiet")],
             env=openai(server.base_url),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
