@@ -4,7 +4,7 @@ import operator
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
@@ -73,16 +73,16 @@ def _fan_out(state: State) -> list[Send]:
 
 def _calling(model: BaseChatModel, name: str) -> RunnableLambda:
     def call(state: State) -> dict[str, Any]:
-        return _update(name, state, model.invoke(_messages(state)).text)
+        return _update(name, state, model.invoke(_messages(name, state)).text)
 
     async def acall(state: State) -> dict[str, Any]:
-        return _update(name, state, (await model.ainvoke(_messages(state))).text)
+        return _update(name, state, (await model.ainvoke(_messages(name, state))).text)
 
     return RunnableLambda(call, afunc=acall)
 
 
-def _messages(state: State) -> list[Any]:
-    return [HumanMessage("\n\n".join(f"{key}: {value}" for key, value in state.items()))]
+def _messages(name: str, state: State) -> list[Any]:
+    return [SystemMessage(name), HumanMessage("\n\n".join(f"{key}: {value}" for key, value in state.items()))]
 
 
 def _update(name: str, state: State, reply: str) -> dict[str, Any]:

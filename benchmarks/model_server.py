@@ -41,8 +41,8 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def completion(prompt: str) -> bytes:
-    """The reply that the node expects, as the wire has it."""
-    node = next(node for begin, node in TELLING.items() if prompt.startswith(begin))
+    """The reply that the node expects, as the wire has it; a bare node's prompt is its name."""
+    node = next((node for begin, node in TELLING.items() if prompt.startswith(begin)), prompt)
     message = {"role": "assistant", "content": REPLIES[node][-1]}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
