@@ -28,39 +28,41 @@ class State(TypedDict, total=False):
 def bare_rpg(model: BaseChatModel, retriever: BaseRetriever, max_cycles: int = 3) -> Any:
     """Nodes that put their state into a prompt, call the model and keep the reply: nothing else."""
     builder = StateGraph(State)
+    builder.add_node("begin", lambda _state: {"plans": [], "segments": [], "used": []})
     builder.add_node("retrieve", _searching(retriever))
     builder.add_node("select", _selecting())
     for name in ("plan", "answer", "combine"):
         builder.add_node(name, _calling(model, name))
-    builder.add_edge(START, "retrieve")
-    builder.add_edge(START, "plan")
-    builder.add_conditional_edges("plan", _after_plan, ["select", "combine", END])
+    builder.add_edge(START, "begin")
+    builder.add_edge("begin", "retrieve")
+    builder.add_edge("begin", "plan")
+    builder.add_conditional_edges("plan", _after_plan, ["select", "combine"])
     builder.add_edge("select", "answer")
     builder.add_conditional_edges(
-        "answer", lambda state: _after_answer(state, max_cycles), ["plan", "combine", END]
+        "answer", lambda state: _after_answer(state, max_cycles), ["plan", "combine"]
     )
     builder.add_edge("combine", END)
     return builder.compile()
 
 
 def _after_plan(state: State) -> str:
-    return _end(state) if state["plan"] == "<complete>" else "select"
+    return "combine" if state["plan"] == "<complete>" else "select"
 
 
 def _after_answer(state: State, max_cycles: int) -> str:
     most = 1 if state["kind"] == "short" else max_cycles
-    return _end(state) if len(state["plans"]) >= most else "plan"
-
-
-def _end(state: State) -> str:
-    return "combine" if state["kind"] == "multihop" else END
+    return "combine" if len(state["plans"]) >= most else "plan"
 
 
 def _calling(model: BaseChatModel, name: str) -> RunnableLambda:
     def call(state: State) -> dict[str, Any]:
+        if name == "combine" and state["kind"] != "multihop":
+            return {}
         return _update(name, state, model.invoke(_messages(name, state)).text)
 
     async def acall(state: State) -> dict[str, Any]:
+        if name == "combine" and state["kind"] != "multihop":
+            return {}
         return _update(name, state, (await model.ainvoke(_messages(name, state))).text)
 
     return RunnableLambda(call, afunc=acall)

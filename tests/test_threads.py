@@ -2,6 +2,9 @@
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -68,3 +71,42 @@ def test_event_loops_in_several_threads_share_a_line():
     for thread in threads:
         thread.join(10)
     assert sorted(found) == sorted(f"{name}{number}" for name in "ab" for number in range(50))
+
+
+def test_calls_that_wait_together_are_made_within_one_block():
+    entered, go = [], threading.Event()
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        entered.append(threading.current_thread())
+        yield
+
+    async def main() -> list[Any]:
+        line = Line(around)
+        first = asyncio.create_task(line.made(go.wait))
+        await asyncio.sleep(0)
+        rest = [asyncio.create_task(line.made(lambda: len(entered))) for _ in range(5)]
+        await asyncio.sleep(0)
+        go.set()
+        return await asyncio.gather(first, *rest)
+
+    assert asyncio.run(main())[0] is True
+    assert len(entered) < 6
+
+
+def test_what_goes_wrong_around_calls_is_told_to_each_and_to_no_later_one():
+    doors = iter([False, True, True])
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        if not next(doors):
+            raise PermissionError("shut")
+        yield
+
+    async def main() -> list[Any]:
+        line = Line(around)
+        with pytest.raises(PermissionError, match="shut"):
+            await line.made(lambda: 1)
+        return await asyncio.gather(*(line.made(lambda: 2) for _ in range(2)))
+
+    assert asyncio.run(main()) == [2, 2]
