@@ -175,9 +175,10 @@ def chosen(
     seen = {normalised(text) for text in used}
     kept: list[int] = []
     left = budget
-    for place in sorted(range(len(sentences)), key=lambda place: -scores[place]):
+    fitting = [place for place, score in enumerate(scores) if score > least]
+    for place in sorted(fitting, key=lambda place: -scores[place]):
         one = sentences[place]
-        if scores[place] <= least or not left:
+        if not left:
             break
         if one.tokens <= left and one.folded not in seen:
             seen.add(one.folded)

@@ -1,9 +1,7 @@
 """Sentences made ready once a run, though a run asks for them once a cycle."""
 
-import hashlib
-import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Lock
@@ -17,6 +15,11 @@ _MOST_SENTENCES = 20_000
 """So many are kept in all, save the last."""
 _SCORED = 5_000
 """Where there are more sentences, neighbours are scored and selected together."""
+
+_Passage = tuple[str, str, str]
+"""Its id, its title and its text."""
+_Key = tuple[tuple[_Passage, ...], int]
+"""Passages, and the reranker that they were made ready for."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +40,15 @@ class ReadySentences:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: dict[tuple[str, int], Future[Ready]] = {}
+        self._kept: dict[_Key, Future[Ready]] = {}
 
     def of(self, evidence: Iterable[Evidence], reranker: Reranker) -> Ready:
         """The sentences of these passages, ready for this reranker, which may raise anything."""
-        first: dict[str, list[str]] = {}
+        first: dict[str, _Passage] = {}
         for passage in evidence:
-            first.setdefault(passage["id"], [passage["id"], passage["title"], passage["text"]])
-        distinct = list(first.values())
-        key = hashlib.sha256(json.dumps(distinct).encode()).hexdigest(), id(reranker)
+            first.setdefault(passage["id"], (passage["id"], passage["title"], passage["text"]))
+        distinct = tuple(first.values())
+        key = distinct, id(reranker)
         with self._lock:
             kept = self._kept.pop(key, None)
             future = self._kept[key] = kept or Future()
@@ -54,7 +57,7 @@ class ReadySentences:
         return future.result()
 
     def _make(
-        self, key: tuple[str, int], future: Future[Ready], passages: list[list[str]], reranker: Reranker
+        self, key: _Key, future: Future[Ready], passages: Sequence[_Passage], reranker: Reranker
     ) -> None:
         try:
             sentences = _split(passages)
@@ -75,8 +78,8 @@ class ReadySentences:
                 sizes.pop(0)
 
 
-def _split(passages: list[list[str]]) -> tuple[Sentence, ...]:
-    """The sentences of passages (id, title, text); of a book so many together that it takes no minutes."""
+def _split(passages: Sequence[_Passage]) -> tuple[Sentence, ...]:
+    """The sentences of passages; of a book so many together that it takes no minutes."""
     found = [passage_sentences(text) for _, _, text in passages]
     size = max(1, math.ceil(sum(map(len, found)) / _SCORED))
     return tuple(
