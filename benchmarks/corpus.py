@@ -2,7 +2,7 @@
 
 Each figure is a ratio within one run:
 
-- first opening ÷ (the same files read, split and embedded, and nothing kept), the best of two rounds of each;
+- first opening ÷ (the same files read, split and embedded, and nothing kept), the best of three rounds of each;
 - second opening, when nothing was changed ÷ first opening;
 - search ÷ (the same FTS5 query for the best k by rank + the same query embedded and multiplied with a bare
   matrix), the median over the same queries, taken in turns;
@@ -38,7 +38,7 @@ from stepcraft.sources.corpus import CorpusRetriever, open_corpus
 
 K = 5
 QUERIES = 40
-ROUNDS = 2
+ROUNDS = 3
 HOTPOT = Path(__file__).parents[2] / "shared" / "data" / "hotpotqa-distractor" / "dev_60.jsonl"
 
 
