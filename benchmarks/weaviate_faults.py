@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 import weaviate
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -72,7 +73,7 @@ def at_the_door(server: WeaviateServer, folder: Path) -> dict[str, tuple[float, 
     seen = {
         "wrong host": command("weaviate://no-such-host.invalid/Dishes"),
         "wrong port": command(f"weaviate://127.0.0.1:{closed}/Dishes"),
-        "wrong scheme": command(f"weaviate://127.0.0.1:{http}/Dishes"),
+        "wrong scheme": command(f"http://127.0.0.1:{http}/Dishes"),
         "TLS against a plain port": command(f"weaviate://127.0.0.1:{http}/Dishes?grpc={grpc}&tls=true"),
         "gRPC closed, HTTP open": command(f"weaviate://127.0.0.1:{http}/Dishes?grpc={closed}"),
     }
@@ -101,7 +102,10 @@ def in_the_collection(
         "a collection of another shape": command(server.url("Books")),
         "no such tenant": command(server.url("Tenants", tenant="two")),
         "no tenant named": command(server.url("Tenants")),
-        "other embeddings": command(url, STEPCRAFT_EMBEDDINGS="none"),
+        "other embeddings": attempt(
+            lambda: open_memory(url, embeddings=DeterministicFakeEmbedding(size=256))
+        ),
+        "other dimensions": attempt(partial(_searched, server.url("Fake"))),
         "a procedure of 120 MB": command(url, "import", str(huge)),
     }
     more = folder / "more.jsonl"
@@ -111,6 +115,14 @@ def in_the_collection(
     seen["a read-only shard"] = command(url, "import", str(more))
     client.collections.use("Dishes").config.update_shards("READY", shard)
     return seen
+
+
+def _searched(url: str) -> None:
+    """In a collection whose vectors have another length than those of the model of the same name."""
+    with open_memory(url, embeddings=DeterministicFakeEmbedding(size=4)) as memory:
+        memory.add(DISHES[:1])
+    with open_memory(url, embeddings=DeterministicFakeEmbedding(size=8)) as memory:
+        memory.search("dish 7")
 
 
 def on_the_way(server: WeaviateServer) -> dict[str, tuple[float, str]]:

@@ -1,5 +1,6 @@
 """Each turn of an agent that may search: its model is asked as a model node asks, within the limits of the run."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from langchain.agents.middleware.types import ExtendedModelResponse
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config, merge_configs, set_config_context
 from langgraph.types import Command
 
 from stepcraft.context import Context
@@ -69,7 +71,7 @@ class Turns(AgentMiddleware[Turn, Any, Any]):
             except StopIteration as end:
                 reply: Reply = end.value
                 return reply
-            outcome = carry_out(wanted, {})
+            outcome = carry_out(wanted, self._labels())
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: AsyncHandler) -> Reply:
         """As `wrap_model_call`, without blocking the event loop."""
@@ -80,7 +82,10 @@ class Turns(AgentMiddleware[Turn, Any, Any]):
             except StopIteration as end:
                 reply: Reply = end.value
                 return reply
-            outcome = await acarry_out(wanted, {})
+            outcome = await acarry_out(wanted, self._labels())
+
+    def _labels(self) -> RunnableConfig:
+        return {"metadata": dict(self.build.labels(self.build.context.current()))}
 
     def _turn(self, asked: "_Asked") -> Generator[Request, Any, Reply]:
         context, state = self.build.context.current(), asked.request.state
@@ -110,11 +115,17 @@ class _Asked:
         tools = self.request.tools if searches else []
         self.request = self.request.override(model=model, system_message=system, tools=tools)
 
-    def invoke(self, input: list[BaseMessage], _config: RunnableConfig, /, **options: Any) -> object:  # noqa: A002, ANN401 - the signature of Runnable
-        return self.handler(self._with(input, options)).result[0]
+    def invoke(self, input: list[BaseMessage], config: RunnableConfig, /, **options: Any) -> object:  # noqa: A002, ANN401 - the signature of Runnable
+        with set_config_context(merge_configs(ensure_config(), config)) as labelled:
+            return labelled.run(self.handler, self._with(input, options)).result[0]
 
-    async def ainvoke(self, input: list[BaseMessage], _config: RunnableConfig, /, **options: Any) -> object:  # noqa: A002, ANN401 - the signature of Runnable
-        return (await self.handler(self._with(input, options))).result[0]
+    async def ainvoke(self, input: list[BaseMessage], config: RunnableConfig, /, **options: Any) -> object:  # noqa: A002, ANN401 - the signature of Runnable
+        async def call() -> ModelResponse[Any]:
+            reply: ModelResponse[Any] = await self.handler(self._with(input, options))
+            return reply
+
+        with set_config_context(merge_configs(ensure_config(), config)) as labelled:
+            return (await asyncio.create_task(call(), context=labelled)).result[0]
 
     def _with(self, messages: list[Any], options: dict[str, Any]) -> ModelRequest[Any]:
         return self.request.override(messages=messages, model_settings=options)

@@ -11,9 +11,11 @@ import pytest
 from langchain_core.tracers import BaseTracer, Run
 
 from stepcraft import AagContext, build_aag
+from stepcraft.graphs.baselines import ReactContext, build_react
 from stepcraft.memory.files import write_jsonl
 from tests.kitchen import GOAL, PROCEDURES, cook, small_memory
-from tests.scripted import ScriptedModel
+from tests.scripted import ScriptedModel, ToolModel, searching
+from tests.shelf import QUESTION, Shelf
 
 PASSWORD = "hunter22"
 
@@ -128,6 +130,22 @@ def test_the_labels_name_the_options_that_differ(recorder: Recorder) -> None:
             "alpha": 0.0,
             "critic_instructions": "changed",
         }
+
+
+@pytest.mark.parametrize("on_a_loop", [False, True])
+def test_an_agent_is_labelled_like_the_nodes(recorder: Recorder, on_a_loop: bool) -> None:
+    graph = build_react(model=ToolModel([searching("bridge"), "An answer."]), retriever=Shelf())
+    context, config = ReactContext(k=2), {"callbacks": [recorder]}
+    if on_a_loop:
+        asyncio.run(graph.ainvoke(QUESTION, config, context=context))
+    else:
+        graph.invoke(QUESTION, config, context=context)
+    models = recorder.runs("chat_model") or recorder.runs("llm")
+    assert len(models) == 2
+    for run in models:
+        labels = ours(run)
+        assert labels.pop("version")
+        assert labels == {"method": "react", "source": "Shelf", "k": 2}
 
 
 def test_the_bundled_memory_is_named(recorder: Recorder) -> None:
