@@ -1,5 +1,7 @@
 """LocalIndex: what is kept, how it is ranked, and what happens to files that are not as they should be."""
 
+import asyncio
+import gc
 import os
 import sqlite3
 import threading
@@ -397,3 +399,16 @@ def test_an_index_that_was_closed_says_so(index):
     index.close()
     with pytest.raises(MemoryFailure, match="closed"):
         index.count()
+
+
+def test_an_index_that_nobody_uses_is_closed_at_once(tmp_path: Path):
+    path = tmp_path / "index.db"
+    index = LocalIndex(path)
+    index.put([Entry("a", "bake a bread", {})])
+    asyncio.run(index.asearch("bread", 1, alpha=0))
+    gc.disable()
+    try:
+        del index
+        assert [file.name for file in tmp_path.iterdir()] == ["index.db"], "the log beside it is gone"
+    finally:
+        gc.enable()

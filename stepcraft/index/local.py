@@ -1,10 +1,12 @@
 """LocalIndex: texts, payloads and vectors in one SQLite file, searched by words and vectors together."""
 
+import sqlite3
 import threading
 import weakref
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -72,8 +74,9 @@ class LocalIndex:
         self.path = str(path)
         self._embedder = embedder
         self._lock = threading.RLock()
-        self._line = Line(self._reading)
         self._connection, self.read_only = connect(self.path, create=create)
+        self._reading = partial(_view, self._lock, self.path, self._connection)
+        self._line = Line(self._reading)
         self._close = weakref.finalize(self, self._connection.close)
         self._vectors = Vectors()
         try:
@@ -202,12 +205,6 @@ class LocalIndex:
             yield page, found
 
     @contextmanager
-    def _reading(self) -> Generator[None]:
-        """One consistent view of the file for the statements of the block."""
-        with self._lock, plain_failures(self.path), transaction(self._connection):
-            yield
-
-    @contextmanager
     def _writing(self) -> Generator[None]:
         """One transaction, to which no other process writes meanwhile."""
         if self.read_only:
@@ -269,3 +266,13 @@ class LocalIndex:
                 "INSERT OR IGNORE INTO meta VALUES ('dimensions', ?)", (str(dimensions),)
             )
             check_dimensions(self._connection, self.path, dimensions)
+
+
+@contextmanager
+def _view(lock: AbstractContextManager[object], path: str, connection: sqlite3.Connection) -> Generator[None]:
+    """One consistent view of a file for the statements of the block.
+
+    It does not hold the index, which otherwise would not go at once when nobody uses it any more.
+    """
+    with lock, plain_failures(path), transaction(connection):
+        yield

@@ -187,8 +187,13 @@ def _found(hits: Iterable[Hit]) -> list[Found]:
 
 
 def _procedure(entry: Entry) -> Procedure:
-    kept: dict[str, Any] = {**entry.payload, "steps": tuple(entry.payload["steps"])}
-    return Procedure.of_kept(**kept)
+    """What was kept as one is taken as it is; anything else is checked."""
+    kept: dict[str, Any] = dict(entry.payload)
+    try:
+        whole: dict[str, Any] = {**kept, "steps": tuple(kept["steps"])}
+        return Procedure.of_kept(**whole)
+    except (LookupError, TypeError):
+        return Procedure.from_dict(kept)
 
 
 def _embedder(path: str, given: "str | Embeddings | None", recorded: str | None) -> Embedder | None:

@@ -4,13 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from langgraph.store.memory import InMemoryStore
 
 from stepcraft.errors import BadInput, ReadOnlyMemory
+from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.files import import_file, write_jsonl
+from stepcraft.memory.procedure import TEMPLATE
 from stepcraft.memory.store import open_memory, shared_memory
 from tests.kitchen import dish
 
@@ -25,6 +28,18 @@ def test_what_was_kept_is_there_when_opened_again(tmp_path: Path):
         memory.add([whole])
     with open_memory(f"file://{tmp_path}/m.db", create=False) as memory:
         assert list(memory) == [whole]
+
+
+def test_an_index_of_something_else_is_no_memory_and_what_has_the_fields_of_a_procedure_is(tmp_path: Path):
+    bread = {"input": "rye", "output": "a bread", "steps": ["Bake."]}
+    for name, payload in (("bread.db", bread), ("book.db", {"text": "A book on bread."})):
+        with closing(LocalIndex(tmp_path / name, settings={"template": TEMPLATE})) as index:
+            index.put([Entry("1", "a bread", payload)])
+    with open_memory(tmp_path / "bread.db") as memory:
+        assert memory.search("bread", 1)[0].procedure.steps == ("Bake.",)
+    refused = pytest.raises(BadInput, match="the procedure has no 'input' and no 'output'")
+    with open_memory(tmp_path / "book.db") as memory, refused:
+        memory.search("bread", 1)
 
 
 def test_the_bundled_procedures_are_the_memory_when_none_is_named():
@@ -121,6 +136,7 @@ def test_a_shared_database_that_is_missing_is_not_made(tmp_path: Path):
 WRITER = """
 import sys
 from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.procedure import TEMPLATE
 from stepcraft.memory.store import open_memory
 path, name, count = sys.argv[1:]
 memory = open_memory(path, embeddings="none")
