@@ -1,13 +1,24 @@
 """The ranking of an index, by words and vectors together."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from stepcraft.errors import BadInput
+from stepcraft.index._rows import Entry
 from stepcraft.text import clean
 
 _TIE = 1e-6
 """Scores closer than this count as equal: sums in another order differ by about a tenth of it."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """An entry and how well it fits the query (higher is better, 1 is best)."""
+
+    entry: Entry
+    score: float
 
 
 def fused(

@@ -5,7 +5,6 @@ import threading
 import weakref
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,37 +13,15 @@ from numpy.typing import NDArray
 
 from stepcraft.errors import MemoryFailure, ReadOnlyMemory
 from stepcraft.index import _rows as rows
-from stepcraft.index._file import (
-    agree,
-    check_dimensions,
-    connect,
-    plain_failures,
-    recorded,
-    transaction,
-)
-from stepcraft.index._rank import checked, fused
+from stepcraft.index._file import agree, check_dimensions, connect, plain_failures, recorded, transaction
+from stepcraft.index._rank import Hit, checked, fused
 from stepcraft.index._rows import Changes, Entry, Row
-from stepcraft.index._vectors import (
-    Embedder,
-    Matrix,
-    Vectors,
-    aquery_vector,
-    embedded,
-    query_vector,
-)
+from stepcraft.index._vectors import Embedder, Matrix, Vectors, aquery_vector, embedded, query_vector
 from stepcraft.index._words import match_expression
 from stepcraft.text import clean
 from stepcraft.threads import Line
 
 _PAGE = 1000
-
-
-@dataclass(frozen=True)
-class Hit:
-    """An entry and how well it fits the query (higher is better, 1 is best)."""
-
-    entry: Entry
-    score: float
 
 
 class LocalIndex:
