@@ -224,17 +224,18 @@ def test_a_server_that_hangs_ends_the_searches_of_all_threads_in_time(
 
 
 async def test_embedding_a_query_does_not_block_the_loop(url: str):
-    class Slow(DeterministicFakeEmbedding):
+    begun, let_go = threading.Event(), threading.Event()
+
+    class Waiting(DeterministicFakeEmbedding):
         def embed_query(self, text):
-            if text != "procedure":
-                time.sleep(0.4)
+            if text == QUERY:
+                begun.set()
+                assert let_go.wait(20), "the loop stood still"
             return super().embed_query(text)
 
-    with open_memory(url, embeddings=Slow(size=4)) as memory:
+    with open_memory(url, embeddings=Waiting(size=4)) as memory:
         memory.add(PROCEDURES)
-        await memory.asearch(QUERY, alpha=0)
-        done = asyncio.Event()
-        pause = asyncio.create_task(longest_pause(done))
-        assert len(await memory.asearch(QUERY)) == 3
-        done.set()
-        assert await pause < 0.3
+        search = asyncio.create_task(memory.asearch(QUERY))
+        assert await asyncio.to_thread(begun.wait, 20)
+        let_go.set()
+        assert len(await search) == 3
