@@ -174,16 +174,19 @@ def _numbers(vector: bytes | None) -> _Vector | None:
 
 
 def _object(item: Procedure, vector: _Vector, created: datetime) -> DataObject[dict[str, Any], None]:
-    """Zeros go in as no vector: there is no angle to them."""
+    """Zeros go in as no vector: there is no angle to them. What is empty is left out: the server is quicker without."""
     properties: dict[str, Any] = {
         "input": item.input,
         "output": item.output,
         "steps": list(item.steps),
-        "source": item.source,
-        "metadata": json.dumps(dict(item.metadata), ensure_ascii=False),
         "created": created,
-        # Weaviate takes a run of such characters for one word.
-        "cjk": cjk_words("\n".join((item.input, item.output, *item.steps))),
     }
+    if item.source:
+        properties["source"] = item.source
+    if item.metadata:
+        properties["metadata"] = json.dumps(dict(item.metadata), ensure_ascii=False)
+    # Weaviate takes a run of such characters for one word.
+    if words := cjk_words("\n".join((item.input, item.output, *item.steps))):
+        properties["cjk"] = words
     numbers: list[float] | None = vector.tolist() if vector.any() else None
     return DataObject(properties=properties, uuid=item.id, vector=numbers)

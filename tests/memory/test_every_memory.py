@@ -135,6 +135,12 @@ def test_an_id_of_ones_own_changes_a_procedure_in_place(memory):
     assert memory.count() == 1
 
 
+def test_an_update_takes_away_what_the_procedure_no_longer_has(memory):
+    memory.add([dish(1, source="a book", metadata={"page": 7})])
+    assert memory.add([dish(1)]).updated == 1
+    assert memory.get(dish(1).id) == dish(1)
+
+
 def test_delete_says_how_many_there_were(memory):
     memory.add([dish(1), dish(2)])
     assert memory.delete([dish(1).id, dish(1).id, dish(7).id, "no id"]) == 1
