@@ -52,7 +52,7 @@ ROUNDS = 6
 SHORT_ROUNDS = 20
 IN_A_ROUND = 400
 MILLION = 1_000_000
-"""So many are imported with ready vectors alone: with wordllama at work it would take hours."""
+"""So many are imported once, and with ready vectors alone: that takes half an hour on two cores as it is."""
 
 
 class Ready(Embeddings):

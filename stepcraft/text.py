@@ -28,6 +28,8 @@ STOP_WORDS = frozenset(
 
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Characters that are written without spaces between words, as a part of a regular expression."""
+CAPITALS = "".join(filter(str.isupper, map(chr, range(0x2000))))
+"""Capital letters of all alphabets that have them, as a part of a regular expression's class."""
 _TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 
 _STOP = re.compile(
@@ -36,10 +38,10 @@ _STOP = re.compile(
 _NO_STOP = re.compile(
     r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|fig|figs|eq|sec|ch|vol|pp?|ca|approx|incl|resp)"
     r"|\b(?-i:St|Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
-    r"|^\W{0,3}(?:\d{1,3}|(?-i:[A-Z])))\.$",
+    rf"|^\W{{0,3}}(?:\d{{1,3}}|(?-i:[{CAPITALS}])))\.$",
     re.IGNORECASE,
 )
-_MAYBE_STOP = re.compile(r"(?:\b(?:[A-Z]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc))\.$")
+_MAYBE_STOP = re.compile(rf"(?:\b(?:[{CAPITALS}]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc))\.$")
 """What ends a sentence only before a word that begins one."""
 _NUMBER = re.compile(r"\b[Nn]os?\.$")
 _FIRST_WORD = re.compile(r"[^\W\d_]{2,}")

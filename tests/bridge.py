@@ -11,20 +11,20 @@ PASSAGES: list[Any] = [
     {
         "id": "bridge",
         "title": "Stari Most",
-        "text": "The Old Bridge of Mostar was built in 1566. Its builder was Mimar Hayruddin. "
+        "text": "The Old Bridge of Mostar was built in 1566. Its builder was Mimar Haldruvin. "
         "The bridge of Mostar was destroyed in 1993.",
         "source": "bridges.md",
     },
     {
-        "id": "sinan",
-        "title": "Mimar Sinan",
-        "text": "Mimar Sinan taught Mimar Hayruddin. Mimar Sinan was born in Kayseri.",
+        "id": "serun",
+        "title": "Mimar Serun",
+        "text": "Mimar Serun taught Mimar Haldruvin. Mimar Serun was born in Kayseri.",
     },
     {"id": "bread", "text": "Rye bread is baked slowly."},
 ]
 QUESTION = {"question": "Who built the Old Bridge of Mostar, and who taught him?"}
 GIVEN = {**QUESTION, "passages": PASSAGES}
-PLANS = ["the builder of the Old Bridge of Mostar", "who taught Mimar Hayruddin", "the birth of Mimar Sinan"]
+PLANS = ["the builder of the Old Bridge of Mostar", "who taught Mimar Haldruvin", "the birth of Mimar Serun"]
 
 
 def documents(_query: str) -> list[Document]:
@@ -39,7 +39,7 @@ def documents(_query: str) -> list[Document]:
     ]
 
 
-def planner(plans: Sequence[str] = PLANS, combined: str = "Mimar Sinan") -> Callable[[str, str], str]:
+def planner(plans: Sequence[str] = PLANS, combined: str = "Mimar Serun") -> Callable[[str, str], str]:
     """Plans in this order, then that the answer is complete; each segment names its plan.
 
     What it replies depends on its prompt alone, so that the order of the calls does not matter.

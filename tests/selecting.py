@@ -16,9 +16,9 @@ from stepcraft.nodes._build import Build
 from stepcraft.nodes.select import SelectNode
 from stepcraft.segments import Segment, Selected
 
-BRIDGE = "The old bridge of Mostar stands in Bosnia. Mimar Hayruddin built the bridge in 1566. It fell in the year 1993."
+BRIDGE = "The old bridge of Mostar stands in Bosnia. Mimar Haldruvin built the bridge in 1566. It fell in the year 1993."
 CHEESE = "Brie is a soft cheese. It is made of the milk of cows. The rind is white."
-BUILDER = "Mimar Hayruddin built the bridge in 1566."
+BUILDER = "Mimar Haldruvin built the bridge in 1566."
 
 
 def evidence(*texts: str, titles: Sequence[str] = ()) -> list[Evidence]:

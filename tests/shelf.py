@@ -10,7 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
 QUESTION = {"question": "Who built the old bridge of Mostar?"}
-THOUGHTS = ["The bridge was built in 1566.\n\n", "Its builder was Hayruddin.\n\n", "It was rebuilt in 2004."]
+THOUGHTS = ["The bridge was built in 1566.\n\n", "Its builder was Haldruvin.\n\n", "It was rebuilt in 2004."]
 DRAFT = "".join(THOUGHTS)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 
 from stepcraft.errors import MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, cjk_words, embedded
-from stepcraft.memory._weaviate_objects import BATCH, Kept, Objects, forget, half_in, stored
+from stepcraft.memory._weaviate_objects import BATCH, Kept, Objects, forget, half_in, searched, stored
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import AddReport, Failed
 from stepcraft.memory.vectors import MadeWith, WithVector
@@ -142,10 +142,13 @@ def lookup(objects: Objects, ids: Collection[str], dimensions: int) -> dict[str,
     return {name: item for name, item in kept.items() if name not in broken}
 
 
-def mend(objects: Objects, items: Mapping[str, Item], dimensions: int) -> list[Failed]:
-    """Send again what is not in, or only half; those that the server refused, with its reasons."""
+def mend(objects: Objects, batch: Batch, others: Set[str], dimensions: int) -> list[Failed]:
+    """Send again what is not in, only half, or as it was before, but for some others; those that were refused."""
+    sure = searched(objects, batch.items, dimensions) - batch.replaced
+    items = {name: item for name, item in batch.items.items() if name not in sure | others}
     kept = lookup(objects, items.keys(), dimensions)
-    return send(objects, [item for name, item in items.items() if name not in kept])
+    lost = [item for name, item in items.items() if name not in kept or kept[name].procedure != item[0]]
+    return send(objects, lost)
 
 
 def _vectors(

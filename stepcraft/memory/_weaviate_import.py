@@ -106,18 +106,22 @@ class Import:
             self._out.popleft()
             self._done += batch.given
             self._recent.append(batch)
-            for recent in self._recent:
+            for place, recent in enumerate(self._recent):
                 if recent.silences < self._silences:
-                    self._mend(recent)
+                    self._mend(place)
             if progress:
                 progress(self._done)
 
-    def _mend(self, batch: Batch) -> None:
+    def _mend(self, place: int) -> None:
+        """An id that a later batch has too is left to that one."""
+        batch, *later = [*self._recent, *(batch for batch, _ in self._out)][place:]
         batch.silences = self._silences
-        known = {failed.where for failed in self._report.failed}
-        items = {name: item for name, item in batch.items.items() if name not in known}
-        refused = self._patiently(partial(mend, items=items, dimensions=self._made_with.dimensions))
-        self._report.include(AddReport(added=-len(refused), failed=refused))
+        others = {failed.where for failed in self._report.failed}.union(*(other.items for other in later))
+        refused = self._patiently(
+            partial(mend, batch=batch, others=others, dimensions=self._made_with.dimensions)
+        )
+        updates = sum(failed.where in batch.replaced for failed in refused)
+        self._report.include(AddReport(updates - len(refused), updated=-updates, failed=refused))
 
     def _patiently(self, action: Callable[[Objects], _Result]) -> _Result:
         """What the action gives; once the server went away, what fails is tried again as long as patience lasts.

@@ -40,19 +40,25 @@ def stored(objects: Objects, ids: Iterable[str]) -> dict[str, Kept]:
     }
 
 
+def searched(objects: Objects, ids: Iterable[str], dimensions: int) -> set[str]:
+    """Those of the ids whose objects are found by their vectors: they are whole."""
+    wanted = list(ids)
+    if not wanted or not dimensions:
+        return set()
+    anywhere = [1.0] + [0.0] * (dimensions - 1)
+    found = objects.query.near_vector(
+        anywhere, filters=Filter.by_id().contains_any(wanted), limit=len(wanted), return_properties=[]
+    )
+    return {str(item.uuid) for item in found.objects}
+
+
 def half_in(objects: Objects, ids: Iterable[str], dimensions: int) -> list[str]:
     """Those of the ids whose vector is kept and yet not searched: the server was killed before it came so far.
 
     Sending such an object again does not mend it, for it is the same; it must be deleted first.
     """
-    wanted = list(ids)
-    if not wanted or not dimensions:
-        return []
-    anywhere = [1.0] + [0.0] * (dimensions - 1)
-    searched = objects.query.near_vector(
-        anywhere, filters=Filter.by_id().contains_any(wanted), limit=len(wanted), return_properties=[]
-    ).objects
-    left = sorted(set(wanted) - {str(item.uuid) for item in searched})
+    wanted = set(ids)
+    left = sorted(wanted - searched(objects, wanted, dimensions)) if dimensions else []
     if not left:
         return []
     found = objects.query.fetch_objects_by_ids(

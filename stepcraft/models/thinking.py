@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from stepcraft.models._fit import fit, is_alike, stems, weights
 from stepcraft.sections import UNCHANGED
-from stepcraft.text import STOP_WORDS, sentences, terms
+from stepcraft.text import CAPITALS, STOP_WORDS, sentences, terms
 
 MOST_THOUGHTS = 5
 _MOST_ADDED = 2
@@ -14,7 +14,7 @@ _MOST_TOLD = 5
 _NAME = re.compile(
     r"[\"\u201c\u300c\u300a]([^\"\u201c\u201d\u300c\u300d\u300a\u300b\n]{2,60})[\"\u201d\u300d\u300b]"  # quoted
     r"|`([^`\n]{2,60})`"
-    r"|\b([A-Z][\w.&'\u2019-]*(?:\s+(?:(?:of|the|and|de|la|von|van|in|for|on)\s+)*[A-Z0-9][\w.&'\u2019-]*)*)"
+    rf"|\b([{CAPITALS}][\w.&'\u2019-]*(?:\s+(?:(?:of|the|and|de|la|von|van|in|for|on)\s+)*[{CAPITALS}0-9][\w.&'\u2019-]*)*)"
 )
 _ASKING = STOP_WORDS | {
     "name",

@@ -45,8 +45,8 @@ def aag(critiques: int = 1, **context: Any) -> dict[str, Any]:
 def rpg() -> dict[str, Any]:
     """The result of a run of RPG: two segments on three passages, and one without evidence."""
     texts = [
-        "The old bridge stood until 1993. It was built in 1566 by Mimar Hayruddin. It has one arch.",
-        "In 1566 Suleiman ordered a bridge of stone. Before it there was one of wood.",
+        "The old bridge stood until 1993. It was built in 1566 by Mimar Haldruvin. It has one arch.",
+        "In 1566 Selvaran ordered a bridge of stone. Before it there was one of wood.",
         "The bridge fell in November 1993. It was rebuilt in 2004 with stone of the old quarry.",
     ]
     passages = [
@@ -54,15 +54,15 @@ def rpg() -> dict[str, Any]:
         for number, text in enumerate(texts, 1)
     ]  # fmt: skip
     first = [
-        ("p1", 1, "It was built in 1566 by Mimar Hayruddin."),
-        ("p2", 0, "In 1566 Suleiman ordered a bridge of stone."),
+        ("p1", 1, "It was built in 1566 by Mimar Haldruvin."),
+        ("p2", 0, "In 1566 Selvaran ordered a bridge of stone."),
     ]
     second = [
         ("p3", 0, "The bridge fell in November 1993."),
         ("p3", 1, "It was rebuilt in 2004 with stone of the old quarry."),
     ]
     segments = [
-        segment("who built it", first, "Mimar Hayruddin built it in 1566. Suleiman had ordered it."),
+        segment("who built it", first, "Mimar Haldruvin built it in 1566. Selvaran had ordered it."),
         segment("how it was rebuilt", second, "It fell in 1993.\n\nIt was rebuilt in 2004."),
         segment("what it is today", [], "It is a place of the world's heritage."),
     ]

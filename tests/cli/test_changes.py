@@ -48,8 +48,8 @@ def test_every_revision_with_its_query_its_change_and_its_sources() -> None:
         "  1.00  On query for The bridge was built in 1566.  (shelf/0.md:1)",
         "  0.90  On query for The bridge was built in 1566.  (shelf/1.md:1)",
     ]
-    assert second.startswith("2 of 3: changed\nlooked up: query for Its builder was Hayruddin.")
-    assert "Its builder was Hayruddin.{+ (checked against" in second
+    assert second.startswith("2 of 3: changed\nlooked up: query for Its builder was Haldruvin.")
+    assert "Its builder was Haldruvin.{+ (checked against" in second
     assert third.startswith("3 of 3: not changed\n")
 
 

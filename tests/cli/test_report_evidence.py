@@ -89,8 +89,8 @@ def test_on_paper_it_is_notes(tab: Tab) -> None:
     tab.click(".sentence label", 1)
     answer, _, after = tab.printed().partition("Plan by plan")
     text = "".join(answer.split())  # where marks are raised, readers of PDF differ in blanks
-    assert "Suleimanhadorderedit.1,2Itfellin1993.3Itwasrebuiltin2004.3" in text
-    notes = "1Title1Itwasbuiltin1566byMimarHayruddin.https://example.org/12Title2"
+    assert "Selvaranhadorderedit.1,2Itfellin1993.3Itwasrebuiltin2004.3" in text
+    notes = "1Title1Itwasbuiltin1566byMimarHaldruvin.https://example.org/12Title2"
     assert text.count(notes) == 1
     assert answer.count("https://example.org/2") == 1, "what is open on the screen is not printed"
     assert "Point at a sentence" not in answer

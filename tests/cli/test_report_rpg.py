@@ -29,15 +29,15 @@ def _quotes(seen: Reader) -> list[str]:
     return list(dict.fromkeys(seen.texts("blockquote")))
 
 
-BUILT, ORDERED = "It was built in 1566 by Mimar Hayruddin.", "In 1566 Suleiman ordered a bridge of stone."
+BUILT, ORDERED = "It was built in 1566 by Mimar Haldruvin.", "In 1566 Selvaran ordered a bridge of stone."
 FELL, REBUILT = "The bridge fell in November 1993.", "It was rebuilt in 2004 with stone of the old quarry."
 
 
 def test_the_sentences_of_a_segment_share_its_evidence() -> None:
     seen = read(rpg())
     assert shown(seen) == [
-        ("Mimar Hayruddin built it in 1566.", "1, 2", [BUILT, ORDERED]),
-        ("Suleiman had ordered it.", "1, 2", [BUILT, ORDERED]),
+        ("Mimar Haldruvin built it in 1566.", "1, 2", [BUILT, ORDERED]),
+        ("Selvaran had ordered it.", "1, 2", [BUILT, ORDERED]),
         ("It fell in 1993.", "3", [FELL, REBUILT]),
         ("It was rebuilt in 2004.", "3", [FELL, REBUILT]),
     ]
@@ -49,13 +49,13 @@ def test_marks_decide_where_there_are_some() -> None:
     result = rpg()
     first = {
         **result["segments"][0],
-        "text": "Hayruddin built it [1]. Suleiman ordered it. [2] Both lived then [1][2]. So they say.",
+        "text": "Haldruvin built it [1]. Selvaran ordered it. [2] Both lived then [1][2]. So they say.",
     }
     result |= {"segments": [first], "answer": first["text"]}
     seen = read(result, citations="inline")
     assert shown(seen) == [
-        ("Hayruddin built it.", "1", [BUILT]),
-        ("Suleiman ordered it.", "2", [ORDERED]),
+        ("Haldruvin built it.", "1", [BUILT]),
+        ("Selvaran ordered it.", "2", [ORDERED]),
         ("Both lived then.", "1, 2", [BUILT, ORDERED]),
     ]
     assert "So they say." in seen.texts("div", "answer")[0]
@@ -80,8 +80,8 @@ def test_a_model_that_makes_no_marks_leaves_the_sentences_what_their_segment_has
 
 
 def test_a_combined_answer_rests_on_all_segments() -> None:
-    seen = read({**rpg(), "answer": "Hayruddin, 1566."})
-    assert shown(seen) == [("Hayruddin, 1566.", "1–3", [BUILT, ORDERED, FELL, REBUILT])]
+    seen = read({**rpg(), "answer": "Haldruvin, 1566."})
+    assert shown(seen) == [("Haldruvin, 1566.", "1–3", [BUILT, ORDERED, FELL, REBUILT])]
 
 
 def test_no_word_of_the_answer_is_lost() -> None:

@@ -14,7 +14,7 @@ from tests.cli.reports import Reader
 
 QUESTION = "Who built the old bridge of Mostar?"
 PASSAGES: list[dict[str, Any]] = [
-    {"id": "a", "title": "Stari Most", "text": "The old bridge of Mostar was built by Mimar Hayruddin. It has one arch."},
+    {"id": "a", "title": "Stari Most", "text": "The old bridge of Mostar was built by Mimar Haldruvin. It has one arch."},
     {"id": "b", "title": "Mostar", "text": "Mostar lies on the Neretva.", "source": "https://example.org/mostar"},
 ]  # fmt: skip
 
@@ -34,7 +34,7 @@ def test_plan_sentences_and_segment_while_it_works_and_then_the_answer(file: Pat
     result = stepcraft("rpg", QUESTION, "--passages", str(file))
     assert result.exit_code == 0
     answer, _, used = result.stdout.partition("\n\nEvidence:\n")
-    assert "Mimar Hayruddin" in answer
+    assert "Mimar Haldruvin" in answer
     assert used.splitlines()[0] == "  [1]  Stari Most"
     told = [line.split("s  ", 1)[1] for line in result.stderr.splitlines() if " s  " in line]
     assert told[0] == "begin"
@@ -42,8 +42,8 @@ def test_plan_sentences_and_segment_while_it_works_and_then_the_answer(file: Pat
     assert told[2].startswith("select    ")
     assert told[2].endswith(("sentence", "sentences"))
     chosen = [line for line in told if line.startswith("select      ")]
-    assert chosen[0].endswith("The old bridge of Mostar was built by Mimar Hayruddin.")
-    assert any(line.startswith("answer    ") and "Mimar Hayruddin" in line for line in told)
+    assert chosen[0].endswith("The old bridge of Mostar was built by Mimar Haldruvin.")
+    assert any(line.startswith("answer    ") and "Mimar Haldruvin" in line for line in told)
     assert told[-1] == "combine"
 
 
@@ -71,7 +71,7 @@ def test_the_page(file: Path, tmp_path: Path) -> None:
     assert stepcraft("rpg", QUESTION, "--passages", str(file), "--html", str(html)).exit_code == 0
     seen = Reader(html.read_text("utf-8"))
     assert seen.texts("h1") == [QUESTION]
-    assert any("Mimar Hayruddin" in quote for quote in seen.texts("blockquote"))
+    assert any("Mimar Haldruvin" in quote for quote in seen.texts("blockquote"))
     assert seen.all("button", "mark")
 
 
@@ -85,12 +85,12 @@ def test_strict_wants_evidence_for_every_segment(file: Path) -> None:
 
 def test_passages_of_a_text_stand_between_blank_lines(tmp_path: Path) -> None:
     file = tmp_path / "passages.txt"
-    file.write_text("The old bridge of Mostar was\nbuilt by Hayruddin.\n \n\nIt fell.\n", "utf-8")
+    file.write_text("The old bridge of Mostar was\nbuilt by Haldruvin.\n \n\nIt fell.\n", "utf-8")
     told = json.loads(
         stepcraft("rpg", QUESTION, "--passages", str(file), "--set", "select=false", "--json").stdout
     )
     assert [passage["text"] for passage in told["evidence"]] == [
-        "The old bridge of Mostar was\nbuilt by Hayruddin.",
+        "The old bridge of Mostar was\nbuilt by Haldruvin.",
         "It fell.",
     ]
 

@@ -28,10 +28,10 @@ def run(request: pytest.FixtureRequest) -> Any:
 
 @pytest.mark.parametrize("name", BUILDERS)
 def test_one_call(run: Any, name: str) -> None:
-    model = ScriptedModel(["Hayruddin."])
+    model = ScriptedModel(["Haldruvin."])
     result = run(BUILDERS[name](model=model), {**QUESTION, "kind": "short"})
     assert set(result) - {"draft"} == KEYS
-    assert (result["answer"], result["warnings"]) == ("Hayruddin.", [])
+    assert (result["answer"], result["warnings"]) == ("Haldruvin.", [])
     assert result["usage"]["nodes"] == {
         "answer": {k: result["usage"][k] for k in ("calls", "input_tokens", "output_tokens")}
     }
@@ -50,20 +50,20 @@ def test_the_prompt_of_direct() -> None:
 
 
 def test_cot_keeps_its_thoughts_apart(run: Any) -> None:
-    model = ScriptedModel(["It is in Mostar.\n\nThe Answer is old.\n\n**ANSWER**\nHayruddin.\n\nIn 1566."])
+    model = ScriptedModel(["It is in Mostar.\n\nThe Answer is old.\n\n**ANSWER**\nHaldruvin.\n\nIn 1566."])
     result = run(build_cot(model=model), QUESTION)
     assert result["draft"] == "It is in Mostar.\n\nThe Answer is old."
-    assert result["answer"] == "Hayruddin.\n\nIn 1566."
+    assert result["answer"] == "Haldruvin.\n\nIn 1566."
 
 
 @pytest.mark.parametrize(
     ("reply", "draft", "answer"),
     [
-        ("I think.\nAnswer: Hayruddin.", "I think.", "Hayruddin."),
-        ("I think.\n\n**Final answer:** Hayruddin.", "I think.", "Hayruddin."),
-        ("I think.\n\nHayruddin.", "I think.", "Hayruddin."),
-        ("Hayruddin.", "", "Hayruddin."),
-        ("## ANSWER\nHayruddin.", "", "Hayruddin."),
+        ("I think.\nAnswer: Haldruvin.", "I think.", "Haldruvin."),
+        ("I think.\n\n**Final answer:** Haldruvin.", "I think.", "Haldruvin."),
+        ("I think.\n\nHaldruvin.", "I think.", "Haldruvin."),
+        ("Haldruvin.", "", "Haldruvin."),
+        ("## ANSWER\nHaldruvin.", "", "Haldruvin."),
     ],
 )
 def test_cot_reads_odd_replies(reply: str, draft: str, answer: str) -> None:
@@ -72,14 +72,14 @@ def test_cot_reads_odd_replies(reply: str, draft: str, answer: str) -> None:
 
 
 def test_cot_without_an_answer_is_asked_again() -> None:
-    model = ScriptedModel(["I think.\n\nANSWER:", "I think.\n\nANSWER: Hayruddin."])
-    assert build_cot(model=model).invoke(QUESTION)["answer"] == "Hayruddin."
+    model = ScriptedModel(["I think.\n\nANSWER:", "I think.\n\nANSWER: Haldruvin."])
+    assert build_cot(model=model).invoke(QUESTION)["answer"] == "Haldruvin."
     assert "there was nothing under the line ANSWER." in model.calls[1].prompt
 
 
 @pytest.mark.parametrize("k", [1, 5])
 def test_rag_searches_once(run: Any, k: int) -> None:
-    shelf, model = Shelf(), ScriptedModel(["Hayruddin."])
+    shelf, model = Shelf(), ScriptedModel(["Haldruvin."])
     result = run(build_rag(model=model, retriever=shelf), QUESTION, {"k": k})
     assert shelf.queries == [(QUESTION["question"], k)]
     assert len(result["evidence"]) == k
@@ -101,10 +101,10 @@ def test_rag_searches_the_memory_where_no_source_is_named(run: Any, monkeypatch:
 
 
 def test_rag_answers_from_given_passages(run: Any) -> None:
-    shelf, model = Shelf(), ScriptedModel(["Hayruddin."])
-    given = {**QUESTION, "passages": ["It was Hayruddin.", {"text": "In 1566.", "id": "b", "title": "When"}]}
+    shelf, model = Shelf(), ScriptedModel(["Haldruvin."])
+    given = {**QUESTION, "passages": ["It was Haldruvin.", {"text": "In 1566.", "id": "b", "title": "When"}]}
     result = run(build_rag(model=model, retriever=shelf), given)
-    assert [passage["text"] for passage in result["evidence"]] == ["It was Hayruddin.", "In 1566."]
+    assert [passage["text"] for passage in result["evidence"]] == ["It was Haldruvin.", "In 1566."]
     assert shelf.queries == []
     assert '<evidence id="2">\nWhen\nIn 1566.\n</evidence>' in model.calls[0].prompt
 

@@ -81,9 +81,9 @@ def test_output(run: Any) -> None:
     second = result["revisions"][1]
     assert (second["step"], second["thought"], second["skipped"]) == (2, THOUGHTS[1], "")
     assert second["before"] == THOUGHTS[0] + THOUGHTS[1]
-    assert second["after"].startswith("The bridge was built in 1566.\n\nIts builder was Hayruddin. (checked")
+    assert second["after"].startswith("The bridge was built in 1566.\n\nIts builder was Haldruvin. (checked")
     assert second["after"].endswith(")\n\n")
-    assert second["query"].startswith("query for Its builder was Hayruddin.")
+    assert second["query"].startswith("query for Its builder was Haldruvin.")
     assert [passage["source"] for passage in second["evidence"]] == ["shelf/0.md:1", "shelf/1.md:1"]
     assert result["revisions"][2]["before"] == second["after"] + THOUGHTS[2]
     assert len(result["evidence"]) == 6
@@ -147,7 +147,7 @@ def test_the_rest_is_shown_to_the_revision_alone(run: Any, show_rest: bool) -> N
     model = ScriptedModel(thinker("..."))
     run(model, show_rest=show_rest, window=1)
     rests = [section(call.prompt, "rest") for call in model.calls if call.node == "revise"]
-    assert rests[0] == ("Its builder was Hayruddin.\n\nIt was rebuilt in 2004." if show_rest else "")
+    assert rests[0] == ("Its builder was Haldruvin.\n\nIt was rebuilt in 2004." if show_rest else "")
     assert rests[-1] == ""
 
 
@@ -171,15 +171,15 @@ def test_no_change(run: Any, reply: str) -> None:
 
 
 def test_a_reply_that_lost_most_of_the_text_is_asked_for_again(run: Any) -> None:
-    lost = iter(["Gone.", "The bridge was built in 1567.\n\nIts builder was Hayruddin."])
+    lost = iter(["Gone.", "The bridge was built in 1567.\n\nIts builder was Haldruvin."])
     think = thinker("...")
 
     def reply(node: str, prompt: str) -> str:
-        second = node == "revise" and section(prompt, "text").endswith("Hayruddin.")
+        second = node == "revise" and section(prompt, "text").endswith("Haldruvin.")
         return next(lost) if second else think(node, prompt)
 
     result = run(ScriptedModel(reply), window=1, finish="thoughts")
-    assert result["answer"].startswith("The bridge was built in 1567.\n\nIts builder was Hayruddin.\n\n")
+    assert result["answer"].startswith("The bridge was built in 1567.\n\nIts builder was Haldruvin.\n\n")
     assert result["warnings"] == []
 
 
@@ -189,14 +189,14 @@ def test_a_step_that_fails_costs_that_step(run: Any, fails: str) -> None:
 
     def reply(node: str, prompt: str) -> Any:
         about = section(prompt, "thought") or section(prompt, "text")
-        if node == fails and "Hayruddin" in about and "2004" not in about:
+        if node == fails and "Haldruvin" in about and "2004" not in about:
             return ValueError("no such luck")
         return think(node, prompt)
 
     def moody(query: str) -> list[Document] | None:
-        if "Hayruddin" in query and fails == "retrieve":
+        if "Haldruvin" in query and fails == "retrieve":
             raise OSError("the shelf fell over")
-        return [] if "Hayruddin" in query and fails == "nothing found" else None
+        return [] if "Haldruvin" in query and fails == "nothing found" else None
 
     result = run(ScriptedModel(reply), Shelf(says=moody), retry_wait_s=0)
     assert [bool(revision["skipped"]) for revision in result["revisions"]] == [False, True, False]
@@ -209,7 +209,7 @@ def test_a_step_that_fails_costs_that_step(run: Any, fails: str) -> None:
 
 def test_a_step_that_takes_too_long_is_given_up(run: Any) -> None:
     def slow(query: str) -> None:
-        if "Hayruddin" in query:
+        if "Haldruvin" in query:
             never.wait(0.8)
 
     never = threading.Event()

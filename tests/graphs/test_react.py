@@ -36,11 +36,11 @@ def offered(model: ScriptedModel) -> list[list[str]]:
 
 
 def test_it_searches_again_and_answers(run: Any) -> None:
-    model = ToolModel([searching("bridge"), searching("Mostar", "Hayruddin"), "Hayruddin built it."])
+    model = ToolModel([searching("bridge"), searching("Mostar", "Haldruvin"), "Haldruvin built it."])
     shelf = Shelf()
     result = run(model, shelf, k=2)
-    assert result["answer"] == "Hayruddin built it."
-    assert sorted(shelf.queries) == [("Hayruddin", 2), ("Mostar", 2), ("bridge", 2)]
+    assert result["answer"] == "Haldruvin built it."
+    assert sorted(shelf.queries) == [("Haldruvin", 2), ("Mostar", 2), ("bridge", 2)]
     assert shelf.queries[0] == ("bridge", 2)
     assert len(result["evidence"]) == 6
     assert result["warnings"] == []
@@ -65,8 +65,8 @@ def test_what_is_found_is_material(run: Any) -> None:
 
 def test_an_answer_without_a_search(run: Any) -> None:
     shelf = Shelf()
-    result = run(ToolModel(["Hayruddin."]), shelf)
-    assert (result["answer"], result["evidence"], shelf.queries) == ("Hayruddin.", [], [])
+    result = run(ToolModel(["Haldruvin."]), shelf)
+    assert (result["answer"], result["evidence"], shelf.queries) == ("Haldruvin.", [], [])
 
 
 @pytest.mark.parametrize(("most", "calls"), [(1, 2), (3, 4)])
@@ -182,9 +182,9 @@ def test_a_model_without_tools_gives_what_rag_gives(run: Any) -> None:
 
 def test_given_passages_are_not_searched_for(run: Any) -> None:
     shelf, model = Shelf(), ToolModel(["From them."])
-    result = run(model, shelf, {**QUESTION, "passages": ["It was Hayruddin."]})
+    result = run(model, shelf, {**QUESTION, "passages": ["It was Haldruvin."]})
     assert (result["answer"], result["warnings"], shelf.queries) == ("From them.", [], [])
-    assert [passage["text"] for passage in result["evidence"]] == ["It was Hayruddin."]
+    assert [passage["text"] for passage in result["evidence"]] == ["It was Haldruvin."]
 
 
 def test_a_long_run_is_kept_within_the_prompt(run: Any) -> None:
@@ -220,10 +220,10 @@ def test_a_thread_begins_afresh() -> None:
 
 
 def test_tokens_stream() -> None:
-    graph = build_react(model=ToolModel([searching("a"), "It was Hayruddin."]), retriever=Shelf())
+    graph = build_react(model=ToolModel([searching("a"), "It was Haldruvin."]), retriever=Shelf())
     parts = graph.stream(QUESTION, stream_mode="messages", subgraphs=True)
     told = [chunk.text for _, (chunk, _facts) in parts if type(chunk).__name__ == "AIMessageChunk"]
-    assert "".join(told) == "It was Hayruddin."
+    assert "".join(told) == "It was Haldruvin."
 
 
 @pytest.mark.parametrize(

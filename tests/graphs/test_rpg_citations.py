@@ -15,7 +15,7 @@ SEEN = '<evidence id="'
 
 def citing(marks: str) -> Any:
     """A model that puts these marks behind each segment; {} are the numbers that it was shown."""
-    plain = planner(combined="Mimar Sinan [1][2][9]")
+    plain = planner(combined="Mimar Serun [1][2][9]")
 
     def reply(node: str, prompt: str) -> str:
         shown = "".join(f"[{part.partition(chr(34))[0]}]" for part in prompt.split(SEEN)[1:])
@@ -32,7 +32,7 @@ def texts(result: Any) -> list[str]:
 def test_the_numbers_are_those_of_the_output() -> None:
     result = build_rpg(model=ScriptedModel(citing("{}"))).invoke(GIVEN, context=INLINE)
     ids = [passage["id"] for passage in result["evidence"]]
-    assert sorted(ids) == ["bridge", "sinan"]
+    assert sorted(ids) == ["bridge", "serun"]
     for segment in result["segments"]:
         marks = "".join(f"[{ids.index(id_) + 1}]" for id_ in segment["evidence"])
         assert segment["text"] == f"On {segment['plan']}: so it was {marks}.".replace(" .", ".")
@@ -69,7 +69,7 @@ def test_a_segment_cites_its_own_evidence_alone() -> None:
 def test_the_last_call_keeps_the_marks_that_the_segments_have() -> None:
     model = ScriptedModel(citing("{}"))
     result = build_rpg(model=model).invoke({**GIVEN, "kind": "multihop"}, context=INLINE)
-    assert result["answer"] == "Mimar Sinan [1][2]"
+    assert result["answer"] == "Mimar Serun [1][2]"
     assert section(model.calls[-1].prompt, "text") == "\n\n".join(texts(result))
 
 

@@ -90,7 +90,7 @@ def test_what_is_not_handed_out_leaves_a_parents_fields_alone(model: ScriptedMod
     result = parent.invoke({**QUESTION, **own, "evidence": ["old"]})
     assert {name: result[name] for name in own} == own
     assert len(result["segments"]) == 3
-    assert [passage["id"] for passage in result["evidence"]] == ["bridge", "sinan"]
+    assert [passage["id"] for passage in result["evidence"]] == ["bridge", "serun"]
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])

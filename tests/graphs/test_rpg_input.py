@@ -83,7 +83,7 @@ def test_some_empty_passages() -> None:
     ids=["1 MB of sentences", "a sentence of 100,000 characters", "1 MB of Chinese", "1 MB of one word"],
 )
 def test_huge_passages(text: str, select: bool) -> None:
-    result, model = rpg({"passages": [text, "Mimar Hayruddin was the builder of the bridge."]}, select=select)
+    result, model = rpg({"passages": [text, "Mimar Haldruvin was the builder of the bridge."]}, select=select)
     assert result["answer"]
     longest = max(len(call.prompt.encode()) for call in model.calls)
     assert longest < 4 * RpgContext().max_evidence_tokens + 10_000
@@ -93,7 +93,7 @@ def test_passages_are_told_apart() -> None:
     twice = "The Old Bridge of Mostar has a builder."
     passages = [
         {"id": "a", "text": twice},
-        {"id": "a", "text": "Its builder was Mimar Hayruddin of Mostar."},
+        {"id": "a", "text": "Its builder was Mimar Haldruvin of Mostar."},
         {"id": "a", "text": twice},
         {"id": 7, "text": "The builder of the bridge of Mostar was famous.", "title": None, "source": "s.md"},
     ]

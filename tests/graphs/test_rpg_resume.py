@@ -124,7 +124,7 @@ def test_a_run_goes_on_from_every_step_of_the_past(written: int, calls: int) -> 
 def test_a_plan_is_rewritten_by_hand() -> None:
     graph = rpg(InMemorySaver())
     graph.invoke(QUESTION, THREAD)
-    mine = {"plan": "the birth of Mimar Sinan", "signal": ""}
+    mine = {"plan": "the birth of Mimar Serun", "signal": ""}
     fork = graph.update_state(after(graph, 1).config, mine, as_node="plan")
     result = graph.invoke(None, fork)
     assert result["plans"][:2] == [PLANS[0], mine["plan"]]
@@ -159,7 +159,7 @@ def test_max_calls_counts_over_a_resumption() -> None:
     graph.invoke(HOPS, THREAD, context=context, interrupt_after=["answer"])
     result = graph.invoke(None, THREAD, context=context)
     assert result["usage"]["calls"] == len(model.calls) == 5
-    assert (len(result["segments"]), result["answer"]) == (2, "Mimar Sinan")
+    assert (len(result["segments"]), result["answer"]) == (2, "Mimar Serun")
 
 
 def test_the_clock_stands_still_while_a_run_is_stopped() -> None:

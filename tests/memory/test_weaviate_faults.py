@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import islice
 
@@ -163,21 +164,43 @@ def test_a_server_that_hangs(own_weaviate: WeaviateServer, url: str):
         assert memory.count() == 11
 
 
+class Restart:
+    """The progress of an import, at a point of which the server is killed and started again."""
+
+    def __init__(self, server: WeaviateServer, count: int) -> None:
+        self.server = server
+        self.count = count
+        self.starting = threading.Thread(target=server.start)
+
+    def __call__(self, count: int) -> None:
+        if count == self.count:
+            self.server.kill()
+            self.starting.start()
+
+
 def test_an_import_waits_for_a_server_that_was_killed(own_weaviate: WeaviateServer, url: str):
-    starting = threading.Thread(target=own_weaviate.start)
-
-    def kill_at(count: int) -> None:
-        if count == 4000:
-            own_weaviate.kill()
-            starting.start()
-
+    restart = Restart(own_weaviate, 4000)
     with open_memory(url, embeddings="wordllama") as memory:
-        report = memory.add(procedures(10_000), progress=kill_at)
-        starting.join()
+        report = memory.add(procedures(10_000), progress=restart)
+        restart.starting.join()
         assert (report.added, report.present, report.updated, report.failed) == (10_000, 0, 0, [])
         assert {item.id for item in memory} == {item.id for item in procedures(10_000)}
         for item in islice(procedures(10_000), 3950, 6050, 100):
             assert memory.search(item.text(), 1, alpha=1)[0].score > 0.999
+
+
+def test_no_update_is_lost_where_the_server_was_killed(own_weaviate: WeaviateServer, url: str):
+    restart = Restart(own_weaviate, 3000)
+    with open_memory(url, embeddings="wordllama") as memory:
+        memory.add(procedures(6000))
+        changed = [replace(item, source="a book") for item in procedures(6000)]
+        again = [replace(item, source="the last book") for item in changed[2500:3500]]
+        report = memory.add([*changed, *again], progress=restart)
+        restart.starting.join()
+        assert (report.added, report.present, report.updated, report.failed) == (0, 0, 7000, [])
+        assert {item.id: item.source for item in memory} == {
+            item.id: item.source for item in [*changed, *again]
+        }
 
 
 def test_an_import_whose_server_stays_away_tells_what_is_in(own_weaviate: WeaviateServer, url: str):

@@ -2,16 +2,17 @@
 
 import time
 
+import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from stepcraft.models.extractive import ExtractiveModel
 from stepcraft.sections import section
 
 QUESTION = section("question", "Who is the mother of the director of the film Ida?")
-TOLD = "Ida is a film by Pawel Pawlikowski."
+TOLD = "Ida is a film by Marek Rawlinowski."
 EVIDENCE = [
-    section("evidence", "Ida is a film by Pawel Pawlikowski.\nBread is baked slowly.", id="3"),
-    section("evidence", "The mother of Pawel Pawlikowski taught English.", id="7"),
+    section("evidence", "Ida is a film by Marek Rawlinowski.\nBread is baked slowly.", id="3"),
+    section("evidence", "The mother of Marek Rawlinowski taught English.", id="7"),
 ]
 
 
@@ -24,9 +25,11 @@ def test_the_first_plan_is_the_question() -> None:
     assert reply("plan", QUESTION) == "Who is the mother of the director of the film Ida?"
 
 
-def test_the_next_plan_asks_for_what_was_not_said() -> None:
+@pytest.mark.parametrize("director", ["Marek Rawlinowski", "Åsa Öhrn", "Łucja Środa", "Иван Лесной"])
+def test_the_next_plan_asks_for_what_was_not_said(director: str) -> None:
     plans = section("plans", "1. Who is the mother of the director of the film Ida?")
-    assert reply("plan", QUESTION, plans, section("text", TOLD)) == "Pawel Pawlikowski: mother director film"
+    told = section("text", f"Ida is a film by {director}.")
+    assert reply("plan", QUESTION, plans, told) == f"{director}: mother director film"
 
 
 def test_nothing_is_planned_twice() -> None:
@@ -44,17 +47,17 @@ def test_all_that_was_asked_is_said() -> None:
 
 
 def test_a_segment_is_made_of_sentences_of_the_evidence() -> None:
-    plan = section("plan", "the mother of Pawel Pawlikowski")
-    assert "The mother of Pawel Pawlikowski taught English." in reply("segment", QUESTION, plan, *EVIDENCE)
+    plan = section("plan", "the mother of Marek Rawlinowski")
+    assert "The mother of Marek Rawlinowski taught English." in reply("segment", QUESTION, plan, *EVIDENCE)
     again = reply("segment", QUESTION, section("text", TOLD), plan, *EVIDENCE)
     assert TOLD not in again
 
 
 def test_sentences_are_cited_where_marks_are_asked_for() -> None:
-    plan = section("plan", "the mother of Pawel Pawlikowski")
+    plan = section("plan", "the mother of Marek Rawlinowski")
     said = reply("segment", QUESTION, plan, *EVIDENCE, form="With marks like [1].")
     assert "taught English [7]." in said
-    assert "Pawlikowski [3]." in said
+    assert "Rawlinowski [3]." in said
 
 
 def test_without_evidence_it_says_so() -> None:

@@ -20,10 +20,10 @@ def served(server: OpenAIServer, **context: Any) -> Any:
 
 
 def test_a_search_and_an_answer() -> None:
-    replies = iter([error(500), tool_call("search", query="bridge"), Reply("Hayruddin built it.")])
+    replies = iter([error(500), tool_call("search", query="bridge"), Reply("Haldruvin built it.")])
     with OpenAIServer(lambda _body: next(replies)) as server:
         result = served(server)
-    assert result["answer"] == "Hayruddin built it."
+    assert result["answer"] == "Haldruvin built it."
     assert result["usage"]["calls"] == 3
     assert result["usage"]["input_tokens"] > 10
     [tool] = server.bodies[0]["tools"]

@@ -9,7 +9,7 @@ from stepcraft.context import Context
 from stepcraft.nodes.plan import MOST_TOKENS, Reading, read, repeats
 from stepcraft.segments import Segment
 
-SEGMENT = Segment(plan="The builder", sentences=[], text="It was Hayruddin.", evidence=[], unsupported=True)
+SEGMENT = Segment(plan="The builder", sentences=[], text="It was Haldruvin.", evidence=[], unsupported=True)
 FIRST = Reading(question="Who built it?", plans=[], segments=[])
 LATER = Reading(question="Who built it?", plans=["The builder"], segments=[SEGMENT])
 NO_INFO = [
@@ -53,8 +53,8 @@ COMPLETE = [
 ]
 PLANS = {
     # The next two are a real model's replies.
-    "Term about William Shakespeare (1564\u20131616) and what it presented about his works": (
-        "Term about William Shakespeare (1564\u20131616) and what it presented about his works"
+    "Term about Edmund Marlin (1564\u20131616) and what it presented about his works": (
+        "Term about Edmund Marlin (1564\u20131616) and what it presented about his works"
     ),
     'Original artist of the song "The Sound of Silence"': 'Original artist of the song "The Sound of Silence"',
     "the treaty of 1648 - its plan: peace": "the treaty of 1648 - its plan: peace",
@@ -71,9 +71,9 @@ PLANS = {
     "# The builder": "The builder",
     "<plan>\nthe builder\n</plan>": "the builder",
     "<topic>the builder</topic>": "the builder",
-    "The complete works of Sinan": "The complete works of Sinan",
+    "The complete works of Serun": "The complete works of Serun",
     "Complete list of his bridges": "Complete list of his bridges",
-    "Bridges of Sinan (complete)": "Bridges of Sinan (complete)",
+    "Bridges of Serun (complete)": "Bridges of Serun (complete)",
     "No information leaks in C++": "No information leaks in C++",
     "The end of the war": "The end of the war",
     "\u6865\u7684\u5efa\u9020\u8005": "\u6865\u7684\u5efa\u9020\u8005",

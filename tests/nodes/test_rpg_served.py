@@ -31,7 +31,7 @@ def test_faults_that_pass_cost_nothing_but_calls(run: Any) -> None:
         result = run(chat(server))
     with OpenAIServer(Dying(_reply_to, RpgContext())) as server:
         undisturbed = run(chat(server))
-    assert (result["answer"], result["warnings"]) == ("Mimar Sinan", [])
+    assert (result["answer"], result["warnings"]) == ("Mimar Serun", [])
     assert result["segments"] == undisturbed["segments"]
     calls = {node: used["calls"] for node, used in result["usage"]["nodes"].items()}
     assert calls == {node: used["calls"] + 1 for node, used in undisturbed["usage"]["nodes"].items()}
@@ -49,7 +49,7 @@ def test_three_attempts_and_then_the_segment_is_lost(run: Any) -> None:
     assert [segment["plan"] for segment in result["segments"]] == [PLANS[0], PLANS[2]]
     assert "answer was skipped: the model could not be asked" in result["warnings"][0]
     assert len(result["warnings"]) == 1
-    assert result["answer"] == "Mimar Sinan"
+    assert result["answer"] == "Mimar Serun"
     assert good.asked.count("answer") == 2 + 3
 
 
@@ -78,7 +78,7 @@ def test_a_model_that_takes_no_temperature_is_asked_without(run: Any) -> None:
     with OpenAIServer(picky) as server:
         name = f"picky at {server.base_url}"
         result = run(chat(server).model_copy(update={"model_name": name}))
-    assert (result["answer"], result["warnings"]) == ("Mimar Sinan", [])
+    assert (result["answer"], result["warnings"]) == ("Mimar Serun", [])
     assert ["temperature" in body for body in bodies] == [True, *[False] * 7]
 
 

@@ -22,15 +22,15 @@ STATE: Any = {
 }
 
 REPLIES = {
-    "It was Hayruddin.": "It was Hayruddin.",
-    "Answer: It was Hayruddin.": "It was Hayruddin.",
-    "**Answer:** It was Hayruddin.": "It was Hayruddin.",
-    "Final answer: It was Hayruddin.": "It was Hayruddin.",
-    "Segment: It was Hayruddin.": "It was Hayruddin.",
-    "<segment>\nIt was Hayruddin.\n</segment>": "It was Hayruddin.",
-    "<answer>It was Hayruddin.</answer>": "It was Hayruddin.",
-    "```\nIt was Hayruddin.\n```": "It was Hayruddin.",
-    "Sure, here is the segment:\n\nIt was Hayruddin.": "It was Hayruddin.",
+    "It was Haldruvin.": "It was Haldruvin.",
+    "Answer: It was Haldruvin.": "It was Haldruvin.",
+    "**Answer:** It was Haldruvin.": "It was Haldruvin.",
+    "Final answer: It was Haldruvin.": "It was Haldruvin.",
+    "Segment: It was Haldruvin.": "It was Haldruvin.",
+    "<segment>\nIt was Haldruvin.\n</segment>": "It was Haldruvin.",
+    "<answer>It was Haldruvin.</answer>": "It was Haldruvin.",
+    "```\nIt was Haldruvin.\n```": "It was Haldruvin.",
+    "Sure, here is the segment:\n\nIt was Haldruvin.": "It was Haldruvin.",
     "Answers: many.": "Answers: many.",
 }
 
@@ -44,8 +44,8 @@ def test_what_models_put_around_an_answer_is_left_out(reply: str, said: str) -> 
 
 
 def test_the_text_before_is_no_part_of_a_segment() -> None:
-    update = answer_segment.read("It was built in 1566.\n\nIt was Hayruddin.", STATE, RpgContext())
-    assert update["segments"][-1]["text"] == "It was Hayruddin."
+    update = answer_segment.read("It was built in 1566.\n\nIt was Haldruvin.", STATE, RpgContext())
+    assert update["segments"][-1]["text"] == "It was Haldruvin."
 
 
 @pytest.mark.parametrize("reply", ["It was built in 1566.", "Answer:", "[9]", "<answer></answer>"])

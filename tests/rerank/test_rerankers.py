@@ -20,7 +20,7 @@ def test_a_cross_encoder_reads_the_plan_with_each_titled_sentence() -> None:
 
     def says(pairs: list[tuple[str, str]]) -> list[float]:
         asked.extend(pairs)
-        return [float("Hayruddin" in text) for _, text in pairs]
+        return [float("Haldruvin" in text) for _, text in pairs]
 
     assert [one["text"] for one in Selecting(Scorer(says))(PLAN, PASSAGES)] == [BUILDER]
     assert asked[4] == (PLAN, f"Stari Most\n{BUILDER}")
