@@ -136,7 +136,7 @@ def test_where_no_facts_are_needed_the_answer_is_written_at_once(run: Any, kind:
 
 
 def test_no_info_is_not_obeyed_later(run: Any) -> None:
-    result = run(ScriptedModel(planner([PLANS[0], "<no_info>", PLANS[1]])), max_evidence_tokens=20)
+    result = run(ScriptedModel(planner([PLANS[0], "<no_info>", PLANS[1]])), max_evidence_tokens=15)
     assert result["plans"] == [PLANS[0], QUESTION["question"], PLANS[1]]
     assert [segment["unsupported"] for segment in result["segments"]] == [False, False, False]
 
