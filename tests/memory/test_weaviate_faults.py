@@ -179,25 +179,25 @@ class Restart:
 
 
 def test_an_import_waits_for_a_server_that_was_killed(own_weaviate: WeaviateServer, url: str):
-    restart = Restart(own_weaviate, 4000)
+    restart = Restart(own_weaviate, 3000)
     with open_memory(url, embeddings="wordllama") as memory:
-        report = memory.add(procedures(10_000), progress=restart)
+        report = memory.add(procedures(6000), progress=restart)
         restart.starting.join()
-        assert (report.added, report.present, report.updated, report.failed) == (10_000, 0, 0, [])
-        assert {item.id for item in memory} == {item.id for item in procedures(10_000)}
-        for item in islice(procedures(10_000), 3950, 6050, 100):
+        assert (report.added, report.present, report.updated, report.failed) == (6000, 0, 0, [])
+        assert {item.id for item in memory} == {item.id for item in procedures(6000)}
+        for item in islice(procedures(6000), 2950, 5050, 100):
             assert memory.search(item.text(), 1, alpha=1)[0].score > 0.999
 
 
 def test_no_update_is_lost_where_the_server_was_killed(own_weaviate: WeaviateServer, url: str):
-    restart = Restart(own_weaviate, 3000)
+    restart = Restart(own_weaviate, 1000)
     with open_memory(url, embeddings="wordllama") as memory:
-        memory.add(procedures(6000))
-        changed = [replace(item, source="a book") for item in procedures(6000)]
-        again = [replace(item, source="the last book") for item in changed[2500:3500]]
+        memory.add(procedures(3000))
+        changed = [replace(item, source="a book") for item in procedures(3000)]
+        again = [replace(item, source="the last book") for item in changed[500:1500]]
         report = memory.add([*changed, *again], progress=restart)
         restart.starting.join()
-        assert (report.added, report.present, report.updated, report.failed) == (0, 0, 7000, [])
+        assert (report.added, report.present, report.updated, report.failed) == (0, 0, 4000, [])
         assert {item.id: item.source for item in memory} == {
             item.id: item.source for item in [*changed, *again]
         }
