@@ -189,15 +189,22 @@ def test_an_import_waits_for_a_server_that_was_killed(own_weaviate: WeaviateServ
             assert memory.search(item.text(), 1, alpha=1)[0].score > 0.999
 
 
-def test_no_update_is_lost_where_the_server_was_killed(own_weaviate: WeaviateServer, url: str):
-    restart = Restart(own_weaviate, 1000)
+def test_updates_that_a_killed_server_forgot_are_sent_again(own_weaviate: WeaviateServer, url: str):
+    before = list(procedures(3000))
+    changed = [replace(item, source="a book") for item in before]
+    again = [replace(item, source="the last book") for item in changed[500:1000]]
     with open_memory(url, embeddings="wordllama") as memory:
-        memory.add(procedures(3000))
-        changed = [replace(item, source="a book") for item in procedures(3000)]
-        again = [replace(item, source="the last book") for item in changed[500:1500]]
-        report = memory.add([*changed, *again], progress=restart)
-        restart.starting.join()
-        assert (report.added, report.present, report.updated, report.failed) == (0, 0, 4000, [])
+        memory.add(before)
+
+        def kill_and_forget(count: int) -> None:
+            if count == 1000:
+                own_weaviate.kill()
+                own_weaviate.start()
+                assert memory.add(before[:500]).updated == 500
+
+        given = [*changed[:2000], *again, *changed[2000:]]
+        report = memory.add(given, progress=kill_and_forget)
+        assert (report.added, report.present, report.updated, report.failed) == (0, 0, 3500, [])
         assert {item.id: item.source for item in memory} == {
             item.id: item.source for item in [*changed, *again]
         }
