@@ -28,7 +28,13 @@ VARIABLE = "STEPCRAFT_EMBEDDINGS"
 _WORDLLAMA_DIMENSIONS = 256
 
 _LONG = 4000
-"""Texts of more characters are embedded one at a time: wordllama pads a batch to its longest text."""
+"""Texts of more characters are tokenized one at a time, so that memory use does not grow with their number."""
+
+_TOGETHER = 256
+"""So many shorter ones are tokenized side by side."""
+
+_PIECE = 4096
+"""So many tokens of a text are looked up at once."""
 
 
 def default_embeddings() -> str:
@@ -55,20 +61,27 @@ def resolve_embeddings(embeddings: "str | Embeddings | None" = None) -> Embedder
 
 
 class WordLlamaEmbedder:
-    """The static embeddings that ship with wordllama: no key, no network, 256 dimensions."""
+    """The static embeddings that ship with wordllama: no key, no network, 256 dimensions.
+
+    The vectors are those of its `embed`, in half the time: it pads the texts of a batch to the longest.
+    """
 
     name = "wordllama"
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector a text, of shape (texts, 256); zeros for a text without known words."""
-        vectors = np.empty((len(texts), _WORDLLAMA_DIMENSIONS), np.float32)
+        vectors = np.zeros((len(texts), _WORDLLAMA_DIMENSIONS), np.float32)
         short = [place for place, text in enumerate(texts) if len(text) <= _LONG]
-        batches = [short, *([place] for place, text in enumerate(texts) if len(text) > _LONG)]
-        with np.errstate(all="ignore"):
-            for batch in filter(None, batches):
-                vectors[batch] = _wordllama_model().embed([texts[place] for place in batch])
-        known: NDArray[np.float32] = np.nan_to_num(vectors, nan=0.0, posinf=0.0, neginf=0.0)
-        return known
+        groups = [short[start : start + _TOGETHER] for start in range(0, len(short), _TOGETHER)]
+        groups += [[place] for place, text in enumerate(texts) if len(text) > _LONG]
+        model = _wordllama_model()
+        for group in groups:
+            encoded = model.tokenizer.encode_batch_fast(
+                [texts[place] for place in group], add_special_tokens=False
+            )
+            for place, tokens in zip(group, encoded, strict=True):
+                _add_mean(vectors[place], np.fromiter(tokens.ids, np.intp, len(tokens)), model.embedding)
+        return vectors
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vector of a query, of shape (256,)."""
@@ -80,6 +93,12 @@ class WordLlamaEmbedder:
         if len(text) > _LONG or not _wordllama_model.cache_info().currsize:
             return await asyncio.to_thread(self.embed_query, text)
         return self.embed_query(text)
+
+
+def _add_mean(vector: NDArray[np.float32], tokens: NDArray[np.intp], table: NDArray[np.float32]) -> None:
+    for start in range(0, len(tokens), _PIECE):
+        vector += table.take(tokens[start : start + _PIECE], axis=0, mode="clip").sum(axis=0)
+    vector /= max(len(tokens), 1)
 
 
 class LangChainEmbedder:
@@ -143,7 +162,9 @@ def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional packag
             f"wordllama cannot be loaded ({error}); name embeddings 'none' to search by words alone"
         ) from error
     folder = Path(str(wordllama.__file__)).parent
-    return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+    model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+    model.tokenizer.no_padding()
+    return model
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,6 +31,14 @@ def test_wordllama_gives_finite_vectors_whatever_the_text(text):
     embedder = resolve_embeddings("wordllama")
     assert embedder.embed_query(text.encode("utf-8", "replace").decode()).shape == (256,)
     assert np.isfinite(embedder.embed_documents([text.encode("utf-8", "replace").decode(), "tea"])).all()
+
+
+@needs_wordllama
+def test_the_vectors_are_those_of_wordllama_itself():
+    wordllama = pytest.importorskip("wordllama")
+    own = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+    texts = ["tea", "", "煮一壶茶", "Boil the water, pour it over the leaves, and wait. " * 50, "tea " * 5000]
+    assert np.allclose(resolve_embeddings("wordllama").embed_documents(texts), own.embed(texts), atol=1e-6)
 
 
 def test_the_default_needs_no_key(monkeypatch):
