@@ -33,8 +33,11 @@ CAPITALS = "".join(filter(str.isupper, map(chr, range(0x2000))))
 _TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 
 _STOP = re.compile(
-    "(?<![.!?\u2026])[.!?\u2026]+[\"'\u201d\u2019)\\]*]{0,4}(?=\\s)|[\u3002\uff01\uff1f]+[\u201d\u2019\uff09\u300d\u300f]*|\n+|`"
+    "[.!?\u2026\u3002\uff01\uff1f\n`]"
+    "(?:(?<![.!?\u2026]{2})(?<=[.!?\u2026])[.!?\u2026]*[\"'\u201d\u2019)\\]*]{0,4}(?=\\s)"
+    "|(?<=[\u3002\uff01\uff1f])[\u3002\uff01\uff1f]*[\u201d\u2019\uff09\u300d\u300f]*|(?<=\n)\n*|(?<=`))"
 )
+"""What may end a sentence. It begins with one class of characters, by which the search for it is many times quicker."""
 _NO_STOP = re.compile(
     r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|fig|figs|eq|sec|ch|vol|pp?|ca|approx|incl|resp)"
     r"|\b(?-i:St|Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
