@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def test_wordllama_gives_finite_vectors_whatever_the_text(text):
 
 @needs_wordllama
 def test_the_vectors_are_those_of_wordllama_itself():
-    wordllama = pytest.importorskip("wordllama")
+    wordllama = import_module("wordllama")
     own = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
     texts = ["tea", "", "煮一壶茶", "Boil the water, pour it over the leaves, and wait. " * 50, "tea " * 5000]
     assert np.allclose(resolve_embeddings("wordllama").embed_documents(texts), own.embed(texts), atol=1e-6)
