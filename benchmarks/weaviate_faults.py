@@ -25,7 +25,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from stepcraft.errors import StepcraftError
-from stepcraft.memory._weaviate_program import free_ports
+from stepcraft.memory._weaviate_program import Ports
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.store import open_memory
 from tests.memory.test_weaviate_faults import serving
@@ -69,14 +69,15 @@ def attempt(call: Callable[[], object]) -> tuple[float, str]:
 
 def at_the_door(server: WeaviateServer, folder: Path) -> dict[str, tuple[float, str]]:
     """What keeps one from a server."""
-    http, grpc, (closed,) = server.port, server.grpc_port, free_ports(1)
-    seen = {
-        "wrong host": command("weaviate://no-such-host.invalid/Dishes"),
-        "wrong port": command(f"weaviate://127.0.0.1:{closed}/Dishes"),
-        "wrong scheme": command(f"http://127.0.0.1:{http}/Dishes"),
-        "TLS against a plain port": command(f"weaviate://127.0.0.1:{http}/Dishes?grpc={grpc}&tls=true"),
-        "gRPC closed, HTTP open": command(f"weaviate://127.0.0.1:{http}/Dishes?grpc={closed}"),
-    }
+    http, grpc = server.port, server.grpc_port
+    with Ports(1) as (closed,):
+        seen = {
+            "wrong host": command("weaviate://no-such-host.invalid/Dishes"),
+            "wrong port": command(f"weaviate://127.0.0.1:{closed}/Dishes"),
+            "wrong scheme": command(f"http://127.0.0.1:{http}/Dishes"),
+            "TLS against a plain port": command(f"weaviate://127.0.0.1:{http}/Dishes?grpc={grpc}&tls=true"),
+            "gRPC closed, HTTP open": command(f"weaviate://127.0.0.1:{http}/Dishes?grpc={closed}"),
+        }
     with serving("1.26.4") as port:
         seen["a server too old"] = command(f"weaviate://127.0.0.1:{port}/Dishes")
     with WeaviateServer(folder / "keys", KEYS) as locked:

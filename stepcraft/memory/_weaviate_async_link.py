@@ -62,6 +62,8 @@ class AsyncLink:
                 reason = error.reason if isinstance(error, _Gone) else await lane.reason(held.server)
                 if reason or lost(error):
                     lane.drop(held)
+                if reason and await self._serving() != held.server:
+                    reason = ""  # an embedded server that had ended was started again
                 if reason or fresh or not lost(error):
                     raise failure(self._name, error, reason) from error
 
@@ -97,8 +99,11 @@ class AsyncLink:
         if self._closed:
             raise MemoryFailure(f"{self._name} was closed; open it again")
 
+    async def _serving(self) -> Server:
+        return await asyncio.wrap_future(in_thread(self._server))
+
     async def _connect(self, lane: "_Lane") -> _Held:
-        server = await asyncio.wrap_future(in_thread(self._server))
+        server = await self._serving()
         if reason := await lane.reason(server):
             raise gone(self._name, reason)
         try:

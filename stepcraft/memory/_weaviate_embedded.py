@@ -4,15 +4,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import httpx
 from weaviate.embedded import DEFAULT_BINARY_PATH, EmbeddedOptions, EmbeddedV4
-from weaviate.exceptions import WeaviateBaseError
+from weaviate.exceptions import WeaviateBaseError, WeaviateStartUpError
 
 from stepcraft.errors import BadInput, MemoryFailure, without_secrets
 from stepcraft.memory._weaviate_claim import Claim
 from stepcraft.memory._weaviate_probe import unreachable
-from stepcraft.memory._weaviate_program import VERSION, free_ports, inner_ports, listens, program
+from stepcraft.memory._weaviate_program import VERSION, ServerPorts, program
 from stepcraft.memory._weaviate_url import Place, Server
 
 _RELEASES = "https://github.com/weaviate/weaviate/releases"
@@ -27,19 +28,74 @@ _SETTINGS = {
     "DEFAULT_VECTORIZER_MODULE": "none",
     "DISABLE_TELEMETRY": "true",
     "ENABLE_MODULES": "",
+    "GO_PROFILING_DISABLE": "true",
     "LOG_LEVEL": "fatal",
+    "RAFT_TIMEOUTS_MULTIPLIER": "1",
 }
+
+
+class _Program(EmbeddedV4):
+    """The client's embedded server, with ports of its own; one that ends while it starts is not waited for."""
+
+    def __init__(self, folder: Path, binary: Path | None) -> None:
+        self.ports = ServerPorts()
+        self.server = Server("127.0.0.1", self.ports.http, "127.0.0.1", self.ports.grpc)
+        settings = {
+            **_SETTINGS,
+            **self.ports.settings,
+            "PERSISTENCE_DATA_PATH": str(folder),
+            "RAFT_JOIN": f"node1:{self.ports.settings['RAFT_INTERNAL_RPC_PORT']}",
+        }
+        super().__init__(
+            EmbeddedOptions(
+                version=VERSION,
+                persistence_data_path=str(folder),
+                binary_path=str(binary or DEFAULT_BINARY_PATH),
+                port=self.ports.http,
+                grpc_port=self.ports.grpc,
+                additional_env_vars=settings,
+            )
+        )
+
+    @property
+    def ended(self) -> int | None:
+        """What the process ended with, if it has."""
+        return self.process.poll() if self.process else None
+
+    def is_listening(self) -> bool:
+        """Whether it serves; somebody else at its ports does not count."""
+        serves = super().is_listening() and not unreachable(self.server)
+        if self.ended is not None:
+            raise _EndedEarly(f"it ended with {self.ended} while it started")
+        return serves
+
+    def started(self) -> Self:
+        """This, once it serves; if it does not come to that it is stopped."""
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End the process and let others have the ports."""
+        super().stop()
+        self.ports.close()
+
+
+class _EndedEarly(WeaviateStartUpError):
+    pass
 
 
 @dataclass
 class _Running:
-    process: EmbeddedV4
+    program: _Program
     claim: Claim
-    server: Server
     users: int = 0
 
     def end(self) -> None:
-        self.process.stop()
+        self.program.stop()
         self.claim.give_up()
 
 
@@ -67,14 +123,14 @@ def server_in(folder: Path, binary: Path | None) -> Server:
     """
     with _lock:
         held = _running.get(folder)
-        if held and not _ended(held):
-            return held.server
+        if held and held.program.ended is None:
+            return held.program.server
         if held:
             held.end()
             del _running[folder]
         _running[folder] = _started(folder, binary)
         _running[folder].users = held.users if held else 0
-        return _running[folder].server
+        return _running[folder].program.server
 
 
 def server_of(place: Place) -> Callable[[], Server]:
@@ -98,17 +154,11 @@ def give_back(folder: Path) -> None:
                 held.end()
 
 
-def _ended(held: _Running) -> bool:
-    return not listens(held.server.port) and bool(unreachable(held.server))
-
-
 def _started(folder: Path, binary: Path | None) -> _Running:
     _check_program(binary)
     claim = Claim(folder)
     try:
-        process = _process(folder, binary)
-        server = Server("127.0.0.1", process.options.port, "127.0.0.1", process.options.grpc_port)
-        process.start()
+        started = _program(folder, binary)
     except (WeaviateBaseError, OSError) as error:
         claim.give_up()
         what = " ".join(without_secrets(str(error)).split())[:300]
@@ -116,8 +166,16 @@ def _started(folder: Path, binary: Path | None) -> _Running:
             f"an embedded Weaviate {VERSION} cannot be started in {folder}: {what}; "
             "see whether there is room and memory for it, or run a server and name weaviate://host:8080/Collection"
         ) from error
-    claim.note(process.process.pid if process.process else 0, server)
-    return _Running(process, claim, server)
+    claim.note(started.process.pid if started.process else 0, started.server)
+    return _Running(started, claim)
+
+
+def _program(folder: Path, binary: Path | None) -> _Program:
+    """One that ended gets a second try at other ports: somebody may have taken one since it was found free."""
+    try:
+        return _Program(folder, binary).started()
+    except _EndedEarly:
+        return _Program(folder, binary).started()
 
 
 def _check_program(binary: Path | None) -> None:
@@ -137,18 +195,3 @@ def _check_program(binary: Path | None) -> None:
             f"({without_secrets(str(error)) or type(error).__name__}); name the folder of the program as "
             "?binary=FOLDER, or run a server (docker compose up) and name weaviate://localhost:8080/Collection"
         ) from error
-
-
-def _process(folder: Path, binary: Path | None) -> EmbeddedV4:
-    port, grpc_port = free_ports(2)
-    inner = inner_ports()
-    inner["RAFT_JOIN"] = f"node1:{inner['RAFT_INTERNAL_RPC_PORT']}"
-    options = EmbeddedOptions(
-        version=VERSION,
-        persistence_data_path=str(folder),
-        binary_path=str(binary or DEFAULT_BINARY_PATH),
-        port=port,
-        grpc_port=grpc_port,
-        additional_env_vars={**_SETTINGS, **inner, "PERSISTENCE_DATA_PATH": str(folder)},
-    )
-    return EmbeddedV4(options)

@@ -60,6 +60,8 @@ class Link:
                 reason = call.reason or unreachable(held.server)
                 if reason or lost(error):
                     self._drop(held)
+                if reason and self._server() != held.server:
+                    reason = ""  # an embedded server that had ended was started again
                 if reason or fresh or not lost(error):
                     raise failure(self._name, error, reason) from error
             finally:

@@ -3,6 +3,7 @@
 import hashlib
 import random
 import socket
+import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -16,29 +17,57 @@ def program(folder: Path) -> Path:
     return folder / f"weaviate-{tag}-{hashlib.sha256(tag.encode()).hexdigest()}"
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on now, and that no connection is given before they are used."""
-    first = _row_of(count)
-    return list(range(first, first + count))
+class Ports:
+    """Free ports of loopback, in a row, that nobody else is given until they are closed.
+
+    Each is held by a socket that is bound and does not listen: others that look for a port pass it by, and so does
+    the system, while Linux lets a server listen beside it. Elsewhere a server could not, so that nothing is held.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._held = ExitStack()
+        while not self._holds(random.randrange(*_NEVER_DEALT), count):  # noqa: S311 - no secret
+            pass
+
+    def __enter__(self) -> range:
+        return self.numbers
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others have them; it may be called twice."""
+        self._held.close()
+
+    def _holds(self, first: int, count: int) -> bool:
+        self.numbers = range(first, first + count)
+        with ExitStack() as held, suppress(OSError):
+            for port in self.numbers:
+                one = held.enter_context(socket.socket())
+                one.bind(("", port))
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform == "linux":
+                self._held = held.pop_all()
+            return True
+        return False
 
 
-def inner_ports() -> dict[str, str]:
-    """Settings of the ports by which a server talks to itself: free ones in a row, since two pairs must be neighbours."""
-    first = _row_of(4)
-    names = ("RAFT_PORT", "RAFT_INTERNAL_RPC_PORT", "CLUSTER_GOSSIP_BIND_PORT", "CLUSTER_DATA_BIND_PORT")
-    return {name: str(first + place) for place, name in enumerate(names)}
+class ServerPorts(Ports):
+    """Those of one server.
+
+    Attributes:
+        http: where it answers.
+        grpc: likewise.
+        settings: of the ports by which it talks to itself; two pairs of them must be neighbours.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(2 + len(_INNER))
+        self.http, self.grpc, *inner = self.numbers
+        self.settings = dict(zip(_INNER, map(str, inner), strict=True))
 
 
-def _row_of(count: int) -> int:
-    """The first of as many free ports in a row."""
-    while True:
-        first = random.randrange(*_NEVER_DEALT)  # noqa: S311 - no secret
-        with ExitStack() as probes, suppress(OSError):
-            for port in range(first, first + count):
-                probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            return first
-
-
+_INNER = ("RAFT_PORT", "RAFT_INTERNAL_RPC_PORT", "CLUSTER_GOSSIP_BIND_PORT", "CLUSTER_DATA_BIND_PORT")
 _NEVER_DEALT = (20_000, 32_000)
 """Operating systems deal outgoing connections ports above these."""
 

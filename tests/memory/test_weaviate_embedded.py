@@ -1,6 +1,10 @@
 """Memories in a Weaviate that is embedded in this process."""
 
+import asyncio
+import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +15,8 @@ import pytest
 from stepcraft import open_memory
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.memory import _weaviate_embedded as embedded_servers
-from stepcraft.memory._weaviate_program import free_ports, listens
+from stepcraft.memory._weaviate_program import Ports, listens, program
+from stepcraft.memory.store import Found, ProcedureMemory
 from tests.kitchen import PROCEDURES
 from tests.servers.weaviate_server import ROOT
 
@@ -23,6 +28,17 @@ memory = open_memory(sys.argv[1], embeddings="none")
 memory.add(PROCEDURES)
 print("held", flush=True)
 sys.stdin.readline()
+"""
+
+TAKER = """
+import os, socket, subprocess, sys
+from pathlib import Path
+tried = Path(__file__).with_name("tried")
+if not tried.exists():
+    tried.touch()
+    taken = socket.create_server(("", int(os.environ[PORT])))
+    taken.set_inheritable(True)
+os.execv(SERVER, [SERVER, *sys.argv[1:]])
 """
 
 
@@ -64,6 +80,57 @@ def test_a_folder_is_of_one_process_and_outlives_its_being_killed(url: str):
         assert {item.id: item for item in memory} == {item.id: item for item in PROCEDURES}
 
 
+def test_a_server_that_ended_is_started_again(url: str, tmp_path: Path):
+    def kill() -> None:
+        os.kill(json.loads((tmp_path / "data" / "stepcraft.json").read_text())["pid"], signal.SIGKILL)
+
+    async def killed_between(memory: ProcedureMemory) -> list[Found]:
+        await memory.asearch("make yoghurt", 1)
+        kill()
+        return await memory.asearch("make yoghurt", 1)
+
+    with open_memory(url, embeddings="none") as memory:
+        memory.add(PROCEDURES)
+        kill()
+        assert {item.id for item in memory} == {item.id for item in PROCEDURES}
+        (found,) = asyncio.run(killed_between(memory))
+        assert found.procedure.output == "make yoghurt"
+
+
+@pytest.mark.parametrize("port", ["GRPC_PORT", "RAFT_PORT", "CLUSTER_DATA_BIND_PORT"])
+def test_a_port_that_was_taken_meanwhile_costs_a_second_try(port, tmp_path: Path, weaviate_folder: Path):
+    folder = named_program(
+        tmp_path, TAKER.replace("PORT", repr(port)).replace("SERVER", repr(str(program(weaviate_folder))))
+    )
+    start = time.monotonic()
+    with open_memory(
+        f"weaviate+embedded://{tmp_path}/data/Dishes?binary={folder}", embeddings="none"
+    ) as memory:
+        memory.add(PROCEDURES)
+        assert memory.count() == 4
+    assert (folder / "tried").exists()
+    assert time.monotonic() - start < 25, "nobody waits for a server that ended"
+
+
+def test_a_program_that_ends_at_once_is_not_waited_for(tmp_path: Path):
+    folder = named_program(tmp_path, "raise SystemExit(3)")
+    start = time.monotonic()
+    with pytest.raises(
+        MemoryFailure, match=rf"cannot be started in {tmp_path}/data: it ended with 3 while it started; see"
+    ):
+        open_memory(f"weaviate+embedded://{tmp_path}/data/Dishes?binary={folder}")
+    assert time.monotonic() - start < 5
+
+
+def named_program(tmp_path: Path, script: str) -> Path:
+    """A folder with a program of our own, where the server is looked for."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program(folder).write_text(f"#!{sys.executable}\n{script}")
+    program(folder).chmod(0o755)
+    return folder
+
+
 def test_a_folder_that_cannot_be_made_is_named(url: str, tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(MemoryFailure, match=rf"cannot be started in {tmp_path}/file/data: Not a directory"):
@@ -79,16 +146,16 @@ def test_a_program_that_is_not_where_it_was_named(tmp_path: Path):
 
 
 def test_a_program_that_cannot_be_downloaded(tmp_path: Path):
-    (port,) = free_ports(1)
     start = time.monotonic()
     command = ["-c", "from stepcraft.cli import main; main()", "memory", "count", "--memory"]
-    run = subprocess.run(
-        [sys.executable, *command, f"weaviate+embedded://{tmp_path}/D"],
-        env={"HOME": str(tmp_path), "HTTPS_PROXY": f"http://127.0.0.1:{port}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with Ports(1) as (port,):
+        run = subprocess.run(
+            [sys.executable, *command, f"weaviate+embedded://{tmp_path}/D"],
+            env={"HOME": str(tmp_path), "HTTPS_PROXY": f"http://127.0.0.1:{port}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert run.returncode == 1
     assert re.search(r"cannot be downloaded from https.*\?binary=FOLDER, or run a server", run.stderr)
     told = [line for line in run.stderr.splitlines() if "authlib" not in line and not line.startswith(" ")]

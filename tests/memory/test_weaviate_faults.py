@@ -16,7 +16,7 @@ import pytest
 
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import AddStopped, StepcraftError
-from stepcraft.memory._weaviate_program import free_ports
+from stepcraft.memory._weaviate_program import Ports
 from stepcraft.memory.weaviate import WeaviateMemory
 from tests.servers.weaviate_server import WeaviateServer
 
@@ -66,8 +66,7 @@ def url(own_weaviate: WeaviateServer) -> Iterator[str]:
 
 
 def test_nobody_listens():
-    (port,) = free_ports(1)
-    with fails_soon("Connection refused"):
+    with Ports(1) as (port,), fails_soon("Connection refused"):
         open_memory(f"weaviate://127.0.0.1:{port}/Dishes")
 
 
@@ -96,8 +95,8 @@ def test_a_server_too_old_or_of_something_else(version, reason):
 
 
 def test_wrong_ports_and_tls(own_weaviate: WeaviateServer):
-    http, grpc, (closed,) = own_weaviate.port, own_weaviate.grpc_port, free_ports(1)
-    with fails_soon("its gRPC port does not"):
+    http, grpc = own_weaviate.port, own_weaviate.grpc_port
+    with Ports(1) as (closed,), fails_soon("its gRPC port does not"):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={closed}")
     with fails_soon("its gRPC port does not"):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={http}")

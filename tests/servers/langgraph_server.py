@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import Self
 
-from stepcraft.memory._weaviate_program import free_ports
+from stepcraft.memory._weaviate_program import Ports
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,7 +31,8 @@ class LangGraphServer:
     def __init__(self, config: Path = ROOT / "langgraph.json", *, patience: float = 60) -> None:
         self.config = config
         self.patience = patience
-        self.url = f"http://127.0.0.1:{free_ports(1)[0]}"
+        self._ports = Ports(1)
+        self.url = f"http://127.0.0.1:{self._ports.numbers[0]}"
 
     def __enter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory(prefix="langgraph-", ignore_cleanup_errors=True)
@@ -48,6 +49,7 @@ class LangGraphServer:
         if process := getattr(self, "_process", None):
             _end(process)
         self._folder.cleanup()
+        self._ports.close()
 
     @property
     def log(self) -> str:

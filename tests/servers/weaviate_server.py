@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from stepcraft.memory._weaviate_program import free_ports, inner_ports, listens, program
+from stepcraft.memory._weaviate_program import ServerPorts, listens, program
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER_VARIABLE = "STEPCRAFT_TEST_WEAVIATE_BIN"
@@ -30,9 +30,11 @@ _SETTINGS = {
     "CLUSTER_IN_LOCALHOST": "true",
     "DEFAULT_VECTORIZER_MODULE": "none",
     "DISABLE_TELEMETRY": "true",
+    "GO_PROFILING_DISABLE": "true",
     "GOMEMLIMIT": "4GiB",
     "LOG_LEVEL": "warning",
     "RAFT_BOOTSTRAP_EXPECT": "1",
+    "RAFT_TIMEOUTS_MULTIPLIER": "1",
 }
 
 
@@ -91,17 +93,17 @@ class WeaviateServer:
     Args:
         data: where the server keeps its data and writes `server.log`.
         settings: environment variables of the server, over those of one local node.
-        ports: of HTTP and gRPC; free ones unless given. They stay the same when it is started again.
+        ports: of HTTP and gRPC; free ones where 0. They stay the same when it is started again.
     """
 
     def __init__(
-        self, data: Path, settings: dict[str, str] | None = None, ports: tuple[int, int] | None = None
+        self, data: Path, settings: dict[str, str] | None = None, ports: tuple[int, int] = (0, 0)
     ) -> None:
         self.data = data
         self.log = data / "server.log"
         self._settings = settings or {}
-        self.port, self.grpc_port = ports or tuple(free_ports(2))
-        self._inner = inner_ports() | {"PROFILING_PORT": str(free_ports(1)[0])}
+        self._ports = ServerPorts()
+        self.port, self.grpc_port = ports[0] or self._ports.http, ports[1] or self._ports.grpc
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -110,6 +112,7 @@ class WeaviateServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        self._ports.close()
 
     @property
     def pid(self) -> int:
@@ -154,7 +157,7 @@ class WeaviateServer:
 
     def _environment(self) -> dict[str, str]:
         places = {"PERSISTENCE_DATA_PATH": str(self.data / "data"), "GRPC_PORT": str(self.grpc_port)}
-        return {**os.environ, **_SETTINGS, **self._inner, **places, **self._settings}
+        return {**os.environ, **_SETTINGS, **self._ports.settings, **places, **self._settings}
 
     def _wait(self, deadline: float) -> None:
         while not _ready(self.port) or not listens(self.grpc_port):

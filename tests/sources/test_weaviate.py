@@ -10,8 +10,8 @@ from weaviate.classes.data import DataObject
 
 from stepcraft import Procedure, open_memory, open_source
 from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.memory._weaviate_program import Ports
 from stepcraft.models.embeddings import WordLlamaEmbedder
-from tests.servers.weaviate_server import free_ports
 
 TEXTS = {
     "Green tea": "Steep for two minutes.",
@@ -116,8 +116,7 @@ def test_what_is_not_there_is_one_sentence(weaviate_url: str, client: weaviate.W
     with pytest.raises(BadInput, match="no property that is called text or alike; it has none"):
         open_source(named(weaviate_url, name))
     client.collections.delete(name)
-    (port,) = free_ports(1)
-    with pytest.raises(SourceFailure, match=f"{port}/Nothing "):
+    with Ports(1) as (port,), pytest.raises(SourceFailure, match=f"{port}/Nothing "):
         open_source(f"weaviate://127.0.0.1:{port}/Nothing")
     with pytest.raises(BadInput, match="names no collection"):
         open_source(f"weaviate://127.0.0.1:{port}/")
