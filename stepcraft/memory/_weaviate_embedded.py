@@ -37,22 +37,22 @@ _SETTINGS = {
 class _Program(EmbeddedV4):
     """The client's embedded server, with ports of its own; one that ends while it starts is not waited for."""
 
-    def __init__(self, folder: Path, binary: Path | None) -> None:
-        self.ports = ServerPorts()
-        self.server = Server("127.0.0.1", self.ports.http, "127.0.0.1", self.ports.grpc)
+    def __init__(self, folder: Path, binary: Path | None, ports: ServerPorts) -> None:
+        self.ports = ports
+        self.server = Server("127.0.0.1", ports.http, "127.0.0.1", ports.grpc)
         settings = {
             **_SETTINGS,
-            **self.ports.settings,
+            **ports.settings,
             "PERSISTENCE_DATA_PATH": str(folder),
-            "RAFT_JOIN": f"node1:{self.ports.settings['RAFT_INTERNAL_RPC_PORT']}",
+            "RAFT_JOIN": f"node1:{ports.settings['RAFT_INTERNAL_RPC_PORT']}",
         }
         super().__init__(
             EmbeddedOptions(
                 version=VERSION,
                 persistence_data_path=str(folder),
                 binary_path=str(binary or DEFAULT_BINARY_PATH),
-                port=self.ports.http,
-                grpc_port=self.ports.grpc,
+                port=ports.http,
+                grpc_port=ports.grpc,
                 additional_env_vars=settings,
             )
         )
@@ -173,9 +173,9 @@ def _started(folder: Path, binary: Path | None) -> _Running:
 def _program(folder: Path, binary: Path | None) -> _Program:
     """One that ended gets a second try at other ports: somebody may have taken one since it was found free."""
     try:
-        return _Program(folder, binary).started()
+        return _Program(folder, binary, ServerPorts()).started()
     except _EndedEarly:
-        return _Program(folder, binary).started()
+        return _Program(folder, binary, ServerPorts()).started()
 
 
 def _check_program(binary: Path | None) -> None:

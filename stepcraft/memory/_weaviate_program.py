@@ -4,7 +4,7 @@ import hashlib
 import random
 import socket
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 VERSION = "1.39.1"
@@ -18,10 +18,13 @@ def program(folder: Path) -> Path:
 
 
 class Ports:
-    """Free ports of loopback, in a row, that nobody else is given until they are closed.
+    """Free ports, in a row, that nobody else is given until they are closed.
 
     Each is held by a socket that is bound and does not listen: others that look for a port pass it by, and so does
     the system, while Linux lets a server listen beside it. Elsewhere a server could not, so that nothing is held.
+
+    Raises:
+        OSError: no more files can be opened.
     """
 
     def __init__(self, count: int) -> None:
@@ -41,15 +44,17 @@ class Ports:
 
     def _holds(self, first: int, count: int) -> bool:
         self.numbers = range(first, first + count)
-        with ExitStack() as held, suppress(OSError):
+        with ExitStack() as held:
             for port in self.numbers:
                 one = held.enter_context(socket.socket())
-                one.bind(("", port))
+                try:
+                    one.bind(("", port))
+                except OSError:
+                    return False
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if sys.platform == "linux":
                 self._held = held.pop_all()
-            return True
-        return False
+        return True
 
 
 class ServerPorts(Ports):
