@@ -1,5 +1,6 @@
 """GroupedIndex: a LocalIndex whose entries belong to groups, such as the passages of one file."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,11 +65,10 @@ class GroupedIndex(LocalIndex):
             kept = rows.kept(self._connection, unique)
         vectors = self._embedded(rows.reworded(unique.values(), kept))
         with self._writing():
+            begun = self._begun(complete)
             self._mark({entry.id.partition(":")[0]: "" for entry in entries})
             changes = self._write(unique, vectors)
-            self._remove(
-                stale for name, group in complete.items() for stale in self._ids(name).difference(group.ids)
-            )
+            self._remove(stale for name in begun for stale in self._ids(name).difference(complete[name].ids))
             self._mark({name: group.mark for name, group in complete.items()})
         return changes
 
@@ -78,6 +78,14 @@ class GroupedIndex(LocalIndex):
         with self._writing():
             self._remove(member for name in names for member in self._ids(name))
             self._connection.executemany("DELETE FROM groups WHERE name = ?", ((name,) for name in names))
+
+    def _begun(self, groups: Iterable[str]) -> list[str]:
+        """Those of the groups that may hold entries already."""
+        found = self._connection.execute(
+            "SELECT name FROM groups WHERE name IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(groups)),),
+        )
+        return [name for (name,) in found]
 
     def _ids(self, group: str) -> set[str]:
         """Of the entries of a group: ";" is the character after ":"."""
