@@ -51,6 +51,7 @@ class AsyncLink:
         while True:
             lane = self._lane()
             held, fresh = await lane.connected(self._connect)
+            since = max(since, held.since)
             try:
                 return await lane.in_time(held, action(held))
             except StepcraftError:

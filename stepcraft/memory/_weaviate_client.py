@@ -1,7 +1,7 @@
 """What clients of Weaviate have in common, sync or async: how they are made, and what their failures mean."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import grpc
@@ -37,11 +37,12 @@ _Client = TypeVar("_Client")
 
 @dataclass(frozen=True)
 class Held(Generic[_Client]):
-    """A client that is connected, to which server, and its view of the collection."""
+    """A client that is connected, to which server, its view of the collection, and since when."""
 
     client: _Client
     server: Server
     objects: Any
+    since: float = field(default_factory=time.monotonic)
 
 
 def settings(server: Server) -> dict[str, Any]:

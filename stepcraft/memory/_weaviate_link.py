@@ -48,6 +48,7 @@ class Link:
         since = time.monotonic()
         while True:
             held, fresh = self._connected()
+            since = max(since, held.since)
             call = self._watch.begin(held)
             try:
                 return action(held)
