@@ -19,7 +19,7 @@ PATIENCE_S = 1.5
 
 
 class Away(MemoryFailure):
-    """The server cannot be reached now; it may come back."""
+    """The server cannot be reached now, or does not know its collections yet; it may come back."""
 
 
 WAKING_S = 4.0
@@ -76,8 +76,11 @@ def lost(error: Exception) -> bool:
 
 def waking(error: Exception, since: float) -> bool:
     """Whether the server has just been started and does not know its collections yet, and is worth waiting for."""
-    signs = ("non-existing index", "could not find class")
-    return time.monotonic() - since < WAKING_S and any(sign in str(error) for sign in signs)
+    return time.monotonic() - since < WAKING_S and _unknown(error)
+
+
+def _unknown(error: Exception) -> bool:
+    return any(sign in str(error) for sign in ("non-existing index", "could not find class"))
 
 
 def failure(name: str, error: Exception, reason: str = "") -> MemoryFailure:
@@ -92,6 +95,11 @@ def failure(name: str, error: Exception, reason: str = "") -> MemoryFailure:
         return gone(name, reason)
     if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
         return MemoryFailure(f"{name} {refused()}")
+    if _unknown(error):
+        return Away(
+            f"{name}: the server does not know the collection; one that was just started may still be loading it, "
+            "so try again in a moment, or see whether the collection was dropped"
+        )
     what = " ".join(without_secrets(str(error)).split())[:300]
     kind = Away if lost(error) else MemoryFailure
     return kind(f"{name} failed: {what}")

@@ -12,7 +12,7 @@ from weaviate.exceptions import WeaviateBaseError, WeaviateStartUpError
 
 from stepcraft.errors import BadInput, MemoryFailure, without_secrets
 from stepcraft.memory._weaviate_claim import Claim
-from stepcraft.memory._weaviate_probe import unreachable
+from stepcraft.memory._weaviate_probe import ready, unreachable
 from stepcraft.memory._weaviate_program import VERSION, ServerPorts, program
 from stepcraft.memory._weaviate_url import Place, Server
 
@@ -64,7 +64,7 @@ class _Program(EmbeddedV4):
 
     def is_listening(self) -> bool:
         """Whether it serves; somebody else at its ports does not count."""
-        serves = super().is_listening() and not unreachable(self.server)
+        serves = super().is_listening() and not unreachable(self.server) and ready(self.server)
         if self.ended is not None:
             raise _EndedEarly(f"it ended with {self.ended} while it started")
         return serves

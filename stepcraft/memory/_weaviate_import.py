@@ -124,17 +124,14 @@ class Import:
         self._report.include(AddReport(updates - len(refused), updated=-updates, failed=refused))
 
     def _patiently(self, action: Callable[[Objects], _Result]) -> _Result:
-        """What the action gives; once the server went away, what fails is tried again as long as patience lasts.
-
-        A server that has just come back does not know its collections yet.
-        """
+        """What the action gives; once the server went away, what fails is tried again as long as patience lasts."""
         until = 0.0
         while True:
             try:
                 result = self._on(action)
             except MemoryFailure as error:
                 silent = time.monotonic() - self._heard > _SILENCE_S
-                away = isinstance(error, Away) or silent or "could not find class" in str(error)
+                away = isinstance(error, Away) or silent
                 if not until and away and self._heard:
                     until = time.monotonic() + self._patience_s
                 if isinstance(error, ReadOnlyMemory) or time.monotonic() >= until:

@@ -42,6 +42,14 @@ def _fault(server: Server) -> str:
     return _no_grpc(server)
 
 
+def ready(server: Server) -> bool:
+    """Whether a server has loaded its collections."""
+    try:
+        return httpx.get(f"{server.http}/v1/.well-known/ready", timeout=PROBE_S, trust_env=False).is_success
+    except httpx.TransportError:
+        return False
+
+
 def _no_http(server: Server, error: httpx.TransportError) -> str:
     if isinstance(error, httpx.TimeoutException):
         return (

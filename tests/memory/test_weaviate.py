@@ -62,6 +62,16 @@ def test_a_missing_collection_is_not_made_when_so_told(url: str):
         shared_memory(url)
 
 
+def test_a_collection_that_was_dropped_meanwhile(url: str, weaviate_client):
+    with open_memory(url, embeddings="none") as memory:
+        memory.add(PROCEDURES)
+        weaviate_client.collections.delete(collection_of(url))
+        with pytest.raises(MemoryFailure, match="does not know the collection; one that was just started"):
+            memory.search("tea")
+        with pytest.raises(MemoryFailure, match="see whether the collection was dropped"):
+            asyncio.run(memory.asearch("tea"))
+
+
 def test_tenants_are_kept_apart(new_collection):
     url = new_collection(tenant="a")
     with open_memory(url) as ours, open_memory(url[:-1] + "b") as theirs:
