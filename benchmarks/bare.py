@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
-from stepcraft.memory.store import ProcedureMemory
+from stepcraft.memory.protocol import ProcedureMemory
 
 
 class Input(TypedDict):

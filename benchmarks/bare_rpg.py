@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 
 from stepcraft.rerank import Sentence
 from stepcraft.rerank.resolve import resolve_reranker
-from stepcraft.sentences import passage_sentences
+from stepcraft.text.sentences import passage_sentences
 
 
 class State(TypedDict, total=False):

@@ -35,10 +35,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.memory import resident, seconds
 from stepcraft.index._words import match_expression
-from stepcraft.memory.store import open_memory
+from stepcraft.memory.open import open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
-from stepcraft.sources._corpus_passages import passages
-from stepcraft.sources.corpus import CorpusRetriever, open_corpus
+from stepcraft.sources.corpus.passages import passages
+from stepcraft.sources.corpus.retriever import CorpusRetriever, open_corpus
 
 K = 5
 QUERIES = 40

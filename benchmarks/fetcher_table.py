@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from stepcraft.errors import FetchFailed
-from stepcraft.sources.fetch import Fetcher
+from stepcraft.sources.web.fetch import Fetcher
 
 URLS = (
     "http://8.8.8.8/",

@@ -32,8 +32,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from stepcraft.index._file import _LAYOUT
 from stepcraft.index._words import match_expression
 from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
 
 K = 3

@@ -22,7 +22,7 @@ from rich.table import Table
 from benchmarks.bare_rat import bare_rat
 from benchmarks.timing import in_turns, looped_in_turns
 from stepcraft import RatContext, build_rat
-from stepcraft.nodes.accept import WIDEST
+from stepcraft.nodes.rat.accept import WIDEST
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf, passage, thinker
 

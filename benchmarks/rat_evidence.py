@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.corpus import HOTPOT, gold_of, pool_of, write_pool
 from stepcraft import build_rat
-from stepcraft.sources.corpus import open_corpus
+from stepcraft.sources.corpus.retriever import open_corpus
 
 
 def main() -> None:

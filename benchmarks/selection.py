@@ -25,13 +25,13 @@ from benchmarks.timing import in_turns
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.rpg import RpgContext, build_rpg
 from stepcraft.models.embeddings import WordLlamaEmbedder
-from stepcraft.nodes._build import Build
-from stepcraft.nodes.select import SelectNode
+from stepcraft.nodes.rpg.select import SelectNode
 from stepcraft.rerank.ready import ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
+from stepcraft.retrieval.build import Build
 from stepcraft.segments import Selected
-from stepcraft.sentences import passage_sentences
-from stepcraft.text import tokens
+from stepcraft.text.clean import tokens
+from stepcraft.text.sentences import passage_sentences
 from tests.bridge import planner
 from tests.scripted import ScriptedModel
 

@@ -17,8 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.memory import procedures
 from stepcraft.memory.files import write_jsonl
+from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import ProcedureMemory, open_memory
+from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.transfer import compare
 from tests.servers.weaviate_server import WeaviateServer
 

@@ -41,8 +41,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.memory import own_peak, procedures, queries, seconds
 from stepcraft.index import embedded
 from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from tests.servers.weaviate_server import WeaviateServer
 

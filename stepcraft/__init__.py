@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stepcraft.errors import (
+        AddReport,
         AddStopped,
         BadInput,
         FetchFailed,
@@ -22,24 +23,25 @@ if TYPE_CHECKING:
     from stepcraft.graphs.rat import RatContext, build_rat
     from stepcraft.graphs.registry import get_graph
     from stepcraft.graphs.rpg import RpgContext, build_rpg
+    from stepcraft.memory.open import open_memory
     from stepcraft.memory.procedure import Procedure, compose
-    from stepcraft.memory.store import AddReport, Found, ProcedureMemory, open_memory
+    from stepcraft.memory.protocol import Found, ProcedureMemory
     from stepcraft.sources.open import open_source
 
 _HOME = {
     "AagContext": "graphs.aag",
-    "AddReport": "memory.store",
+    "AddReport": "errors",
     "AddStopped": "errors",
     "BadInput": "errors",
     "FetchFailed": "errors",
     "FetchRefused": "errors",
-    "Found": "memory.store",
+    "Found": "memory.protocol",
     "MemoryFailure": "errors",
     "ModelFailure": "errors",
     "ModelUnknown": "errors",
     "NoAnswer": "errors",
     "Procedure": "memory.procedure",
-    "ProcedureMemory": "memory.store",
+    "ProcedureMemory": "memory.protocol",
     "RatContext": "graphs.rat",
     "ReadOnlyMemory": "errors",
     "RpgContext": "graphs.rpg",
@@ -51,7 +53,7 @@ _HOME = {
     "build_rpg": "graphs.rpg",
     "compose": "memory.procedure",
     "get_graph": "graphs.registry",
-    "open_memory": "memory.store",
+    "open_memory": "memory.open",
     "open_source": "sources.open",
 }
 

@@ -19,10 +19,7 @@ Every message is a sentence that names the offending value and what to do about 
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from stepcraft.memory.store import AddReport
+from dataclasses import dataclass, field
 
 
 class StepcraftError(Exception):
@@ -45,6 +42,33 @@ class ReadOnlyMemory(MemoryFailure):
     """This memory can be searched, not changed."""
 
 
+@dataclass(frozen=True)
+class Failed:
+    """A record that did not go in: where it stood (a line of a file, or the id of the procedure) and why."""
+
+    where: str
+    reason: str
+
+
+@dataclass
+class AddReport:
+    """What became of the procedures that were to be added."""
+
+    added: int = 0
+    present: int = 0
+    """Were there already, unchanged."""
+    updated: int = 0
+    """Had the same id and other content, source or metadata: replaced."""
+    failed: list[Failed] = field(default_factory=list[Failed])
+
+    def include(self, other: "AddReport") -> None:
+        """Count in what another report says."""
+        self.added += other.added
+        self.present += other.present
+        self.updated += other.updated
+        self.failed += other.failed
+
+
 class AddStopped(MemoryFailure):
     """A memory failed while procedures were added to it; adding them again does the rest.
 
@@ -55,7 +79,7 @@ class AddStopped(MemoryFailure):
         in_doubt: the ids of those that were sent and may be in or not: nobody answers who could tell.
     """
 
-    def __init__(self, reason: str, report: "AddReport", done: int, in_doubt: Sequence[str] = ()) -> None:
+    def __init__(self, reason: str, report: AddReport, done: int, in_doubt: Sequence[str] = ()) -> None:
         doubt = f", {len(in_doubt):,} more may be in or not" if in_doubt else ""
         super().__init__(
             f"{reason}; the first {done:,} procedures were dealt with{doubt}: add again to do the rest"

@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 
 from stepcraft.cli.news import show_result
-from stepcraft.cli.report import check_reported, page
 from stepcraft.cli.run import watched
-from stepcraft.context import Context
+from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.nodes.begin import KEYLESS
+from stepcraft.report import check_reported, page
 
 
 def answer(

@@ -6,10 +6,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from stepcraft.diff import Piece, shortened, word_diff
 from stepcraft.evidence import Evidence
-from stepcraft.nodes.accept import Revision
-from stepcraft.text import clean
+from stepcraft.nodes.rat.accept import Revision
+from stepcraft.text.clean import clean
+from stepcraft.text.diff import Piece, shortened, word_diff
 
 _STYLES = {"same": "", "removed": "red strike", "added": "green"}
 _MARKS = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}

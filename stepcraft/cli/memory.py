@@ -48,8 +48,8 @@ def import_(
     """Add the procedures of files; exit status 1 if a record could not be read (the rest goes in)."""
     with reported():
         from stepcraft.cli.progress import counting
+        from stepcraft.errors import AddReport, Failed
         from stepcraft.memory.files import check_file, import_file
-        from stepcraft.memory.store import AddReport, Failed
 
         report, names, stop = AddReport(), mapping(fields), None
         for file in files:

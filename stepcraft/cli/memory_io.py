@@ -9,13 +9,14 @@ import typer
 from stepcraft.errors import AddStopped, BadInput
 
 if TYPE_CHECKING:
+    from stepcraft.errors import AddReport
     from stepcraft.memory.procedure import Procedure
-    from stepcraft.memory.store import AddReport, ProcedureMemory
+    from stepcraft.memory.protocol import ProcedureMemory
 
 
 def opened(url: str | None, embeddings: str | None, *, create: bool = False) -> "ProcedureMemory":
     """The memory of a URL; a missing database is made only if so told."""
-    from stepcraft.memory.store import open_memory
+    from stepcraft.memory.open import open_memory
 
     return open_memory(url, embeddings=embeddings, create=create)
 

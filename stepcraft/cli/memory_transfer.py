@@ -61,8 +61,8 @@ def check(
 
 
 def _procedures(file: Path, names: dict[str, str]) -> "list[Procedure]":
+    from stepcraft.errors import Failed
     from stepcraft.memory.files import read_procedures
-    from stepcraft.memory.store import Failed
 
     outcomes = [outcome for _, outcome in read_procedures(file, fields=names)]
     for failed in outcomes:

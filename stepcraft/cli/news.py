@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.text import Text
 
 from stepcraft.evidence import Evidence
-from stepcraft.sections import COMPLETE, NO_INFO
-from stepcraft.text import clean
+from stepcraft.text.clean import clean
+from stepcraft.text.sections import COMPLETE, NO_INFO
 
 _USED = {"aag": "Procedures used:", "few_shot": "Examples:"}
 

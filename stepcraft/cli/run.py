@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from stepcraft.cli.news import news
-from stepcraft.cli.report import StepTime
 from stepcraft.cli.tracing import tracing
-from stepcraft.context import Context
+from stepcraft.contexts.base import Context
 from stepcraft.graphs.registry import build_of, get_graph, outputs_of
-from stepcraft.text import clean
+from stepcraft.report import StepTime
+from stepcraft.text.clean import clean
 
 
 def drawn(name: str, *, xray: bool) -> str:

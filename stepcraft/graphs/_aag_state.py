@@ -8,15 +8,15 @@ from langgraph.channels import EphemeralValue
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from stepcraft.context import Context, Name, prompt_of
+from stepcraft.contexts.base import Context, Name, prompt_of
 from stepcraft.evidence import Evidence
-from stepcraft.nodes import answer as answering
-from stepcraft.nodes import critic as criticism
-from stepcraft.nodes import draft as drafting
-from stepcraft.nodes import edit as editing
-from stepcraft.nodes import revise as revision
-from stepcraft.nodes import to_query as querying
-from stepcraft.nodes._budget import Budgeted, Usage
+from stepcraft.llm.budget import Budgeted, Usage
+from stepcraft.nodes.aag import answer as answering
+from stepcraft.nodes.aag import critic as criticism
+from stepcraft.nodes.aag import draft as drafting
+from stepcraft.nodes.aag import edit as editing
+from stepcraft.nodes.aag import revise as revision
+from stepcraft.nodes.aag import to_query as querying
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from stepcraft.context import Context, Name, prompt_of
+from stepcraft.contexts.base import Context, Name, prompt_of
 from stepcraft.evidence import Evidence
-from stepcraft.nodes import draft_thoughts as drafting
-from stepcraft.nodes import finish as finishing
-from stepcraft.nodes import query_thought as querying
-from stepcraft.nodes import revise_thought as revision
-from stepcraft.nodes import split as splitting
-from stepcraft.nodes._budget import Budgeted, Usage
-from stepcraft.nodes.accept import WIDEST, Revision
-from stepcraft.nodes.step import Result
+from stepcraft.llm.budget import Budgeted, Usage
+from stepcraft.nodes.rat import draft as drafting
+from stepcraft.nodes.rat import finish as finishing
+from stepcraft.nodes.rat import revise as revision
+from stepcraft.nodes.rat import split as splitting
+from stepcraft.nodes.rat import to_query as querying
+from stepcraft.nodes.rat.accept import WIDEST, Revision
+from stepcraft.nodes.rat.step import Result
 
 
 @dataclass(frozen=True)

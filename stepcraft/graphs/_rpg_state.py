@@ -7,13 +7,13 @@ from langgraph.channels import EphemeralValue
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from stepcraft.context import Context, Name, prompt_of
+from stepcraft.contexts.base import Context, Name, prompt_of
 from stepcraft.evidence import Evidence
-from stepcraft.nodes import answer_segment as answering
-from stepcraft.nodes import combine as combining
-from stepcraft.nodes import plan as planning
-from stepcraft.nodes._budget import Budgeted, Usage
-from stepcraft.nodes.given import Passage
+from stepcraft.llm.budget import Budgeted, Usage
+from stepcraft.nodes.rpg import answer as answering
+from stepcraft.nodes.rpg import combine as combining
+from stepcraft.nodes.rpg import plan as planning
+from stepcraft.nodes.rpg.input_passages import Passage
 from stepcraft.segments import Segment, Selected
 
 Kind = Literal["long", "short", "multihop"]

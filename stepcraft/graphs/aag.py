@@ -13,24 +13,24 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite, Send
 
-from stepcraft.context import Context
+from stepcraft.contexts.base import Context
 from stepcraft.errors import NoAnswer
 from stepcraft.evidence import Evidence
 from stepcraft.graphs._aag_state import AagContext, Input, Output, State
-from stepcraft.graphs._assemble import Builder, Kept, add, finished, given_models
-from stepcraft.memory.store import ProcedureMemory
-from stepcraft.nodes import answer as answering
-from stepcraft.nodes import critic as criticism
-from stepcraft.nodes import draft as drafting
-from stepcraft.nodes import edit as editing
-from stepcraft.nodes import revise as revision
-from stepcraft.nodes import to_query as querying
-from stepcraft.nodes._budget import branches, calls_left
-from stepcraft.nodes._build import Build, Searched, SearchedMemory, SearchedSource
-from stepcraft.nodes._pure import Pure
-from stepcraft.nodes._searched import Composing, MemoryAndSource
+from stepcraft.graphs.compile import Builder, Kept, add, finished, given_models
+from stepcraft.graphs.inline import Pure
+from stepcraft.llm.budget import branches, calls_left
+from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.nodes.aag import answer as answering
+from stepcraft.nodes.aag import critic as criticism
+from stepcraft.nodes.aag import draft as drafting
+from stepcraft.nodes.aag import edit as editing
+from stepcraft.nodes.aag import revise as revision
+from stepcraft.nodes.aag import to_query as querying
 from stepcraft.nodes.begin import BeginNode, checked
 from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
+from stepcraft.retrieval.build import Build, Searched, SearchedMemory, SearchedSource
+from stepcraft.retrieval.searched import Composing, MemoryAndSource
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
 

@@ -13,20 +13,20 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
-from stepcraft.graphs._assemble import Builder, Graph, Kept, add, finished, given_models
 from stepcraft.graphs._rat_state import Input, Output, RatContext, State
-from stepcraft.nodes._budget import branches, calls_left
-from stepcraft.nodes._build import Build, SearchedSource
-from stepcraft.nodes._pure import Pure
-from stepcraft.nodes.accept import accept, affordable, gathers, no_more
+from stepcraft.graphs.compile import Builder, Graph, Kept, add, finished, given_models
+from stepcraft.graphs.inline import Pure
+from stepcraft.llm.budget import branches, calls_left
 from stepcraft.nodes.begin import BeginNode
-from stepcraft.nodes.draft_thoughts import draft_thoughts
-from stepcraft.nodes.finish import finish
-from stepcraft.nodes.query_thought import query_thought
+from stepcraft.nodes.rat.accept import accept, affordable, gathers, no_more
+from stepcraft.nodes.rat.draft import draft_thoughts
+from stepcraft.nodes.rat.finish import finish
+from stepcraft.nodes.rat.revise import revise_thought
+from stepcraft.nodes.rat.split import split
+from stepcraft.nodes.rat.step import Result, Step, keep_found, note, to_look_up
+from stepcraft.nodes.rat.to_query import query_thought
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.nodes.revise_thought import revise_thought
-from stepcraft.nodes.split import split
-from stepcraft.nodes.step import Result, Step, keep_found, note, to_look_up
+from stepcraft.retrieval.build import Build, SearchedSource
 
 __all__ = ["Input", "Output", "RatContext", "State", "build_rat", "graph"]
 

@@ -10,8 +10,8 @@ from stepcraft.errors import BadInput
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
-    from stepcraft.context import Context
-    from stepcraft.nodes._build import Build
+    from stepcraft.contexts.base import Context
+    from stepcraft.retrieval.build import Build
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,18 @@ from langgraph.store.base import BaseStore
 
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
-from stepcraft.graphs._assemble import Builder, Kept, add, finished, given_models
 from stepcraft.graphs._rpg_state import Input, Kind, Output, RpgContext, State
-from stepcraft.nodes._build import Build, SearchedSource
-from stepcraft.nodes._pure import Pure
-from stepcraft.nodes.answer_segment import answer_segment
+from stepcraft.graphs.compile import Builder, Kept, add, finished, given_models
+from stepcraft.graphs.inline import Pure
 from stepcraft.nodes.begin import BeginNode
-from stepcraft.nodes.combine import combine
-from stepcraft.nodes.given import given_passages
-from stepcraft.nodes.plan import plan, repeats
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
-from stepcraft.nodes.select import SelectNode
-from stepcraft.sections import COMPLETE, NO_INFO
+from stepcraft.nodes.rpg.answer import answer_segment
+from stepcraft.nodes.rpg.combine import combine
+from stepcraft.nodes.rpg.input_passages import given_passages
+from stepcraft.nodes.rpg.plan import plan, repeats
+from stepcraft.nodes.rpg.select import SelectNode
+from stepcraft.retrieval.build import Build, SearchedSource
+from stepcraft.text.sections import COMPLETE, NO_INFO
 
 __all__ = ["Input", "Output", "RpgContext", "State", "build_rpg", "graph"]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from stepcraft.errors import BadInput
 from stepcraft.index._rows import Entry
-from stepcraft.text import clean
+from stepcraft.text.clean import clean
 
 _TIE = 1e-6
 """Scores closer than this count as equal: sums in another order differ by about a tenth of it."""

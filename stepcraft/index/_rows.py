@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepcraft.index._words import spaced
-from stepcraft.text import clean
+from stepcraft.text.clean import clean
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import itertools
 import re
 
-from stepcraft.text import STOP_WORDS, clean
+from stepcraft.text.clean import STOP_WORDS, clean
 
 MAX_TERMS = 128
 """How many different words of a query count; a longer query is cut here."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from stepcraft.concurrency import Line
 from stepcraft.errors import MemoryFailure, ReadOnlyMemory
 from stepcraft.index import _rows as rows
 from stepcraft.index._file import agree, check_dimensions, connect, plain_failures, recorded, transaction
@@ -18,8 +19,7 @@ from stepcraft.index._rank import Hit, checked, fused
 from stepcraft.index._rows import Changes, Entry, Row
 from stepcraft.index._vectors import Embedder, Matrix, Vectors, aquery_vector, embedded, query_vector
 from stepcraft.index._words import match_expression
-from stepcraft.text import clean
-from stepcraft.threads import Line
+from stepcraft.text.clean import clean
 
 _PAGE = 1000
 

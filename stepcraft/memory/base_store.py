@@ -8,11 +8,11 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
-from stepcraft.errors import BadInput, MemoryFailure, StepcraftError, without_secrets
+from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError, without_secrets
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.procedure import TEMPLATE, Procedure, checked_template
-from stepcraft.memory.store import AddReport, Found, ProcedureMemory
-from stepcraft.text import clean
+from stepcraft.memory.protocol import Found, ProcedureMemory
+from stepcraft.text.clean import clean
 
 NAMESPACE = "procedures"
 """Where procedures are kept in a store when no namespace is named."""

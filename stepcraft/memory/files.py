@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stepcraft.errors import AddStopped, BadInput, MemoryFailure
-from stepcraft.lists import read_steps
+from stepcraft.errors import AddReport, AddStopped, BadInput, Failed, MemoryFailure
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import AddReport, Failed, ProcedureMemory
+from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import check_file, records
+from stepcraft.text.lists import read_steps
 
 __all__ = ["FIELDS", "check_file", "import_file", "json_line", "read_all", "read_procedures", "write_jsonl"]
 

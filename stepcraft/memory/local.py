@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import AddReport, AddStopped, BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, Entry, Hit, LocalIndex, recorded_settings
 from stepcraft.memory.files import read_all
 from stepcraft.memory.procedure import TEMPLATE, Procedure, checked_template
-from stepcraft.memory.store import ALPHA, AddReport, Failed, Found
+from stepcraft.memory.protocol import ALPHA, Found
 from stepcraft.memory.vectors import MadeWith, VectorMemory, WithVector
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 

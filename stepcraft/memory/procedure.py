@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from stepcraft.errors import BadInput
-from stepcraft.text import clean, normalised
+from stepcraft.text.clean import clean, normalised
 
 TEMPLATE = "how to {output} using {input}\n{steps}"
 """How a procedure reads as one text; `{steps}` becomes the numbered steps."""

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from stepcraft.errors import BadInput
 from stepcraft.memory.procedure import compose
-from stepcraft.memory.store import Found, ProcedureMemory
+from stepcraft.memory.protocol import Found, ProcedureMemory
 
 
 class ProcedureRetriever(BaseRetriever):

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from stepcraft.errors import AddReport
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import AddReport, ProcedureMemory
+from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.vectors import VectorMemory
 
 

@@ -7,8 +7,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from stepcraft.errors import AddReport
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import AddReport, ProcedureMemory
+from stepcraft.memory.protocol import ProcedureMemory
 
 WithVector = tuple[Procedure, NDArray[np.float32] | None]
 """A procedure and its unit vector: of length 0 where it has none, None where it is still to be made."""

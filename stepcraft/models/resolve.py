@@ -8,9 +8,9 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-from stepcraft.context import Context
+from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, ModelUnknown, without_secrets
-from stepcraft.models.extractive import ExtractiveModel
+from stepcraft.models.keyless.model import ExtractiveModel
 
 EXTRACTIVE = "extractive"
 """The name of the keyless model, the default."""

@@ -11,13 +11,13 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite
 
-from stepcraft.context import Context
+from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput
-from stepcraft.models.extractive import ExtractiveModel
+from stepcraft.llm.budget import no_usage
+from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import model_name, resolve_model
-from stepcraft.nodes._budget import no_usage
-from stepcraft.nodes._build import Build
-from stepcraft.text import clean, normalised
+from stepcraft.retrieval.build import Build
+from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 50_000
 """The longest question, and the longest list of resources."""

@@ -9,13 +9,13 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from stepcraft.context import Context
+from stepcraft.concurrency import in_thread, within
+from stepcraft.contexts.base import Context
 from stepcraft.errors import StepcraftError, without_secrets
 from stepcraft.evidence import Evidence
-from stepcraft.nodes._budget import Budget
-from stepcraft.nodes._build import Build, Searched, Searcher
-from stepcraft.sources.shared import in_turn
-from stepcraft.threads import in_thread, within
+from stepcraft.llm.budget import Budget
+from stepcraft.retrieval.build import Build, Searched, Searcher
+from stepcraft.retrieval.shared import in_turn
 
 Outcome = list[Document] | Exception
 """What one search found, or why it failed."""

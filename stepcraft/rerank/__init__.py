@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from stepcraft.text import normalised, tokens
+from stepcraft.text.clean import normalised, tokens
 
 
 @dataclass(frozen=True)

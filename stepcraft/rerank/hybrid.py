@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepcraft.index import Embedder, Entry, LocalIndex, Matrix, query_vector, unit_vectors
-from stepcraft.models._fit import stems
 from stepcraft.models.embeddings import WordLlamaEmbedder
+from stepcraft.models.keyless.fit import stems
 from stepcraft.rerank import Sentence
-from stepcraft.text import clean
+from stepcraft.text.clean import clean
 
 _ALPHA = 0.3
 """The weight of the vectors: on HotpotQA a little less than in a search for whole passages serves best."""

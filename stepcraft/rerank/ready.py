@@ -8,7 +8,7 @@ from threading import Lock
 
 from stepcraft.evidence import Evidence
 from stepcraft.rerank import Ranking, Reranker, Sentence
-from stepcraft.sentences import passage_sentences
+from stepcraft.text.sentences import passage_sentences
 
 _MOST = 256
 _MOST_SENTENCES = 20_000

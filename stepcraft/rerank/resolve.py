@@ -9,8 +9,13 @@ from langchain_core.embeddings import Embeddings
 from stepcraft.errors import BadInput, without_secrets
 from stepcraft.models.embeddings import default_embeddings, resolve_embeddings
 from stepcraft.rerank import Reranker
-from stepcraft.rerank.foreign import Compressor, CompressorReranker, CrossEncoder, CrossEncoderReranker
 from stepcraft.rerank.hybrid import HybridReranker
+from stepcraft.rerank.langchain_adapters import (
+    Compressor,
+    CompressorReranker,
+    CrossEncoder,
+    CrossEncoderReranker,
+)
 
 KINDS = (
     'name "hybrid", "words", "vectors", embeddings such as "openai:text-embedding-3-small", '

@@ -4,12 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepcraft.sources.corpus import CorpusRetriever, open_corpus
+    from stepcraft.sources.corpus.retriever import CorpusRetriever, open_corpus
     from stepcraft.sources.open import open_source
 
 __all__ = ["CorpusRetriever", "open_corpus", "open_source"]
 
-_HOME = {"CorpusRetriever": "corpus", "open_corpus": "corpus", "open_source": "open"}
+_HOME = {"CorpusRetriever": "corpus.retriever", "open_corpus": "corpus.retriever", "open_source": "open"}
 
 
 def __getattr__(name: str) -> object:

@@ -54,15 +54,15 @@ def open_source(
     spec = spec.strip()
     kind, colon, rest = spec.partition(":")
     if kind == "corpus" and colon:
-        from stepcraft.sources.corpus import open_corpus  # noqa: PLC0415 - loads numpy and langchain-core
+        from stepcraft.sources.corpus.retriever import open_corpus  # noqa: PLC0415 - loads numpy and langchain-core
 
         return open_corpus(_paths(rest), k=k, embeddings=embeddings, progress=progress)
     if kind == "web":
-        from stepcraft.sources.web import open_web  # noqa: PLC0415 - loads langchain-core
+        from stepcraft.sources.web.retriever import open_web  # noqa: PLC0415 - loads langchain-core
 
         return open_web(spec, k=k)
     if kind == "memory":
-        from stepcraft.memory.store import open_memory  # noqa: PLC0415 - loads langchain-core
+        from stepcraft.memory.open import open_memory  # noqa: PLC0415 - loads langchain-core
 
         return open_memory(rest or None, embeddings=embeddings, create=False).as_retriever(k)
     if kind.startswith("weaviate"):
@@ -70,7 +70,7 @@ def open_source(
 
         return open_collection(spec, k=k, embeddings=embeddings)
     if found := _ATTRIBUTE.fullmatch(spec):
-        from stepcraft.sources.foreign import ForeignRetriever  # noqa: PLC0415 - loads langchain-core
+        from stepcraft.sources.langchain import ForeignRetriever  # noqa: PLC0415 - loads langchain-core
 
         return ForeignRetriever(retriever=_retriever(spec, *found.groups()), spec=spec, k=k)
     raise BadInput(f"{without_secrets(spec)!r} is no source of evidence; name {KINDS}{_hint(spec)}")

@@ -13,13 +13,14 @@ from weaviate.classes.query import HybridFusion, MetadataQuery
 
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.index import Embedder, query_vector, query_words
-from stepcraft.memory._weaviate_client import objects_of
-from stepcraft.memory._weaviate_link import Link
-from stepcraft.memory._weaviate_url import Place, place_of
-from stepcraft.memory.store import ALPHA, open_memory
+from stepcraft.memory.open import open_memory
+from stepcraft.memory.protocol import ALPHA
+from stepcraft.memory.weaviate.client import objects_of
+from stepcraft.memory.weaviate.link import Link
+from stepcraft.memory.weaviate.url import Place, place_of
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.sources._source import Source
-from stepcraft.text import clean
+from stepcraft.sources.base import Source
+from stepcraft.text.clean import clean
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stepcraft.cli import app
-from tests.cli.reports import Reader
+from tests.report.reports import Reader
 
 QUESTION = "Who built the old bridge of Mostar?"
 PASSAGES: list[dict[str, Any]] = [

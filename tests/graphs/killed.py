@@ -15,7 +15,7 @@ from typing import Any
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from stepcraft.context import Context
+from stepcraft.contexts.base import Context
 from tests.servers.openai_replies import Body, Reply, hang
 from tests.servers.openai_server import OpenAIServer
 

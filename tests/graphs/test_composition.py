@@ -21,8 +21,8 @@ from stepcraft import (
 )
 from stepcraft.memory.files import write_jsonl
 from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.protocol import Found
 from stepcraft.memory.retriever import composed
-from stepcraft.memory.store import Found
 from tests.kitchen import GOAL, PROCEDURES, QUESTIONS, REVISED, cook, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import DRAFT, Shelf, thinker

@@ -5,8 +5,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langgraph.store.memory import InMemoryStore
 
 from stepcraft.errors import MemoryFailure
+from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import open_memory
 
 DISHES = [
     Procedure(output="potato soup", input="potatoes", steps=["Boil."], source="a book", metadata={"x": [1]}),

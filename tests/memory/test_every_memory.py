@@ -13,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.files import write_jsonl
-from stepcraft.memory.store import ProcedureMemory
+from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.embeddings import resolve_embeddings
 from tests.kitchen import PROCEDURES, dish
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.memory.files import import_file, read_all, read_procedures, write_jsonl
+from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.store import Failed, open_memory
 
 GOOD = '{"output": "tea", "input": "leaves", "steps": ["Boil.", "Pour."]}'
 TEXT = st.text(min_size=1, max_size=20).filter(lambda text: text.strip())

@@ -13,8 +13,8 @@ from langgraph.store.memory import InMemoryStore
 from stepcraft.errors import BadInput, ReadOnlyMemory
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.files import import_file, write_jsonl
+from stepcraft.memory.open import open_memory, shared_memory
 from stepcraft.memory.procedure import TEMPLATE
-from stepcraft.memory.store import open_memory, shared_memory
 from tests.kitchen import dish
 
 RECIPES = Path(__file__).parents[3] / "shared" / "data" / "recipes" / "recipes.jsonl"
@@ -137,7 +137,7 @@ WRITER = """
 import sys
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.procedure import TEMPLATE
-from stepcraft.memory.store import open_memory
+from stepcraft.memory.open import open_memory
 path, name, count = sys.argv[1:]
 memory = open_memory(path, embeddings="none")
 print("ready", flush=True)
@@ -199,7 +199,7 @@ def test_what_was_reported_as_done_survives_kill_9(tmp_path: Path):
 
 def test_importing_the_memory_loads_nothing_heavy():
     code = (
-        "import sys, stepcraft.memory.store, stepcraft.memory.files, stepcraft.memory.procedure\n"
+        "import sys, stepcraft.memory.open, stepcraft.memory.files, stepcraft.memory.procedure\n"
         "print([name for name in ('numpy', 'langchain_core', 'langgraph', 'wordllama', 'weaviate') if name in sys.modules])"
     )
     run = subprocess.run(

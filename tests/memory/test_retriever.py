@@ -11,8 +11,8 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 from langgraph.store.memory import InMemoryStore
 from pydantic import ValidationError
 
+from stepcraft.memory.open import open_memory
 from stepcraft.memory.retriever import ProcedureRetriever
-from stepcraft.memory.store import open_memory
 
 
 class TestBundled(RetrieversIntegrationTests):

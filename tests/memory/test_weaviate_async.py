@@ -14,7 +14,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from stepcraft import open_memory
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.memory.store import Found, ProcedureMemory
+from stepcraft.memory.protocol import Found, ProcedureMemory
 from tests.kitchen import PROCEDURES
 from tests.servers.weaviate_server import WeaviateServer
 

@@ -14,9 +14,9 @@ import pytest
 
 from stepcraft import open_memory
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.memory import _weaviate_embedded as embedded_servers
-from stepcraft.memory._weaviate_program import Ports, listens, program
-from stepcraft.memory.store import Found, ProcedureMemory
+from stepcraft.memory.protocol import Found, ProcedureMemory
+from stepcraft.memory.weaviate import embedded as embedded_servers
+from stepcraft.memory.weaviate.program import Ports, listens, program
 from tests.kitchen import PROCEDURES
 from tests.servers.weaviate_server import ROOT
 

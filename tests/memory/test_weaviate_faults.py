@@ -16,8 +16,8 @@ import pytest
 
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import AddStopped, StepcraftError
-from stepcraft.memory._weaviate_program import Ports
-from stepcraft.memory.weaviate import WeaviateMemory
+from stepcraft.memory.weaviate.memory import WeaviateMemory
+from stepcraft.memory.weaviate.program import Ports
 from tests.servers.weaviate_server import WeaviateServer
 
 LIMIT_S = 5.0

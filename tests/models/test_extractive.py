@@ -17,11 +17,11 @@ from langchain_core.messages import (
 )
 from langchain_tests.unit_tests import ChatModelUnitTests
 
-from stepcraft.lists import read_bullets, read_lines, read_steps
 from stepcraft.memory.procedure import Procedure
-from stepcraft.models.extractive import ExtractiveModel
-from stepcraft.sections import NAMES, section
-from stepcraft.text import without_markers
+from stepcraft.models.keyless.model import ExtractiveModel
+from stepcraft.text.clean import without_markers
+from stepcraft.text.lists import read_bullets, read_lines, read_steps
+from stepcraft.text.sections import NAMES, section
 
 SOUP = Procedure(
     input="leeks, potatoes, stock",

@@ -5,8 +5,8 @@ import time
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from stepcraft.models.extractive import ExtractiveModel
-from stepcraft.sections import section
+from stepcraft.models.keyless.model import ExtractiveModel
+from stepcraft.text.sections import section
 
 QUESTION = section("question", "Who is the mother of the director of the film Ida?")
 TOLD = "Ida is a film by Marek Rawlinowski."

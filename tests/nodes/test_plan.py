@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcraft import UnreadableReply
-from stepcraft.context import Context
-from stepcraft.nodes.plan import MOST_TOKENS, Reading, read, repeats
+from stepcraft.contexts.base import Context
+from stepcraft.nodes.rpg.plan import MOST_TOKENS, Reading, read, repeats
 from stepcraft.segments import Segment
 
 SEGMENT = Segment(plan="The builder", sentences=[], text="It was Haldruvin.", evidence=[], unsupported=True)

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from stepcraft import RpgContext, UnreadableReply
-from stepcraft.nodes import answer_segment, combine
+from stepcraft.nodes.rpg import answer as answer_segment
+from stepcraft.nodes.rpg import combine
 from stepcraft.segments import Segment
 
 SEGMENT = Segment(plan="The year", sentences=[], text="It was built in 1566.", evidence=[], unsupported=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepcraft.text import normalised, tokens
+from stepcraft.text.clean import normalised, tokens
 from tests.selecting import BRIDGE, BUILDER, CHEESE, Letters, Scorer, Selecting, both, evidence
 
 WORDS = st.sampled_from(

@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import Self
 
-from stepcraft.memory._weaviate_program import Ports
+from stepcraft.memory.weaviate.program import Ports
 
 ROOT = Path(__file__).resolve().parents[2]
 

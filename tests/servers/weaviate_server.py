@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from stepcraft.memory._weaviate_program import ServerPorts, listens, program
+from stepcraft.memory.weaviate.program import ServerPorts, listens, program
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER_VARIABLE = "STEPCRAFT_TEST_WEAVIATE_BIN"
@@ -63,7 +63,7 @@ def found_weaviate(data: Path) -> Iterator[str]:
 def _embedded(data: Path) -> Iterator[str]:
     """Of the client's own program, which it downloads."""
     from stepcraft.errors import MemoryFailure  # noqa: PLC0415 - scripts/weaviate runs without the client
-    from stepcraft.memory import _weaviate_embedded as embedded_servers  # noqa: PLC0415
+    from stepcraft.memory.weaviate import embedded as embedded_servers  # noqa: PLC0415
 
     try:
         embedded_servers.borrow(data, None)

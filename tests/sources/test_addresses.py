@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcraft.errors import FetchFailed, FetchRefused
-from stepcraft.sources.fetch import Fetcher
+from stepcraft.sources.web.fetch import Fetcher
 
 REFUSED = [
     "127.0.0.1",

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.sources._corpus_content import UnreadableFile
-from stepcraft.sources._corpus_passages import CHARACTERS, Passage, passages
-from stepcraft.text import clean
+from stepcraft.sources.corpus.content import UnreadableFile
+from stepcraft.sources.corpus.passages import CHARACTERS, Passage, passages
+from stepcraft.text.clean import clean
 
 
 def read(folder: Path, name: str, content: str | bytes) -> list[Passage]:

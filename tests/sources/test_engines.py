@@ -10,8 +10,8 @@ import time
 import pytest
 
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.sources._engines import Exa, Result, Search, SearXNG, Tavily
-from stepcraft.sources.web import open_web
+from stepcraft.sources.web.engines import Exa, Result, Search, SearXNG, Tavily
+from stepcraft.sources.web.retriever import open_web
 from tests.servers.pages_server import PagesServer, Served
 
 ROWS = [
@@ -160,7 +160,7 @@ class Core:
 
 sys.meta_path[:] = [f for f in sys.meta_path if f is not importlib.machinery.PathFinder] + [Core]
 from stepcraft.errors import BadInput
-from stepcraft.sources.web import open_web
+from stepcraft.sources.web.retriever import open_web
 try:
     open_web("web")
 except BadInput as error:

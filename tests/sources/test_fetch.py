@@ -18,8 +18,8 @@ import trustme
 
 import stepcraft
 from stepcraft.errors import BadInput, FetchFailed, FetchRefused, SourceFailure
-from stepcraft.sources._body import read_body
-from stepcraft.sources.fetch import Fetched, Fetcher, Limits
+from stepcraft.sources.web.body import read_body
+from stepcraft.sources.web.fetch import Fetched, Fetcher, Limits
 from tests.servers.pages_server import PagesServer, Route, Served, html, redirect
 
 SHORT = Limits(connect_s=20, read_s=20, total_s=0.6)

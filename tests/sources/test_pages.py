@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from stepcraft.errors import FetchFailed
-from stepcraft.sources._pages import Pages
-from stepcraft.sources._readable import Page
+from stepcraft.sources.web.pages import Pages
+from stepcraft.sources.web.readable import Page
 
 
 class Site:

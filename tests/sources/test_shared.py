@@ -8,7 +8,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from stepcraft.sources.shared import is_open, shared_source
+from stepcraft.retrieval.shared import is_open, shared_source
 from tests.shelf import Shelf
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
 
-from stepcraft.graphs._assemble import Builder, Graph, Kept, add, finished
 from stepcraft.graphs.baselines._state import Input, Output, State, fresh_alone
-from stepcraft.nodes._build import Build
-from stepcraft.nodes._model_node import ModelNode
+from stepcraft.graphs.compile import Builder, Graph, Kept, add, finished
+from stepcraft.llm.node import ModelNode
 from stepcraft.nodes.begin import BeginNode
+from stepcraft.retrieval.build import Build
 
 
 def begun(

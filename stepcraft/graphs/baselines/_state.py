@@ -8,13 +8,13 @@ from langgraph.channels import EphemeralValue
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from stepcraft.context import Context, Name
+from stepcraft.contexts.base import Context, Name
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
-from stepcraft.nodes._budget import Budgeted, Usage
+from stepcraft.llm.budget import Budgeted, Usage
 from stepcraft.nodes.begin import checked
-from stepcraft.nodes.given import Passage, given_passages
 from stepcraft.nodes.retrieve import wanted
+from stepcraft.nodes.rpg.input_passages import Passage, given_passages
 
 Kind = Literal["long", "short", "multihop"]
 

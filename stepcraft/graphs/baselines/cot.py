@@ -8,14 +8,14 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
-from stepcraft.context import Context, prompt_of
-from stepcraft.graphs._assemble import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.contexts.base import Context, prompt_of
 from stepcraft.graphs.baselines import _state
 from stepcraft.graphs.baselines._assemble import begun, in_line
 from stepcraft.graphs.baselines._state import Input
-from stepcraft.nodes import think as thinking
-from stepcraft.nodes._build import Build
-from stepcraft.nodes._searched import Nothing
+from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.nodes.baselines import think as thinking
+from stepcraft.retrieval.build import Build
+from stepcraft.retrieval.searched import Nothing
 
 __all__ = ["CotContext", "Input", "Output", "State", "build_cot", "graph"]
 

@@ -7,13 +7,13 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
-from stepcraft.context import Context, prompt_of
-from stepcraft.graphs._assemble import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.contexts.base import Context, prompt_of
 from stepcraft.graphs.baselines._assemble import begun, in_line
 from stepcraft.graphs.baselines._state import Input, Output, State
-from stepcraft.nodes import answer_question as answering
-from stepcraft.nodes._build import Build
-from stepcraft.nodes._searched import Nothing
+from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.nodes.baselines import answer as answering
+from stepcraft.retrieval.build import Build
+from stepcraft.retrieval.searched import Nothing
 
 __all__ = ["DirectContext", "Input", "Output", "State", "build_direct", "graph"]
 

@@ -9,14 +9,14 @@ from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 from pydantic import Field
 
-from stepcraft.context import Context, Name, prompt_of
-from stepcraft.graphs._assemble import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.contexts.base import Context, Name, prompt_of
 from stepcraft.graphs.baselines._assemble import begun, in_line
 from stepcraft.graphs.baselines._state import Input, Output, State
-from stepcraft.memory.store import ProcedureMemory
-from stepcraft.nodes import answer_question as answering
-from stepcraft.nodes._build import Build, SearchedMemory
-from stepcraft.nodes.sample import SampleNode
+from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.nodes.baselines import answer as answering
+from stepcraft.nodes.baselines.sample import SampleNode
+from stepcraft.retrieval.build import Build, SearchedMemory
 
 __all__ = ["FewShotContext", "Input", "Output", "State", "build_few_shot", "graph"]
 

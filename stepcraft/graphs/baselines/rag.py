@@ -9,8 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
-from stepcraft.context import prompt_of
-from stepcraft.graphs._assemble import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.contexts.base import prompt_of
 from stepcraft.graphs.baselines._assemble import begun, in_line
 from stepcraft.graphs.baselines._state import (
     Input,
@@ -22,11 +21,12 @@ from stepcraft.graphs.baselines._state import (
     searches,
     to_look_up,
 )
-from stepcraft.memory.store import ProcedureMemory
-from stepcraft.nodes import answer_question as answering
-from stepcraft.nodes._build import Build, SearchedMemory, SearchedSource
-from stepcraft.nodes._searched import SourceOrMemory
+from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.retrieve import RetrieveNode
+from stepcraft.retrieval.build import Build, SearchedMemory, SearchedSource
+from stepcraft.retrieval.searched import SourceOrMemory
 
 __all__ = ["Input", "Output", "RagContext", "State", "build_rag", "graph"]
 

@@ -13,25 +13,25 @@ from langgraph.graph import END
 from langgraph.store.base import BaseStore
 from pydantic import Field
 
-from stepcraft.context import prompt_of
+from stepcraft.contexts.base import prompt_of
 from stepcraft.errors import UnreadableReply
-from stepcraft.graphs._assemble import Checkpointer, Graph, Kept, Models, add, finished, given_models
 from stepcraft.graphs.baselines import _state
 from stepcraft.graphs.baselines._assemble import begun
 from stepcraft.graphs.baselines._state import Input, Output, keep_found, searches, to_look_up
-from stepcraft.memory.store import ProcedureMemory
-from stepcraft.models.extractive import ExtractiveModel
+from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, add, finished, given_models
+from stepcraft.graphs.inline import Pure
+from stepcraft.llm.prompt import asked_sections
+from stepcraft.llm.reply import Refused, reply_text
+from stepcraft.llm.reply_text import text_of
+from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
-from stepcraft.nodes import agent as agency
-from stepcraft.nodes import answer_question as answering
-from stepcraft.nodes._build import Build, SearchedMemory, SearchedSource
-from stepcraft.nodes._prompt import asked_sections
-from stepcraft.nodes._pure import Pure
-from stepcraft.nodes._reply import Refused, reply_text
-from stepcraft.nodes._searched import SourceOrMemory
-from stepcraft.nodes._text import text_of
+from stepcraft.nodes.baselines import agent as agency
+from stepcraft.nodes.baselines import answer as answering
+from stepcraft.nodes.baselines.search_tool import search_tool
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.nodes.search_tool import search_tool
+from stepcraft.retrieval.build import Build, SearchedMemory, SearchedSource
+from stepcraft.retrieval.searched import SourceOrMemory
 
 __all__ = ["Input", "Output", "ReactContext", "State", "build_react", "graph"]
 

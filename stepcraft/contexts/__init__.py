@@ -1,0 +1,1 @@
+"""The settings of runs, typed, with their prompts."""

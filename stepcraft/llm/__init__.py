@@ -1,0 +1,1 @@
+"""Asking a chat model: calls, retries, budgets, prompts and replies."""

@@ -1,0 +1,1 @@
+"""The keyless extractive model."""

@@ -1,0 +1,71 @@
+"""Answer a question in one call: from what the model knows, from evidence, or after the pattern of examples."""
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
+
+from stepcraft.contexts.base import Context
+from stepcraft.errors import NoAnswer, UnreadableReply
+from stepcraft.evidence import Evidence
+from stepcraft.llm.node import model_node
+from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
+from stepcraft.llm.reply_text import text_of
+
+DIRECT = "Answer the question from what you know. Be exact: give the names, numbers, calls and settings that matter."
+
+FROM_EVIDENCE = """\
+Answer the question. The evidence holds what was found on it; it may be on something else, in part or in whole.
+Rely on the evidence where it speaks of what is asked, with its exact names, numbers, calls and settings; where it is
+silent, say what you know. Do not mention the evidence."""
+
+LIKE_EXAMPLES = """\
+Answer the question. The evidence holds procedures for other goals, picked at random: they show how detailed a good
+procedure is and what it looks like, not what to say. Where the question asks how something is done, write a procedure
+like them; else answer it as it asks. Do not mention the examples."""
+
+LENGTHS = {
+    "long": "Running text of up to three paragraphs, or numbered steps where the question asks how something is done.",
+    "short": "One sentence at most, or the name, number or date alone that was asked for.",
+}
+LENGTHS["multihop"] = LENGTHS["short"]
+"""How long the answer to each kind of question is."""
+
+
+class Reading(TypedDict):
+    """What this node reads."""
+
+    question: str
+    at_hand: str
+    task: str
+    evidence: list[Evidence]
+
+
+def ask(state: Reading, context: Context) -> list[BaseMessage]:
+    """The question, what is at hand, and the passages or examples."""
+    form = f"The answer alone, without a preamble. {LENGTHS[state['task']]}"
+    sections = [
+        *asked_sections("question", state["question"], state["at_hand"]),
+        *evidence_sections(state["evidence"]),
+    ]
+    return prompt(context.instructions("answer", DIRECT), form, "reply", sections)
+
+
+def read(reply: str, _state: Reading, _context: Context) -> dict[str, Any]:
+    """The answer, without a fence around it."""
+    answer = text_of(reply)
+    if not answer:
+        raise UnreadableReply("there was no text in it.")
+    return {"answer": answer}
+
+
+def no_answer(_state: Reading, why: str) -> dict[str, Any]:
+    """One call was all there was.
+
+    Raises:
+        NoAnswer: always.
+    """
+    raise NoAnswer(f"no answer was written: {why}")
+
+
+answer_question = model_node("answer", ask, read, fallback=no_answer)

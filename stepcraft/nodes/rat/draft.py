@@ -1,0 +1,60 @@
+"""Answer a question at once, thought by thought, before anything is looked up (RAT §3.1)."""
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
+
+from stepcraft.contexts.base import Context
+from stepcraft.errors import NoAnswer, UnreadableReply
+from stepcraft.llm.node import model_node
+from stepcraft.llm.prompt import prompt
+from stepcraft.llm.reply_text import language_of, text_of
+from stepcraft.text.sections import section
+
+INSTRUCTIONS = """\
+Answer the question by thinking it through in writing, one thought after the other.
+Each thought makes a claim of its own that can be looked up and found right or wrong, with the names, dates, numbers
+or calls that it rests on, and brings the answer nearer. What the claim is about is named in full, not by "it" or
+"they". Where you are not sure, write what you hold likeliest.
+No thought repeats the question, says what will be done, or sums up what was said."""
+
+_FORMAT = """\
+Two to eight thoughts, each a paragraph of one to four sentences, with a blank line between them. Nothing before the
+first thought or after the last one."""
+
+_PROGRAM = " The thoughts plan a program in {}, part by part: what each part does, and with which functions."
+
+
+class Reading(TypedDict):
+    """What this node reads."""
+
+    question: str
+
+
+def ask(state: Reading, context: Context) -> list[BaseMessage]:
+    """The question alone."""
+    language = language_of(context)
+    form = _FORMAT + (_PROGRAM.format(language) if language else "")
+    sections = [section("question", state["question"])]
+    return prompt(context.instructions("draft", INSTRUCTIONS), form, "thoughts", sections)
+
+
+def read(reply: str, _state: Reading, _context: Context) -> dict[str, Any]:
+    """The draft as it was written, without a remark before it."""
+    draft = text_of(reply)
+    if not draft:
+        raise UnreadableReply("there was no text in it.")
+    return {"draft": draft}
+
+
+def no_draft(_state: Reading, why: str) -> dict[str, Any]:
+    """Without a draft there is nothing to revise.
+
+    Raises:
+        NoAnswer: always.
+    """
+    raise NoAnswer(f"no draft was written: {why}")
+
+
+draft_thoughts = model_node("draft", ask, read, fallback=no_draft)

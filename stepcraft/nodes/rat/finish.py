@@ -1,0 +1,68 @@
+"""Write the answer from the revised thoughts (RAT §3.2, and its tasks in §4)."""
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
+
+from stepcraft.contexts.base import Context
+from stepcraft.errors import UnreadableReply
+from stepcraft.llm.node import model_node
+from stepcraft.llm.prompt import prompt
+from stepcraft.llm.reply_text import language_of, text_of
+from stepcraft.text.sections import section
+
+INSTRUCTIONS = """\
+The text holds thoughts that lead to the answer to the question; they were checked one by one. Write for a reader who
+sees nothing but your reply. Use what the text says and nothing that it does not say. Say nothing twice, and do not
+speak of thoughts, steps or checks."""
+
+_FORMATS = {
+    "answer": """\
+The answer: first what was asked for, in one sentence; then, if the question needs it, what supports it, in running
+text. No heading, no preamble.""",
+    "article": """\
+The text as an article in markdown: a title (# ...), subheadings (## ...) where the subject changes, and under them the
+text's own paragraphs in their order, smoothed where they repeat or contradict each other.""",
+    "code": "The complete program in {language}, in one fenced code block, and nothing else. It runs as it stands.",
+}
+
+
+class Reading(TypedDict):
+    """What this node reads."""
+
+    question: str
+    text: str
+
+
+def ask(state: Reading, context: Context) -> list[BaseMessage]:
+    """The question and the revised text."""
+    kind = _kind(context)
+    form = _FORMATS[kind].format(language=language_of(context))
+    sections = [section("question", state["question"]), section("text", state["text"].strip())]
+    return prompt(context.instructions("finish", INSTRUCTIONS), form, kind, sections)
+
+
+def read(reply: str, _state: Reading, _context: Context) -> dict[str, Any]:
+    """The answer, without a fence around it."""
+    answer = text_of(reply)
+    if not answer:
+        raise UnreadableReply("there was no text in it.")
+    return {"answer": answer}
+
+
+def the_text(state: Reading, _why: str = "") -> dict[str, Any]:
+    """The revised text itself."""
+    return {"answer": state["text"].strip()}
+
+
+def without_model(state: Reading, context: Context) -> dict[str, Any] | None:
+    """No call where the thoughts themselves are the answer."""
+    return the_text(state) if _kind(context) == "thoughts" else None
+
+
+def _kind(context: Context) -> str:
+    return str(getattr(context, "finish", "answer"))
+
+
+finish = model_node("finish", ask, read, fallback=the_text, without=without_model)

@@ -1,0 +1,97 @@
+"""Revise what has been written so far with what was found for its last thought (RAT §3.2)."""
+
+import re
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
+
+from stepcraft.contexts.base import Context
+from stepcraft.errors import UnreadableReply
+from stepcraft.evidence import Evidence
+from stepcraft.llm.node import model_node
+from stepcraft.llm.prompt import evidence_sections, prompt
+from stepcraft.llm.reply_text import text_of
+from stepcraft.text.clean import normalised
+from stepcraft.text.sections import UNCHANGED, section
+
+INSTRUCTIONS = f"""\
+The text is the beginning of an answer to the question. Its last thought was looked up, and the evidence is what was
+found. Correct what the evidence shows to be wrong, and add what the text lacks, the question needs and the evidence
+gives. Evidence that is about something else shows nothing; where it is silent, the text stands.
+What stands in rest follows the text and is not yours to write: do not bring it forward, answer it or repeat it.
+Leave all other words, the paragraphs and the headings as they are. Do not mention the evidence or the correction.
+If nothing has to be corrected or added, reply {UNCHANGED}."""
+
+_WHOLE = f"Exactly {UNCHANGED}, or the whole text with its corrections and nothing else."
+_THOUGHT = f"""\
+Exactly {UNCHANGED}, or the thought alone with its corrections and nothing else: the text before it stands as it is."""
+
+_SAME = re.compile(r"\W{0,4}no[ -]?changes?(?:\s+(?:needed|required|necessary))?\W*", re.IGNORECASE)
+
+
+class Reading(TypedDict):
+    """What this node reads."""
+
+    question: str
+    text: str
+    thought: str
+    rest: str
+    evidence: list[Evidence]
+    skipped: str
+    revises: bool
+
+
+def ask(state: Reading, context: Context) -> list[BaseMessage]:
+    """Question and text first, what was found last, so that a provider's prompt cache hits."""
+    whole = _is_whole(context)
+    sections = [
+        section("question", state["question"]),
+        section("text", state["text"].rstrip()),
+        "" if whole else section("thought", state["thought"].strip()),
+        section("rest", state["rest"].strip()) if state["rest"].strip() else "",
+        *evidence_sections(state["evidence"]),
+    ]
+    form = _WHOLE if whole else _THOUGHT
+    return prompt(context.instructions("revise", INSTRUCTIONS), form, "revision", sections)
+
+
+def read(reply: str, state: Reading, context: Context) -> dict[str, Any]:
+    """What the text, or the thought alone, is after the revision, with the blanks around it as they were.
+
+    Raises:
+        UnreadableReply: most of the text is missing.
+    """
+    before = state["text"] if _is_whole(context) else state["thought"]
+    after = text_of(reply, fenced=before.lstrip().startswith(("```", "~~~")))
+    if _SAME.fullmatch(after.partition("\n")[0]) or normalised(after) == normalised(before):
+        return {"after": before}
+    kept = before.removesuffix(state["thought"]).strip()
+    if len(after) < len(kept) / 2:
+        raise UnreadableReply(
+            f"most of the text is missing. Reply with the whole text, or with {UNCHANGED} if it is right."
+        )
+    return {"after": _blanks_of(before, after)}
+
+
+def _blanks_of(before: str, after: str) -> str:
+    inner = before.strip()
+    start = before.index(inner) if inner else 0
+    return before[:start] + after + before[start + len(inner) :]
+
+
+def _is_whole(context: Context) -> bool:
+    return getattr(context, "revise_scope", "prefix") == "prefix"
+
+
+def skipped(_state: Reading, why: str) -> dict[str, Any]:
+    """The text stays as it is."""
+    return {"skipped": why}
+
+
+def without_model(state: Reading, _context: Context) -> dict[str, Any] | None:
+    """No call where there is nothing to revise with, or where only what was found is wanted."""
+    return {} if state["skipped"] or not state["revises"] else None
+
+
+revise_thought = model_node("revise", ask, read, fallback=skipped, without=without_model)

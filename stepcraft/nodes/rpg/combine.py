@@ -1,0 +1,80 @@
+"""Make the answer of the segments (RPG §3.2): joined, or for questions of several hops reduced to a short one."""
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
+
+from stepcraft.contexts.base import Context
+from stepcraft.errors import NoAnswer, UnreadableReply
+from stepcraft.evidence import Evidence
+from stepcraft.llm.node import model_node
+from stepcraft.llm.prompt import prompt
+from stepcraft.llm.reply_text import told_in
+from stepcraft.nodes.rpg.answer import is_inline
+from stepcraft.segments import Segment, used, written
+from stepcraft.text.citations import marks, with_marks_of
+from stepcraft.text.sections import NO_INFO, section
+
+INSTRUCTIONS = """\
+The text holds what was found out, piece by piece, to answer the question. Put the pieces together and give the final
+answer to the question, and nothing that it does not ask for. Go by the text."""
+
+_FORMAT = """\
+The final answer alone, in as few words as it takes: the name, the date, the number, the thing, or yes or no. No
+sentence around it, no explanation."""
+_MARKS = " Behind it the marks in square brackets, like [1], of the pieces that it rests on."
+
+
+class Reading(TypedDict):
+    """What this node reads."""
+
+    question: str
+    task: str
+    signal: str
+    segments: list[Segment]
+    evidence: list[Evidence]
+    warnings: list[str]
+
+
+def ask(state: Reading, context: Context) -> list[BaseMessage]:
+    """The question and the segments."""
+    text = written(state["segments"])
+    sections = [section("question", state["question"]), section("text", text)]
+    form = _FORMAT + _MARKS if is_inline(context) and marks(text) else _FORMAT
+    return prompt(context.instructions("combine", INSTRUCTIONS), form, "combine", sections)
+
+
+def read(reply: str, state: Reading, context: Context) -> dict[str, Any]:
+    """The answer, without marks that the segments do not have."""
+    text = told_in(reply)
+    if is_inline(context):
+        text = with_marks_of(text, marks(written(state["segments"])))
+    if not text:
+        raise UnreadableReply("there was no answer in it.")
+    return _ended(state, text)
+
+
+def joined(state: Reading, _why: str = "") -> dict[str, Any]:
+    """The segments, one after the other."""
+    return _ended(state, written(state["segments"]))
+
+
+def _ended(state: Reading, answer: str) -> dict[str, Any]:
+    """The answer, and of the evidence what it was written from, in the order of its use."""
+    passages = {passage["id"]: passage for passage in state["evidence"]}
+    return {"answer": answer, "evidence": [passages[id_] for id_ in used(state["segments"])]}
+
+
+def without_model(state: Reading, _context: Context) -> dict[str, Any] | None:
+    """No call where the segments are the answer.
+
+    Raises:
+        NoAnswer: no segment was written.
+    """
+    if not state["segments"]:
+        raise NoAnswer(f"no segment was written: {state['warnings'][-1]}")
+    return joined(state) if state["task"] != "multihop" or state["signal"] == NO_INFO else None
+
+
+combine = model_node("combine", ask, read, fallback=joined, without=without_model, shortens="")

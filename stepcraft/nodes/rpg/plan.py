@@ -1,0 +1,165 @@
+"""Plan the next segment of an answer: its topic, or that none is needed (RPG §3.2)."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
+
+from stepcraft.contexts.base import Context
+from stepcraft.errors import UnreadableReply
+from stepcraft.llm.node import model_node
+from stepcraft.llm.prompt import prompt
+from stepcraft.llm.reply_text import text_of, unwrapped
+from stepcraft.segments import Segment, written
+from stepcraft.text.clean import terms
+from stepcraft.text.lists import numbered
+from stepcraft.text.sections import COMPLETE, NO_INFO, section
+
+INSTRUCTIONS = """\
+An answer to the question is written segment by segment, and you plan its next segment. The plans are those that were
+made so far, and the text is what was written for them.
+Name the topic of the next segment: one thing that the question asks for, or that has to be known to answer it, and
+that the text does not say yet. Where the question can be read in several ways, each way is a topic of its own.
+Whoever looks the topic up sees neither the question nor the text: name persons, places, works and things in full, as
+the text found them out.
+Do not answer the question, and do not plan anything again that was planned before."""
+
+_TOPIC = "The topic alone, on one line, at most 12 words, without a label or quotation marks."
+_FIRST = f"""\
+{_TOPIC}
+Or exactly {NO_INFO} if no facts have to be looked up for the answer, as with a greeting, a calculation or a piece of
+free writing."""
+_LATER = f"{_TOPIC}\nOr exactly {COMPLETE} if the text says all that the question asks for."
+
+MOST_TOKENS = 30
+"""The longest plan (RPG §4); a token is about four bytes."""
+
+_CORES = {
+    NO_INFO: r"no[\s_-]?info(?:rmation)?(?:[\s_-](?:is[\s_-])?needed)?",
+    COMPLETE: r"completed?|done|end",
+}
+_WORDS = {
+    NO_INFO: re.compile(_CORES[NO_INFO], re.IGNORECASE),
+    COMPLETE: re.compile(
+        rf"{_CORES[COMPLETE]}|(?:the )?(?:answer|text) is (?:now |already )?complete", re.IGNORECASE
+    ),
+}
+_BRACKETED = {
+    signal: re.compile(rf"(?:\A[\[({{]|<)[\s/]*(?:{core})[\s/]*[>\])}}]\W*\Z", re.IGNORECASE)
+    for signal, core in _CORES.items()
+}
+_ITEM = re.compile(r"\A(?:[-*\u2022#]+|\d{1,2}[.)])(?:\s+|\Z)")
+_LABEL = re.compile(r"\A(?:next )?(?:plan|topic|segment)(?: \d+)?\s*[:\uff1a][\s*_]*", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"'\u201c\u2018]([^\"\u201c\u201d]*)[\"'\u201d\u2019]\.?")
+_EDGES = re.compile(r"\A\W+|\W+\Z")
+
+
+class Reading(TypedDict):
+    """What this node reads."""
+
+    question: str
+    plans: list[str]
+    segments: list[Segment]
+
+
+def ask(state: Reading, context: Context) -> list[BaseMessage]:
+    """The question, the plans and the segments; never the evidence."""
+    text = written(state["segments"])
+    sections = [
+        section("question", state["question"]),
+        section("plans", numbered(state["plans"])) if state["plans"] else "",
+        section("text", text) if text else "",
+    ]
+    form = _LATER if state["plans"] else _FIRST
+    return prompt(context.instructions("plan", INSTRUCTIONS), form, "plan", sections)
+
+
+def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
+    """The topic, or a signal where it means something: `<no_info>` on the first turn, `<complete>` after a segment."""
+    text = unwrapped(text_of(reply))
+    signal = _signal(text)
+    if signal == (COMPLETE if state["segments"] else NO_INFO) and (signal == COMPLETE or not state["plans"]):
+        return {"plan": "", "signal": signal}
+    if signal:
+        return the_question(state)
+    topic = _topic(text)
+    if not topic:
+        raise UnreadableReply("there was no topic in it.")
+    return {"plan": topic, "signal": ""}
+
+
+def _signal(text: str) -> str:
+    """The signal that the first line is, or that stands in brackets on a line or at its end; "" if there is none."""
+    lines = [line for line, _ in _lines(text)]
+    for signal, words in _WORDS.items():
+        alone = lines and words.fullmatch(_EDGES.sub("", lines[0]))
+        if alone or any(_BRACKETED[signal].search(line) for line in lines):
+            return signal
+    return ""
+
+
+def _topic(text: str) -> str:
+    """The first line that says something, with the next where that goes on with it, no longer than a plan may be."""
+    topic = ""
+    for line, is_item in _lines(text):
+        if topic and (is_item or not line[0].islower()):
+            break
+        topic = f"{topic} {line}".strip()
+    bare = topic.strip(" *`_.")
+    quoted = _QUOTED.fullmatch(bare)
+    return shortened(quoted[1] if quoted else bare) if re.search(r"\w", topic) else ""
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """What stands on each line, without a label, and whether it is an item of a list."""
+    for line in map(str.strip, text.splitlines()):
+        said = _ITEM.sub("", line, count=1)
+        if bare := _LABEL.sub("", said.strip("*`_ "), count=1).strip("*`_ "):
+            yield bare, said != line
+
+
+def shortened(text: str) -> str:
+    """The words of a text that keep within the longest plan."""
+    most = 4 * MOST_TOKENS
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= most:
+        return text
+    cut = encoded[:most].decode("utf-8", "ignore")
+    words = cut.rpartition(" ")[0] if encoded[len(cut.encode()) :][:1] != b" " else cut
+    return (words or cut).rstrip(" ,;:-")
+
+
+def the_question(state: Reading) -> dict[str, Any]:
+    """The question itself as the plan."""
+    return {"plan": state["question"], "signal": ""}
+
+
+def skipped(state: Reading, _why: str) -> dict[str, Any]:
+    """Without a plan the question is the plan; once something is written, the answer is complete."""
+    return {"plan": "", "signal": COMPLETE} if state["segments"] else the_question(state)
+
+
+def without_model(state: Reading, context: Context) -> dict[str, Any] | None:
+    """No call where the question itself is the plan."""
+    return None if getattr(context, "plan", True) else the_question(state)
+
+
+def repeats(plan: str, plans: Sequence[str]) -> bool:
+    """Whether a plan was made before, in these words."""
+    return _words(plan) in map(_words, plans)
+
+
+def _words(plan: str) -> tuple[str, ...]:
+    return tuple(sorted(set(terms(plan)))) or (plan,)
+
+
+def kept_for_later(state: Mapping[str, Any]) -> int:
+    """A call for the segment that is planned, and one to combine the segments."""
+    return 2 if state["task"] == "multihop" else 1
+
+
+plan = model_node(
+    "plan", ask, read, fallback=skipped, without=without_model, shortens="", keeps=kept_for_later
+)

@@ -1,0 +1,106 @@
+"""What a graph searches where that is not a memory or a source alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stepcraft.contexts.base import Context
+from stepcraft.retrieval.build import Searched, SearchedMemory, SearchedSource, Searcher
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A graph without a search."""
+
+    def searcher(self, context: Context) -> Searcher:
+        """There is none.
+
+        Raises:
+            LookupError: always.
+        """
+        raise LookupError(f"{type(context).__name__} names nothing that could be searched")
+
+    def is_open(self, context: Context) -> bool:  # noqa: ARG002 - as for all that is searched
+        """Nothing is to be opened."""
+        return True
+
+    def warnings(self, context: Context) -> list[str]:  # noqa: ARG002 - as above
+        """Nothing can be wrong with it."""
+        return []
+
+    def labels(self, context: Context) -> Mapping[str, str]:  # noqa: ARG002 - as above
+        """Nothing is named."""
+        return {}
+
+
+@dataclass(frozen=True)
+class SourceOrMemory:
+    """Sources where some are named, else the memory: the context's word goes before what the graph was built with."""
+
+    source: SearchedSource = field(default_factory=SearchedSource)
+    memory: SearchedMemory = field(default_factory=SearchedMemory)
+
+    def searcher(self, context: Context) -> Searcher:
+        """The retriever of the one that is searched."""
+        return self.chosen(context).searcher(context)
+
+    def is_open(self, context: Context) -> bool:
+        """Whether the one that is searched is open."""
+        return self.chosen(context).is_open(context)
+
+    def warnings(self, context: Context) -> list[str]:
+        """What is to be known of the one that is searched."""
+        return self.chosen(context).warnings(context)
+
+    def labels(self, context: Context) -> Mapping[str, str]:
+        """What the one that is searched is called."""
+        return self.chosen(context).labels(context)
+
+    def chosen(self, context: Context) -> Searched:
+        """The one that is searched."""
+        if getattr(context, "retriever", None) or getattr(context, "memory", None):
+            return self.source if getattr(context, "retriever", None) else self.memory
+        if self.source.retriever is None and self.memory.memory is not None:
+            return self.memory
+        return self.source if self.source.is_named(context) else self.memory
+
+
+@dataclass(frozen=True)
+class Composing(SearchedMemory):
+    """A memory that offers two procedures of which one yields what the other needs as one, where a run asks for it."""
+
+    def searcher(self, context: Context) -> Searcher:
+        """The memory as a retriever."""
+        compose: bool = getattr(context, "compose", False)
+        retriever = self.opened(context).as_retriever(
+            getattr(context, "k", 3), alpha=getattr(context, "alpha", None)
+        )
+        return retriever.model_copy(update={"compose": compose})
+
+
+@dataclass(frozen=True)
+class MemoryAndSource:
+    """A memory and, in a run that asks for it, sources beside it."""
+
+    memory: SearchedMemory = field(default_factory=SearchedMemory)
+    source: SearchedSource = field(default_factory=SearchedSource)
+
+    def searcher(self, context: Context) -> Searcher:
+        """The memory as a retriever."""
+        return self.memory.searcher(context)
+
+    def is_open(self, context: Context) -> bool:
+        """Whether all that the run searches is open."""
+        return all(one.is_open(context) for one in self.all_of(context))
+
+    def warnings(self, context: Context) -> list[str]:
+        """What is to be known of all that the run searches."""
+        return [warning for one in self.all_of(context) for warning in one.warnings(context)]
+
+    def labels(self, context: Context) -> Mapping[str, str]:
+        """What all that the run searches is called."""
+        return {name: label for one in self.all_of(context) for name, label in one.labels(context).items()}
+
+    def all_of(self, context: Context) -> list[Searched]:
+        """The memory, and the sources where the run asks for them."""
+        beside = getattr(context, "answer_from", "memory") == "memory+source"
+        return [self.memory, self.source] if beside else [self.memory]

@@ -1,0 +1,153 @@
+"""The passages of a file: short texts with a title and a place, by which they can be found and cited."""
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepcraft.errors import BadInput
+from stepcraft.records import records
+from stepcraft.sources.corpus.content import Content, UnreadableFile, content_of, named
+from stepcraft.sources.corpus.headings import MAX_CHARACTERS
+from stepcraft.text.clean import clean
+
+if TYPE_CHECKING:
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+VERSION = 1
+"""Of the way in which files are read and split: another one has every file read again."""
+
+CHARACTERS = 1000
+"""How long a passage is at most."""
+
+_TITLES = ("title", "name", "heading", "headline", "subject")
+_TEXTS = ("text", "content", "contents", "page_content", "body", "passage", "document", "abstract", "summary")
+_PROSE = ["\n\n", "\n", ". ", "\u3002", "; ", ", ", " ", ""]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A piece of a file, and the end of its source: ":12", " p. 3" or " cell 4"."""
+
+    title: str
+    text: str
+    place: str
+
+
+def passages(path: Path, broken: list[str]) -> Iterator[Passage]:
+    """The passages of a file, in their order. Of a JSONL or CSV file each record is one, or several if it is long.
+
+    What is wrong with records that cannot be read is appended to `broken`; the others are given.
+
+    Raises:
+        UnreadableFile: the file cannot be read.
+    """
+    if path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path):
+        yield from _of_records(path, broken)
+        return
+    content = content_of(path)
+    starts = content.starts or _lines(content.text)
+    for title, start, stop in _sections(content):
+        for text, position in _split(content.text[start:stop], content.language):
+            at = bisect_right(starts, start + position, key=lambda item: item[0]) - 1
+            yield Passage(title, text, starts[at][1])
+
+
+def _is_array(path: Path) -> bool:
+    if path.suffix.lower() != ".json":
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+    except OSError:
+        return False
+
+
+def _of_records(path: Path, broken: list[str]) -> Iterator[Passage]:
+    try:
+        for record in records(path):
+            if record.values is None:
+                broken.append(f"line {record.line}: {record.reason}")
+                continue
+            title, text = _title_and_text(record.values)
+            for piece, _ in _split(text, ""):
+                yield Passage(title or named(path), piece, f":{record.line}")
+    except BadInput as error:
+        raise UnreadableFile(str(error).replace(str(path), "it", 1)) from error
+
+
+def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
+    """By the usual names of fields; without a text of such a name all fields are the text."""
+    by_name = {name.lower(): value for name, value in values.items() if value not in (None, "", [], {})}
+    title = next((by_name[name] for name in _TITLES if isinstance(by_name.get(name), str)), "")
+    title = " ".join(clean(title).split())
+    text = next((by_name[name] for name in _TEXTS if _is_text(by_name.get(name))), None)
+    if text is None:
+        text = [
+            f"{name}: {_plain(value)}" for name, value in values.items() if value not in (None, "", [], {})
+        ]
+    whole = clean(text if isinstance(text, str) else "\n".join(text))
+    return (title, whole) if len(title) <= MAX_CHARACTERS else ("", f"{title}\n{whole}")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) or (
+        isinstance(value, list) and all(isinstance(item, str) for item in value)
+    )
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _sections(content: Content) -> Iterator[tuple[str, int, int]]:
+    """Title, start and stop of each part under a heading; a heading with nothing under it is its own text.
+
+    A title is that of the file, then the headings above the part, the outermost first.
+    """
+    file, headings = content.title, content.headings
+    top = headings[0] if headings and headings[0].level == 1 else None
+    if top and not content.text[: top.start].strip():
+        file = top.text
+    stop = headings[0].start if headings else len(content.text)
+    yield file, 0, stop
+    above: list[tuple[int, str]] = []
+    for number, heading in enumerate(headings):
+        following = headings[number + 1] if number + 1 < len(headings) else None
+        stop = following.start if following else len(content.text)
+        above = [item for item in above if item[0] < heading.level] + [(heading.level, heading.text)]
+        path = [text for _, text in above]
+        title = " › ".join(path if path[0] == file else [file, *path])
+        alone = not content.text[heading.stop : stop].strip() and not (
+            following and following.level > heading.level
+        )
+        yield title, heading.start if alone else heading.stop, stop
+
+
+def _split(text: str, language: str) -> list[tuple[str, int]]:
+    """The pieces of a text with their positions in it; nothing but white space is lost between them."""
+    if len(text) <= CHARACTERS:
+        piece = text.strip()
+        return [(piece, len(text) - len(text.lstrip()))] if piece else []
+    found = _splitter(language).create_documents([text])
+    return [(piece.page_content, int(piece.metadata["start_index"])) for piece in found]
+
+
+@cache
+def _splitter(language: str) -> "RecursiveCharacterTextSplitter":
+    from langchain_text_splitters import Language, RecursiveCharacterTextSplitter  # noqa: PLC0415 - takes a second
+
+    options: dict[str, Any] = {"chunk_size": CHARACTERS, "chunk_overlap": 0, "add_start_index": True}
+    if language:
+        return RecursiveCharacterTextSplitter.from_language(Language(language), **options)
+    return RecursiveCharacterTextSplitter(separators=_PROSE, keep_separator="end", **options)
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    """Where each line begins, and how a source names it."""
+    ends = (match.end() for match in re.finditer("\n", text))
+    return [(0, ":1"), *((end, f":{number}") for number, end in enumerate(ends, 2))]

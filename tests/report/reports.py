@@ -1,0 +1,160 @@
+"""Runs to report on, and a reader of pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from stepcraft import AagContext, RatContext, build_aag, build_rat
+from stepcraft.evidence import Evidence
+from stepcraft.graphs.rpg import Output
+from stepcraft.report import StepTime
+from stepcraft.segments import Segment, Selected, passages_of, written
+from tests.kitchen import GOAL, cook, forever, small_memory
+from tests.scripted import ScriptedModel
+from tests.shelf import QUESTION, Shelf, thinker
+
+STEPS = [StepTime("begin", 0.0, 0.25), StepTime("draft", 0.25, 3.5), StepTime("step", 3.5, 12.5)]
+
+HOSTILE = (
+    "</p></div></details></section></title></style><script>console.error(document.title='owned')</script>"
+    "<img src=http://127.0.0.1:PORT/image onerror=\"document.title='owned'\"><base href=http://127.0.0.1:PORT/>"
+    "<link rel=stylesheet href=http://127.0.0.1:PORT/sheet><iframe src=http://127.0.0.1:PORT/frame></iframe>"
+    "<style>@import url(http://127.0.0.1:PORT/style);</style><!-- \" ' onmouseover=x &lt; \x00\x1b[31m\u202e\ud800"
+)
+"""What a page of the web might send as evidence."""
+
+
+def rat(changes: str = ".x.", shelf: Shelf | None = None, **context: Any) -> dict[str, Any]:
+    """The result of a run of RAT."""
+    graph = build_rat(model=ScriptedModel(thinker(changes)), retriever=shelf or Shelf())
+    result: dict[str, Any] = graph.invoke(QUESTION, context=RatContext(**context))
+    return result
+
+
+def aag(critiques: int = 1, **context: Any) -> dict[str, Any]:
+    """The result of a run of AAG."""
+    graph = build_aag(model=ScriptedModel(forever(cook(critiques))), memory=small_memory())
+    result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(**context))
+    return result
+
+
+def rpg() -> dict[str, Any]:
+    """The result of a run of RPG: two segments on three passages, and one without evidence."""
+    texts = [
+        "The old bridge stood until 1993. It was built in 1566 by Mimar Haldruvin. It has one arch.",
+        "In 1566 Selvaran ordered a bridge of stone. Before it there was one of wood.",
+        "The bridge fell in November 1993. It was rebuilt in 2004 with stone of the old quarry.",
+    ]
+    passages = [
+        Evidence(id=f"p{number}", title=f"Title {number}", text=text, source=f"https://example.org/{number}", score=0.9 - number / 10)
+        for number, text in enumerate(texts, 1)
+    ]  # fmt: skip
+    first = [
+        ("p1", 1, "It was built in 1566 by Mimar Haldruvin."),
+        ("p2", 0, "In 1566 Selvaran ordered a bridge of stone."),
+    ]
+    second = [
+        ("p3", 0, "The bridge fell in November 1993."),
+        ("p3", 1, "It was rebuilt in 2004 with stone of the old quarry."),
+    ]
+    segments = [
+        segment("who built it", first, "Mimar Haldruvin built it in 1566. Selvaran had ordered it."),
+        segment("how it was rebuilt", second, "It fell in 1993.\n\nIt was rebuilt in 2004."),
+        segment("what it is today", [], "It is a place of the world's heritage."),
+    ]
+    result = Output(
+        answer=written(segments),
+        plans=[one["plan"] for one in segments],
+        segments=segments,
+        evidence=passages,
+        warnings=[],
+        usage={**rat()["usage"], "calls": 6},
+    )
+    return dict(result)
+
+
+def segment(plan: str, chosen: list[tuple[str, int, str]], text: str) -> Segment:
+    sentences = [Selected(passage=name, position=place, text=said, score=0.8) for name, place, said in chosen]
+    return Segment(
+        plan=plan, sentences=sentences, text=text, evidence=passages_of(sentences), unsupported=not chosen
+    )
+
+
+RUNS = [
+    pytest.param("rat", QUESTION, rat, id="rat"),
+    pytest.param("aag", GOAL, aag, id="aag"),
+    pytest.param("rpg", QUESTION, rpg, id="rpg"),
+]
+"""Each method with what it is given and its run."""
+
+
+PASSAGES = ("p1", "p2", "p3")
+"""What holds together the sentences and the passages of a run of RPG."""
+
+
+def poisoned(thing: Any, poison: str) -> Any:
+    """The same with every text in it followed by the poison, save what only we write."""
+    if isinstance(thing, dict):
+        return {
+            key: part if key in {"id", "status"} else poisoned(part, poison) for key, part in thing.items()
+        }
+    if isinstance(thing, list):
+        return [poisoned(part, poison) for part in thing]
+    return f"{thing} {poison}" if isinstance(thing, str) and thing not in PASSAGES else thing
+
+
+@dataclass
+class Seen:
+    """An element with all the text inside of it."""
+
+    tag: str
+    attributes: dict[str, str | None]
+    words: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+
+class Reader(HTMLParser):
+    """Reads a page strictly: every element is closed, in order."""
+
+    _VOID = frozenset({"meta"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen: list[Seen] = []
+        self._open: list[Seen] = []
+        self.feed(page)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        element = Seen(tag, dict(attrs))
+        assert len(element.attributes) == len(attrs)
+        self.seen.append(element)
+        if tag not in self._VOID:
+            self._open.append(element)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        for element in self._open:
+            element.words.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+    def all(self, tag: str, class_: str = "") -> list[Seen]:
+        """The elements of this name, in order."""
+        found = [element for element in self.seen if element.tag == tag]
+        return [element for element in found if class_ in (element.attributes.get("class") or "")]
+
+    def texts(self, tag: str, class_: str = "") -> list[str]:
+        """What they hold."""
+        return [element.text for element in self.all(tag, class_)]

@@ -1,0 +1,112 @@
+"""The evidence of a sentence in a real browser: by mouse, by keyboard, and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepcraft.report import page
+from tests.report.reports import HOSTILE, STEPS, poisoned, rpg
+from tests.servers.browser import Tab, opened
+from tests.servers.chromium import chromium, listener
+from tests.shelf import QUESTION
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
+
+SEEN = "[...document.querySelectorAll('.evidence')].filter(panel => panel.checkVisibility()).map(panel => panel.id)"
+IN_VIEW = """(() => {
+    const [panel, sentence] = ['.evidence:popover-open', '.sentence:has(:popover-open) label']
+        .map(name => document.querySelector(name).getBoundingClientRect());
+    const apart = panel.left >= sentence.right || panel.top >= sentence.bottom || panel.bottom <= sentence.top;
+    return apart && panel.left >= 0 && panel.top >= 0 && panel.right <= innerWidth && panel.bottom <= innerHeight;
+})()"""
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    folder = tmp_path_factory.mktemp("evidence")
+    (folder / "page.html").write_text(page("rpg", QUESTION, rpg(), STEPS), "utf-8")
+    with opened(folder / "page.html", folder / "profile") as tab:
+        yield tab
+
+
+@pytest.fixture(autouse=True)
+def closed(tab: Tab) -> None:
+    tab.resize(1280, 900)
+    tab.press("Escape")
+    tab.away()
+    tab.js("document.activeElement.blur()")
+    assert tab.js(SEEN) == []
+
+
+def test_pointing_at_a_sentence_shows_its_evidence(tab: Tab) -> None:
+    tab.point(".sentence label", 1)
+    assert tab.js(SEEN) == ["evidence-2"]
+    tab.point(".sentence label", 2)
+    assert tab.js(SEEN) == ["evidence-3"]
+    tab.away()
+    assert tab.js(SEEN) == []
+
+
+def test_a_click_keeps_it_open(tab: Tab) -> None:
+    tab.click(".sentence label", 1)
+    tab.away()
+    assert tab.js(SEEN) == ["evidence-2"]
+    tab.point(".sentence label", 2)
+    assert tab.js(SEEN) == ["evidence-2"], "what is open is not covered by what is pointed at"
+    tab.click(".sentence label", 2)
+    assert tab.js(SEEN) == ["evidence-3"]
+    tab.click("h1")
+    assert tab.js(SEEN) == []
+
+
+def test_by_keyboard(tab: Tab) -> None:
+    tab.js("document.querySelector('nav li:last-child a').focus()")
+    tab.press("Tab")
+    assert tab.js("document.activeElement.id") == "mark-1"
+    assert tab.js(SEEN) == []
+    tab.press("Enter")
+    assert tab.js(SEEN) == ["evidence-1"]
+    tab.press("Tab")
+    assert tab.js("document.activeElement.href") == "https://example.org/1", "its links come next"
+    tab.press("Escape")
+    assert tab.js(SEEN) == []
+    assert tab.js("document.activeElement.id") == "mark-1", "and the focus is where it was"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (1024, 500), (400, 800)])
+def test_it_stands_beside_its_sentence_within_the_window(tab: Tab, width: int, height: int) -> None:
+    tab.resize(width, height)
+    for number in range(4):
+        tab.click(".sentence label", number)
+        assert tab.js(IN_VIEW)
+
+
+def test_on_paper_it_is_notes(tab: Tab) -> None:
+    assert not tab.js("document.querySelector('.footnotes').checkVisibility()")
+    tab.click(".sentence label", 1)
+    answer, _, after = tab.printed().partition("Plan by plan")
+    text = "".join(answer.split())  # where marks are raised, readers of PDF differ in blanks
+    assert "Selvaranhadorderedit.1,2Itfellin1993.3Itwasrebuiltin2004.3" in text
+    notes = "1Title1Itwasbuiltin1566byMimarHaldruvin.https://example.org/12Title2"
+    assert text.count(notes) == 1
+    assert answer.count("https://example.org/2") == 1, "what is open on the screen is not printed"
+    assert "Point at a sentence" not in answer
+    assert "Time and tokens" in after
+
+
+def test_hostile_evidence_is_shown_as_text(tmp_path: Path) -> None:
+    with listener() as (port, asked):
+        poison = HOSTILE.replace("PORT", str(port))
+        file = tmp_path / "page.html"
+        file.write_text(page("rpg", poisoned(QUESTION, poison), poisoned(rpg(), poison), STEPS), "utf-8")
+        with opened(file, tmp_path / "profile") as tab:
+            tab.click(".sentence label")
+            [panel] = tab.js(SEEN)
+            text = tab.js(f"document.getElementById('{panel}').innerText")
+            title = tab.js("document.title")
+            tab.printed()
+    assert "<script>console.error(document.title='owned')</script>" in text
+    assert (asked, title.startswith("owned")) == ([], False)

@@ -1,0 +1,67 @@
+"""The page on a run in a real browser: nothing runs, nothing is fetched, and it fits a small screen."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepcraft.report import page
+from tests.report.reports import HOSTILE, RUNS, STEPS, poisoned, rat
+from tests.servers.chromium import Shown, chromium, listener, shown
+from tests.shelf import QUESTION
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
+
+
+def opened(tmp_path: Path, text: str) -> Shown:
+    file = tmp_path / "page.html"
+    file.write_text(text, "utf-8")
+    return shown(file, tmp_path / "profile")
+
+
+@pytest.mark.parametrize(("method", "given", "run"), RUNS)
+def test_nothing_runs_and_nothing_is_fetched(tmp_path: Path, method: str, given: Any, run: Any) -> None:
+    with listener() as (port, asked):
+        poison = HOSTILE.replace("PORT", str(port))
+        told = opened(tmp_path, page(method, poisoned(given, poison), poisoned(run(), poison), STEPS))
+    assert (asked, told.console) == ([], [])
+    assert "<title>owned" not in told.dom
+    assert "&lt;script&gt;console.error(document.title='owned')&lt;/script&gt;" in told.dom
+
+
+def raw(port: int) -> str:
+    """The poison as a page would have it that does not escape it."""
+    return HOSTILE.replace("PORT", str(port)).encode(errors="replace").decode()
+
+
+def test_the_poison_works_where_it_is_not_escaped(tmp_path: Path) -> None:
+    with listener() as (port, asked):
+        told = opened(tmp_path, f"<!doctype html><p>{raw(port)}")
+    assert {"/image", "/sheet", "/frame", "/style"} <= set(asked)
+    assert len(told.console) == 1
+    assert "<title>owned" in told.dom
+
+
+def test_even_what_is_not_escaped_runs_and_fetches_nothing(tmp_path: Path) -> None:
+    text = page("rat", QUESTION, rat(), STEPS)
+    with listener() as (port, asked):
+        told = opened(tmp_path, text.replace("<main>", f"<main>{raw(port)}"))
+    assert asked == []
+    assert "<title>owned" not in told.dom
+    assert "Content Security Policy" in "".join(told.console)
+
+
+@pytest.mark.parametrize(("method", "given", "run"), RUNS)
+def test_it_fits_a_small_screen(tmp_path: Path, method: str, given: Any, run: Any) -> None:
+    long = "https://example.org/" + "x" * 300
+    inner = page(method, poisoned(given, long), poisoned(run(), long), STEPS).replace(
+        "<details", "<details open"
+    )
+    measure = "document.title = document.querySelector('iframe').contentDocument.documentElement.scrollWidth"
+    frame = f'<iframe width="400" height="800" srcdoc="{html.escape(inner)}" onload="{measure}"></iframe>'
+    told = opened(tmp_path, f"<!doctype html><title>?</title>{frame}")
+    assert int(re.findall(r"<title>(\d+)", told.dom)[0]) <= 400

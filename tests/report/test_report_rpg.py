@@ -1,0 +1,180 @@
+"""The page on a run of RPG: which sentence rests on what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stepcraft.report import page
+from tests.report.reports import STEPS, Reader, rpg, segment
+from tests.shelf import QUESTION
+
+
+def read(result: dict[str, Any], **settings: Any) -> Reader:
+    return Reader(page("rpg", {**QUESTION, **settings}, result, STEPS))
+
+
+def shown(seen: Reader) -> list[tuple[str, str, list[str]]]:
+    """Each sentence that has evidence, its number, and what is quoted for it."""
+    marks, panels = seen.all("button", "mark"), seen.all("div", "evidence")
+    quotes = [[quote for quote in _quotes(seen) if quote in panel.text] for panel in panels]
+    return [
+        (label, mark.text, quoted)
+        for label, mark, quoted in zip(seen.texts("label"), marks, quotes, strict=True)
+    ]
+
+
+def _quotes(seen: Reader) -> list[str]:
+    return list(dict.fromkeys(seen.texts("blockquote")))
+
+
+BUILT, ORDERED = "It was built in 1566 by Mimar Haldruvin.", "In 1566 Selvaran ordered a bridge of stone."
+FELL, REBUILT = "The bridge fell in November 1993.", "It was rebuilt in 2004 with stone of the old quarry."
+
+
+def test_the_sentences_of_a_segment_share_its_evidence() -> None:
+    seen = read(rpg())
+    assert shown(seen) == [
+        ("Mimar Haldruvin built it in 1566.", "1, 2", [BUILT, ORDERED]),
+        ("Selvaran had ordered it.", "1, 2", [BUILT, ORDERED]),
+        ("It fell in 1993.", "3", [FELL, REBUILT]),
+        ("It was rebuilt in 2004.", "3", [FELL, REBUILT]),
+    ]
+    assert "heritage.\nPoint at" not in seen.texts("div", "answer")[0]
+    assert "1 sentence without a number: no evidence." in seen.texts("p", "note")
+
+
+def test_marks_decide_where_there_are_some() -> None:
+    result = rpg()
+    first = {
+        **result["segments"][0],
+        "text": "Haldruvin built it [1]. Selvaran ordered it. [2] Both lived then [1][2]. So they say.",
+    }
+    result |= {"segments": [first], "answer": first["text"]}
+    seen = read(result, citations="inline")
+    assert shown(seen) == [
+        ("Haldruvin built it.", "1", [BUILT]),
+        ("Selvaran ordered it.", "2", [ORDERED]),
+        ("Both lived then.", "1, 2", [BUILT, ORDERED]),
+    ]
+    assert "So they say." in seen.texts("div", "answer")[0]
+
+
+def test_marks_are_text_where_nobody_asked_for_them() -> None:
+    result = rpg()
+    first = {**result["segments"][0], "text": "The array a[1] holds it."}
+    seen = read({**result, "segments": [first], "answer": first["text"]})
+    assert shown(seen) == [("The array a[1] holds it.", "1, 2", [BUILT, ORDERED])]
+
+
+def test_marks_of_no_passage_are_no_evidence() -> None:
+    result = rpg()
+    text = "It stands [9]. It fell [0]. It rose [3, 99]."
+    seen = read({**result, "segments": [{**result["segments"][1], "text": text}], "answer": text}, citations="inline")  # fmt: skip
+    assert shown(seen) == [("It rose.", "3", [FELL, REBUILT])]
+
+
+def test_a_model_that_makes_no_marks_leaves_the_sentences_what_their_segment_has() -> None:
+    assert shown(read(rpg(), citations="inline")) == shown(read(rpg()))
+
+
+def test_a_combined_answer_rests_on_all_segments() -> None:
+    seen = read({**rpg(), "answer": "Haldruvin, 1566."})
+    assert shown(seen) == [("Haldruvin, 1566.", "1–3", [BUILT, ORDERED, FELL, REBUILT])]
+
+
+def test_no_word_of_the_answer_is_lost() -> None:
+    result = rpg()
+    texts = [
+        "# A heading\n\n- one,  two\n- three\n\n",
+        "```\nx = a[1]. b\n```",
+        "中文。第二句！",
+        "e.g. Dr. No",
+    ]
+    result["segments"] = [{**result["segments"][1], "text": text} for text in texts]
+    result["answer"] = "\n\n".join(text.strip() for text in texts)
+    seen = read(result)
+    told = "".join(seen.texts("div", "answer"))
+    for label in seen.texts("label"):
+        assert label in told
+    assert "".join("".join(seen.texts("label")).split()) == "".join(result["answer"].split())
+
+
+def test_answered_without_evidence() -> None:
+    nothing = {**rpg(), "answer": "42. So it is.", "plans": [], "segments": [], "evidence": []}
+    told = " ".join(read(nothing).texts("section"))
+    assert "42. So it is." in told
+    assert "No sentence of it rests on evidence." in told
+    assert "Nothing was planned: the question was answered at once." in told
+    assert "Nothing was found." in told
+    assert Reader(page("rpg", QUESTION, {**nothing, "answer": ""}, []))
+
+
+def test_plans_and_the_chosen_sentences_in_their_passages() -> None:
+    result = rpg()
+    seen = read(result)
+    assert seen.texts("h3") == ["who built it", "how it was rebuilt", "what it is today without evidence"]
+    assert seen.texts("mark") == [BUILT, ORDERED, FELL, REBUILT]
+    first = seen.texts("article")[0]
+    assert f"The old bridge stood until 1993. {BUILT} It has one arch." in first
+    assert "1 sentence of Title 1" in first
+    facts = [
+        "3 segments",
+        "1 without evidence",
+        "4 chosen sentences",
+        "3 passages",
+        "6 model calls",
+        "12.5 s",
+    ]
+    assert seen.texts("ul", "facts") == ["".join(facts)]
+
+
+def test_what_is_far_from_a_chosen_sentence_is_left_out_of_a_long_passage() -> None:
+    result = rpg()
+    far = "Far away. " * 10_000
+    result["evidence"][0]["text"] = f"{far}{BUILT.replace(' ', '  ')} {far}"
+    seen = read(result)
+    assert [seen.texts("mark")[0], seen.texts("mark")[1]] == [BUILT, ORDERED]
+    assert len(seen.texts("article")[0]) < 1_000
+
+
+def test_a_chosen_sentence_that_its_passage_does_not_have_is_shown_all_the_same() -> None:
+    result = rpg()
+    result["segments"] = [segment("who", [("p1", 0, "Joined of fragments."), ("p1", 1, BUILT)], "He did.")]
+    assert read({**result, "answer": "He did."}).texts("mark") == ["Joined of fragments.", BUILT]
+
+
+def test_a_passage_that_was_chosen_whole_is_cut_where_it_is_quoted() -> None:
+    result = rpg()
+    whole = "All of it. " * 1_000
+    result["evidence"][0]["text"] = whole
+    result["segments"] = [segment("who", [("p1", 0, whole.strip())], "He did. He did.")]
+    seen = read({**result, "answer": "He did. He did."})
+    assert all(len(quote) < 700 and quote.endswith(" …") for quote in seen.texts("blockquote"))
+    assert whole.strip() in seen.texts("article")[0]
+
+
+def test_notes_for_paper_name_each_passage_once() -> None:
+    seen = read(rpg())
+    assert seen.texts("ol", "footnotes") == [
+        f"1 Title 1{BUILT}https://example.org/12 Title 2{ORDERED}https://example.org/2"
+        f"3 Title 3{FELL}{REBUILT}https://example.org/3"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["\t" * 300_000 + "y [1]", "." * 300_000 + "x [1]", "[" * 100_000 + "1].", '!"' * 50_000, "! " * 50_000 + "[1]"]
+)  # fmt: skip
+def test_odd_texts_take_no_time(text: str) -> None:
+    answer = f"x{text}"
+    seen = read({**rpg(), "answer": answer}, citations="inline")
+    assert seen.texts("div", "answer")
+
+
+def test_a_passage_of_a_megabyte() -> None:
+    result = rpg()
+    result["evidence"][0]["text"] = whole = "Some sentence that is here. " * 40_000
+    result["segments"] = [segment("who", [("p1", 0, whole.strip())], "He did. " * 30)]
+    text = page("rpg", QUESTION, {**result, "answer": "He did. " * 30}, [])
+    assert len(text) < 3_000_000, "whole in the passages and where it was chosen, no more"

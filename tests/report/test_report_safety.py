@@ -1,0 +1,92 @@
+"""The page on a run: nothing from outside is more than text on it, and it asks no host for anything."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from stepcraft.report import page
+from tests.report.reports import HOSTILE, RUNS, STEPS, Reader, poisoned, rat
+from tests.shelf import QUESTION, Shelf
+
+TAGS = set(
+    re.findall(
+        r"\w+",
+        """html head meta title style body header nav main section footer div article p h1 h2 h3 ul ol li a b span
+        details summary del ins mark blockquote label button table caption thead tbody tfoot tr th td svg rect""",
+    )
+)
+ATTRIBUTES = {
+    "html": {"lang"},
+    "meta": {"charset", "http-equiv", "content", "name"},
+    "a": {"href", "rel"},
+    "details": {"open"},
+    "th": {"scope"},
+    "span": {"title"},
+    "div": {"role", "tabindex", "popover"},
+    "label": {"for"},
+    "button": {"type", "popovertarget"},
+    "svg": {"viewbox", "preserveaspectratio", "aria-hidden"},
+    "rect": {"x", "y", "width", "height"},
+}
+
+
+def of_sources(*sources: str) -> Reader:
+    """The page on a run that found passages with these sources."""
+    documents = [Document(f"Text {source}", id=source, metadata={"source": source}) for source in sources]
+    return Reader(page("rat", QUESTION, rat(shelf=Shelf(says=lambda _: documents)), []))
+
+
+@pytest.mark.parametrize(("method", "given", "run"), RUNS)
+def test_what_is_hostile_is_text(method: str, given: Any, run: Any) -> None:
+    text = page(method, poisoned(given, HOSTILE), poisoned(run(), HOSTILE), STEPS)
+    seen = Reader(text)
+    assert {element.tag for element in seen.seen} <= TAGS
+    common = {"id", "class", "dir", "aria-label", "aria-labelledby"}
+    for element in seen.seen:
+        assert set(element.attributes) <= common | ATTRIBUTES.get(element.tag, set())
+    assert "<script>console.error(document.title='owned')</script>" in " ".join(seen.texts("main"))
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202e\ud800]", text)
+    text.encode()
+
+
+@pytest.mark.parametrize(("method", "given", "run"), RUNS)
+def test_the_page_stands_alone(method: str, given: Any, run: Any) -> None:
+    text = page(method, given, run(), STEPS)
+    assert not re.search(r"\bsrc=|@import|url\(|<script|<link|style=", text)
+    [policy] = re.findall('Content-Security-Policy" content="([^"]+)"', text)
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+
+
+def test_addresses_of_the_web_are_links() -> None:
+    good = ["https://example.org/a?b=1&c=%22", "http://example.org/桥", "HTTPS://EXAMPLE.org"]
+    links = [link for link in of_sources(*good).all("a") if link.attributes.get("rel")]
+    assert {link.attributes["href"] for link in links} == set(good)
+    assert {link.text for link in links} == set(good)
+    assert {link.attributes["rel"] for link in links} == {"noopener noreferrer"}
+
+
+def test_other_sources_are_text() -> None:
+    bad = [
+        "javascript:alert(1)",
+        " JaVaScript:alert(1)",
+        "java\tscript:alert(1)",
+        "data:text/html,<script>alert(1)</script>",
+        "vbscript:x",
+        "file:///etc/passwd",
+        "//example.org/x",
+        "https:example.org",
+        "http://",
+        "http://[::1",
+        "https:\\\\example.org",
+        "https://example.org/ onclick=x",
+        "docs/a.md:3",
+    ]
+    seen = of_sources(*bad)
+    assert {str(link.attributes["href"])[0] for link in seen.all("a")} == {"#"}
+    shown = seen.texts("span", "source")
+    for source in bad:
+        assert " ".join(source.split()) in shown

@@ -1,0 +1,52 @@
+"""Marks like [1]: those that cite something stay, in one form; the others go without a trace."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepcraft.text.citations import marks, with_marks_of
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("It was built [1].", "It was built [1]."),
+        ("It was built. [2]", "It was built. [2]"),
+        ("It was built [1][2].", "It was built [1][2]."),
+        ("It was built [1, 2].", "It was built [1][2]."),
+        ("It was built [1; 3].", "It was built [1]."),
+        ("It was built [1-2].", "It was built [1][2]."),
+        ("It was built [1\u20134].", "It was built [1][2]."),
+        ("It was built [Evidence 2].", "It was built [2]."),
+        ("It was built [evidence 1, 2].", "It was built [1][2]."),
+        ("It was built [^1].", "It was built [1]."),
+        ("It was built\u30101\u3011.", "It was built[1]."),
+        ("It was built\u30101\u2020source\u3011.", "It was built[1]."),
+        ("It was built [7].", "It was built."),
+        ("It was built [7], and fell [2].", "It was built, and fell [2]."),
+        ("It was built [0].", "It was built."),
+        ("[1] says so.", "[1] says so."),
+        ("[9] says so.", "says so."),
+        ("See [2](https://example.org).", "See [2](https://example.org)."),
+        ("Call `list[7]` [1].", "Call `list[7]` [1]."),
+        ("```\nx = y[9]\n``` [9]", "```\nx = y[9]\n```"),
+        ("In [1566-1567] it was built [1].", "In [1566-1567] it was built [1]."),
+        ("In [1566] it was built.", "In [1566] it was built."),
+        ("An [a] and a [1a] stay.", "An [a] and a [1a] stay."),
+        ("\u6865\u5efa\u4e8e1566\u5e74[2]\u3002[5]", "\u6865\u5efa\u4e8e1566\u5e74[2]\u3002"),
+        ("", ""),
+    ],
+)
+def test_marks(text: str, kept: str) -> None:
+    assert with_marks_of(text, {1, 2}) == kept
+
+
+def test_the_numbers_that_are_cited() -> None:
+    assert marks("One [1], two [2, 4-6] and `no[9]`.") == {1, 2, 4, 5, 6}
+
+
+@given(st.text("[]123,- a`(^\n", max_size=60))
+def test_only_what_exists_is_cited_in_any_text(text: str) -> None:
+    kept = with_marks_of(text, {1, 2})
+    assert marks(kept) <= {1, 2}
+    assert with_marks_of(kept, {1, 2}) == kept

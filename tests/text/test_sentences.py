@@ -1,0 +1,92 @@
+"""The sentences of passages."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepcraft.text.clean import clean
+from stepcraft.text.sentences import LONGEST, passage_sentences
+
+ANY = st.text(st.characters())
+PROSE = st.lists(
+    st.sampled_from(['"', "\u201c", "\u201d", ". ", "! ", "He", "a b c", "\n", "```", "\u3002", "3.5 "])
+).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # abbreviations and initials
+        ("Dr. Smith met Lt. Gen. Hale vs. Brook. Nobody saw them.", ["Dr. Smith met Lt. Gen. Hale vs. Brook.", "Nobody saw them."]),
+        ("See St. Paul's, No. 5, on Jan. 3. Then go home.", ["See St. Paul's, No. 5, on Jan. 3.", "Then go home."]),
+        ("The U.S. Senate met. It met at 5 p.m. in D.C. on a Monday.", ["The U.S. Senate met.", "It met at 5 p.m. in D.C. on a Monday."]),
+        ("He lives in the U.S. He likes it there.", ["He lives in the U.S.", "He likes it there."]),
+        ("J. R. R. Marsh wrote it. Acme Inc. sold it all.", ["J. R. R. Marsh wrote it.", "Acme Inc. sold it all."]),
+        ("Ö. von Lindal wrote plays. He fled from the city.", ["Ö. von Lindal wrote plays.", "He fled from the city."]),
+        ("А. С. Лесной родился в Москве. Он писал стихи о море.", ["А. С. Лесной родился в Москве.", "Он писал стихи о море."]),
+        ("Apple Inc. CEO Ann Bell spoke. The end was near.", ["Apple Inc. CEO Ann Bell spoke.", "The end was near."]),
+        # decimals and versions
+        ("It grew by 3.5 percent. In 1999 it fell.", ["It grew by 3.5 percent.", "In 1999 it fell."]),
+        ("They took 3.5 g. Nobody saw v1.2.3 there.", ["They took 3.5 g.", "Nobody saw v1.2.3 there."]),
+        # quotations
+        ('He said "Go now." Then he left.', ['He said "Go now."', "Then he left."]),
+        ('He said "Go. Do it now." Then he left.', ['He said "Go. Do it now."', "Then he left."]),
+        ("\u201cGo away. Now,\u201d he said. Then he left.", ["\u201cGo away. Now,\u201d he said.", "Then he left."]),
+        ('A 5" nail is there. It is long. It is new.', ['A 5" nail is there.', "It is long.", "It is new."]),
+        # lists and headings
+        ("1. Mix the eggs.\n2. Bake the cake", ["1. Mix the eggs.", "2. Bake the cake"]),
+        ("- one apple pie\n- two ripe pears", ["- one apple pie", "- two ripe pears"]),
+        ("A. Use the first one.\nB. Use the second one.", ["A. Use the first one.", "B. Use the second one."]),
+        ("History\nIt was founded in 1900. It grew fast.", ["History It was founded in 1900.", "It grew fast."]),
+        # Chinese and Japanese
+        ("它运行了很久。你喜欢它吗？我很喜欢它！", ["它运行了很久。", "你喜欢它吗？", "我很喜欢它！"]),
+        ("他说：“走吧。”然后他离开了。", ["他说：“走吧。”", "然后他离开了。"]),
+        ("好。它运行了很久。", ["好。它运行了很久。"]),
+        # code
+        ("Call `a. B` and `x.y.z` now. Wait for it.", ["Call `a. B` and `x.y.z` now.", "Wait for it."]),
+        ("Run this code:\n```py\nx = 1\n\n\ny = a. b\n```\nThen stop it all.", ["Run this code:", "```py\nx = 1\n\n\ny = a. b\n```", "Then stop it all."]),
+        ("~~~\na. B\n~~~", ["~~~\na. B\n~~~"]),
+        ("```\nnever closed. It ends", ["```\nnever closed. It ends"]),
+        # fragments
+        ("It works well. Really? Yes. So it does.", ["It works well. Really? Yes.", "So it does."]),
+        ("A line that\nis broken here. And more of it.", ["A line that is broken here.", "And more of it."]),
+        ("Yes.", ["Yes."]),
+        ("", []),
+        (" \n\t", []),
+        ("\ufeff\x00", []),
+    ],
+)  # fmt: skip
+def test_passage_sentences(text: str, expected: list[str]) -> None:
+    assert passage_sentences(text) == expected
+
+
+@given(ANY | PROSE)
+def test_nothing_is_lost(text: str) -> None:
+    assert "".join("".join(passage_sentences(text)).split()) == "".join(clean(text).split())
+
+
+@given(PROSE)
+def test_no_fragment_stands_beside_others(text: str) -> None:
+    found = passage_sentences(text)
+    assert len(found) < 2 or all(len(re.findall(r"\w+", one)) >= 3 or len(one) > 30 for one in found)
+
+
+@pytest.mark.parametrize("letter", ["a", "word ", "中", "a.", '"', "1 "])
+def test_a_sentence_of_100_000_characters_is_split(letter: str) -> None:
+    text = (letter * 100_000)[:100_000]
+    found = passage_sentences(text)
+    assert max(map(len, found)) <= LONGEST
+    assert "".join("".join(found).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "part", ["He went to Paris, e.g. by train. ", "它会运行。", '"Go. ', "`a. ", "```\nx\n", "Mr. ", "1. A. "]
+)
+def test_a_passage_of_a_megabyte_takes_seconds(part: str) -> None:  # fmt: skip
+    text = part * (1_000_000 // len(part))
+    began = time.perf_counter()
+    assert passage_sentences(text)
+    assert time.perf_counter() - began < 20

@@ -1,0 +1,200 @@
+"""Cleaning, sentences, words, and what models put around an answer."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepcraft.text.clean import clean, is_refusal, normalised, sentences, terms, unfenced, without_markers
+
+ANY = st.text(st.characters())  # lone surrogates included
+MARKED = st.text(st.sampled_from("[] \tab.\n"))
+LONG = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("a\x00b\x07\tc\x7f", "ab\tc"),
+        ("ge\u202eheim\ufeff", "geheim"),
+        ("e\u0301t\u00e9", "\u00e9t\u00e9"),
+        ("\ud800x", "\ufffdx"),
+        ("\u05e9\u200f\u05dc", "\u05e9\u200f\u05dc"),
+    ],
+)
+def test_clean_keeps_what_can_be_read(text: str, cleaned: str) -> None:
+    assert clean(text) == cleaned
+
+
+def test_clean_thins_marks_beyond_any_script() -> None:
+    assert len(clean("x" + "\u0316\u0301" * 500)) < 40
+    assert clean("x" + "\u0316" * 30) == "x" + "\u0316" * 30
+
+
+@given(ANY)
+def test_clean_twice_is_clean_once(text: str) -> None:
+    assert clean(clean(text)) == clean(text)
+    clean(text).encode()
+
+
+def test_normalised_folds_what_cannot_be_seen() -> None:
+    assert normalised(" a\u00ad\u200b  b\n\tc ") == "a b c"
+
+
+def test_terms_are_the_words_that_matter() -> None:
+    assert terms("How to add the Long-term memory_store to it") == ["add", "long", "term", "memory", "store"]
+    assert terms("安装Python 3包") == ["安", "装", "python", "3", "包"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Mix it. Bake it! Ready? Yes.", ["Mix it.", "Bake it!", "Ready?", "Yes."]),
+        ("Use e.g. Paris, i.e. France. Then go.", ["Use e.g. Paris, i.e. France.", "Then go."]),
+        ("Dr. Smith took 3.5 g. Nobody saw v1.2.3.", ["Dr. Smith took 3.5 g.", "Nobody saw v1.2.3."]),
+        ("Is the answer no. Then stop.", ["Is the answer no.", "Then stop."]),
+        ("Call `a. B` and `x.y.z`. Wait.", ["Call `a. B` and `x.y.z`.", "Wait."]),
+        ('He said "Go." Then he left.', ['He said "Go."', "Then he left."]),
+        ("它会运行。好吗？好！", ["它会运行。", "好吗？", "好！"]),
+        ("1. Mix the eggs.\n2. Bake", ["1. Mix the eggs.", "2. Bake"]),
+        ("A line that\nis broken. And\n\nA paragraph", ["A line that is broken.", "And", "A paragraph"]),
+        ("An unclosed `tick. And\nMore. End.", ["An unclosed `tick. And", "More.", "End."]),
+        ("  \n ", []),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+@given(ANY)
+def test_sentences_lose_nothing(text: str) -> None:
+    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[[ Add salt. ]]", "Add salt."),
+        ("1. [[Boil]] it [[ twice ]].", "1. Boil it twice."),
+        ("   [[indented", "   indented"),
+        ("[[ a ]]\n   [[ b ]]", "a\n   b"),
+        ("Call [[`f(ids=[run['id']])`]] first.", "Call `f(ids=[run['id']])` first."),
+        ("[[Call f(ids=[run['id']]) first.]]", "Call f(ids=[run['id']]) first."),
+        ("混合[[可能]]。", "混合可能。"),
+        ("[[Use [[ both ]] of them.]]", "Use both of them."),
+        ("Bake it.]]", "Bake it."),
+        ("Let it [[rise.", "Let it rise."),
+        ("[[2 eggs]] ([[or three]])", "2 eggs (or three)"),
+        ("[[a[0]]]", "a[0]"),
+        ("[[over\ntwo lines]]", "over\ntwo lines"),
+        ("[\u202e[ hidden ]\x00]", "hidden"),
+        ("a  b [0]", "a  b [0]"),
+    ],
+)
+def test_markers_go_and_their_text_stays(text: str, expected: str) -> None:
+    assert without_markers(text) == expected
+
+
+CODE = [
+    "for fb in client.list_feedback(run_ids=[run['id']]):",
+    'matrix[[0, 1]] = df[["a", "b"]]',
+    "np.array([[1, 2], [3, 4]])",
+    "x = [[1], [2]]",
+    "Run `if [[ -f x ]]; then` in bash.",
+    "```\n[[package]]\nname = 1\n```",
+    "Literal[Literal['a']]",
+]
+
+
+@pytest.mark.parametrize("code", CODE)
+def test_brackets_of_code_are_no_markers(code: str) -> None:
+    assert without_markers(code) == code
+
+
+PROSE = st.lists(st.sampled_from(["a", "b", " ", ".", ",", "`f(x[0])`", "é", "中", "\n"]), min_size=1).map(
+    "".join
+)
+
+
+@given(st.lists(PROSE))
+def test_no_marker_survives_around_prose(doubts: list[str]) -> None:
+    shown = without_markers(" then ".join(f"[[{doubt}]]" for doubt in doubts))
+    assert "[[" not in shown
+    assert "]]" not in shown
+
+
+@given(MARKED | ANY)
+def test_only_brackets_are_lost(text: str) -> None:
+    shown = without_markers(text)
+    assert [c for c in clean(text) if not c.isspace() and c not in "[]"] == [
+        c for c in shown if not c.isspace() and c not in "[]"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Paris.", "Paris."),
+        ("```\nParis.\n```", "Paris."),
+        ("```markdown\n1. Run\n```bash\npip\n```\n2. Go\n```\n", "1. Run\n```bash\npip\n```\n2. Go"),
+        ("Sure, here is the answer:\n\nParis.", "Paris."),
+        ("Here\u2019s the query:\n```\nparis capital\n```", "paris capital"),
+        ("```text\nHere is the answer:\nParis.\n```", "Paris."),
+        ("Certainly! Paris is it.", "Paris is it."),
+        ("以下是答案：\n巴黎", "巴黎"),
+        ("Here are the facts:", "Here are the facts:"),
+        ("Here is a house.\n\nIt is red.", "Here is a house.\n\nIt is red."),
+        ("Surely it rains:\nyes", "Surely it rains:\nyes"),
+        ("```py\nx\n```\nand\n```py\ny\n```", "```py\nx\n```\nand\n```py\ny\n```"),
+        (" kept as it is ", " kept as it is "),
+    ],
+)
+def test_unfenced(reply: str, expected: str) -> None:
+    assert unfenced(reply) == expected
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I'm sorry, but I can\u2019t help with that.",
+        "I\u2019m really sorry, but I cannot assist with this request.",
+        "I cannot help with building this.",
+        "Sorry, I'm unable to do that.",
+        "As an AI language model, I cannot write procedures about weapons.",
+        "Unfortunately, I am not able to continue.",
+        "I won't provide instructions for that.",
+        "抱歉，我无法回答这个问题。",
+    ],
+)
+def test_refusals(reply: str) -> None:
+    assert is_refusal(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "Tell the customer: I'm sorry, but I can't help with that.",
+        "Sorry, but the procedures do not say.",
+        "I can't find a lock in the index, so run the vacuum first.",
+        "I'm sorry, but I can't use Helm here. Instead:\n\n1. Install it with pip.\n2. Start it.",
+        "I cannot help with one thing. " + "But here is all the rest. " * 20,
+        "NO UPDATE REQUIRED",
+    ],
+)
+def test_what_only_looks_like_a_refusal(reply: str) -> None:
+    assert not is_refusal(reply)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["[", "[]][", " ", ".", ". ", "`", "```sh\n", "\n", "(", "a. A", "\u0301\u0316", "。", "sure ", "- "],
+)
+@pytest.mark.parametrize("function", [clean, terms, sentences, without_markers, unfenced, is_refusal])
+def test_a_megabyte_is_no_trap(unit: str, function) -> None:
+    text = "x" + unit * (LONG // len(unit)) + "x"
+    begun = time.perf_counter()
+    function(text)
+    assert time.perf_counter() - begun < 10  # what is quadratic takes minutes

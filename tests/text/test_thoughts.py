@@ -1,0 +1,154 @@
+"""Drafts cut into thoughts: nothing is lost, and what belongs together stays together."""
+
+import time
+from itertools import accumulate, pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from stepcraft.text.thoughts import placed_in, split_thoughts
+
+LINES = [
+    "",
+    "",
+    "  ",
+    "A claim.",
+    "桥建于一五六六年。",
+    "# Title",
+    "**Part**",
+    "__Part__:",
+    "=====",
+    "---",
+    "- an item",
+    "  its second paragraph",
+    "2. an item",
+    "    indented",
+    "STEP 1: do",
+    "**Step 2** do",
+    "| a | b |",
+    "|---|---|",
+    "```python",
+    "```",
+    "````",
+    "~~~",
+    "    ```",
+    "```code``` in a sentence",
+    "\tx",
+]
+
+drafts = st.lists(st.sampled_from(LINES) | st.text(max_size=20), max_size=25).flatmap(
+    lambda lines: st.sampled_from(["\n", "\r\n"]).map(lambda end: end.join(lines))
+)
+
+
+@given(drafts | st.text())
+@example("")
+@example("\n\n")
+@example("\n\nA claim.\n\n\n")
+@example("```\nnever closed\n\nand on")
+@example("STEP 1: a\r\nSTEP 2: b")
+@example("a\x0b\x0b\x1c\x85b")
+def test_nothing_is_lost(draft: str) -> None:
+    thoughts = split_thoughts(draft)
+    assert "".join(thoughts) == draft
+    assert all(thoughts)
+    assert all(thought.strip() for thought in thoughts) or not draft.strip()
+
+
+CASES: dict[str, list[str]] = {
+    "paragraphs": ["One.\n\n", "Two,\nstill two.\n\n\n", "Three."],
+    "blank lines first": ["\n \nOne.\n\n", "Two.\n"],
+    "lines of blanks": ["One.\n \t\n", "Two."],
+    "crlf": ["One.\r\n\r\n", "## Head\r\n\r\nTwo.\r\n\r\n", "Three."],
+    "chinese": ["桥建于一五六六年。\n\n", "建造者是海鲁丁。"],
+    "one huge paragraph": ["It was built. " * 5_000],
+    "headings": ["# Title\n\n## Part\n\nOne.\n\n", "## Part\nTwo.\n\n", "Three.\n\n", "# Last"],
+    "bold headings": ["**Part**\n\nOne.\n\n", "__Part__:\n\nTwo."],
+    "bold words in a sentence": ["**It** was built by **him**\n\n", "**Two** came.\n\n", "Three."],
+    "underlined headings": ["Part\n====\n\nOne.\n\n", "Part\n---\n\nTwo."],
+    "a rule": ["One.\n\n", "---\n\nTwo.\n\n", "* * *\n\nThree."],
+    "a list": ["Names:\n- one\n- two\n\n", "- three\n\n  its second paragraph\n\n  its third\n\n", "Four."],
+    "a list under a heading": ["# Part\n\n- one\n\n  more of it\n\n", "- two"],
+    "items apart": ["1. one\n\n", "2. two\n\n   more of it\n\n", "  3. three"],
+    "indented after a paragraph": ["One.\n\n", "  Two."],
+    "a table": ["Sizes:\n\n", "| a | b |\n|---|---|\n| 1 | 2 |\n\n", "Two."],
+    "code": ["So:\n\n", "```python\nx = 1\n\n# a comment\n\ny = 2\n```\n\n", "Two."],
+    "code under its sentence": ["So:\n~~~\na\n\nb\n~~~\nand on.\n\n", "Two."],
+    "code in code": ["````\n```\n\na\n```\n\nb\n````\n\n", "Two."],
+    "tildes around backticks": ["~~~\n```\n\na\n~~~\n\n", "Two."],
+    "an unclosed fence": ["One.\n\n", "```\na\n\nSTEP 1: b\nSTEP 2: c\n\n# d\n\ne"],
+    "backticks in a sentence": ["```ls``` lists.\n\n", "Two."],
+    "code of a list": ["- so:\n\n  ```\n  a\n\n  b\n  ```\n\n", "- two"],
+    "steps": ["STEP 1: mine.\nWith a pick.\n", "STEP 2: smelt.\n", "STEP 3: craft."],
+    "steps with words before": ["So:\n", "**Step 1:** mine.\n", "**Step 2:** smelt."],
+    "steps apart": ["STEP 1: mine.\n\n", "STEP 2: smelt."],
+    "steps in code": ["```\nSTEP 1: a\nSTEP 2: b\n```\n"],
+    "one step": ["Then comes the rest.\nStep 2 is the last."],
+    "blank": [" \n\n"],
+    "empty": [],
+}
+
+
+@pytest.mark.parametrize("thoughts", CASES.values(), ids=CASES)
+def test_cases(thoughts: list[str]) -> None:
+    assert split_thoughts("".join(thoughts)) == thoughts
+
+
+@given(drafts, st.lists(st.integers(0, 400)), st.sampled_from([" ", "\n\n", ""]))
+def test_parts_are_found_in_their_draft_whatever_their_blanks(
+    draft: str, places: list[int], blank: str
+) -> None:
+    ends = [0, *sorted(places), len(draft)]
+    parts = [blank + draft[start:end].strip() + blank for start, end in pairwise(ends)]
+    thoughts = placed_in(draft, parts)
+    assert thoughts is not None
+    assert "".join(thoughts) == draft
+    assert all(thoughts)
+    said = {"".join(draft[:end].split()) for end in ends}
+    assert {"".join(text.split()) for text in accumulate(thoughts)} <= said, "cut where a part ends"
+
+
+def test_parts_keep_the_blanks_of_the_draft() -> None:
+    draft = "# Title\n\nOne.\n\n\n  Two  three."
+    assert placed_in(draft, ["# Title One.", "Two", "three."]) == [
+        "# Title\n\nOne.\n\n\n  ",
+        "Two  ",
+        "three.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [["One."], ["One.", "Two."], ["One.", "two.", "three."], ["two.", "One."], []],
+    ids=["less", "a word changed", "more", "another order", "nothing"],
+)
+def test_parts_of_another_text(parts: list[str]) -> None:
+    assert placed_in("One.\n\ntwo.", parts) is None
+
+
+MEGABYTE = 1_000_000
+BIG = {
+    "one paragraph": "It was built. ",
+    "one word": "x",
+    "chinese": "桥",
+    "paragraphs": "It was built in 1566.\n\n",
+    "headings": "## The bridge\n\n",
+    "unfinished headings": "**The bridge, ",
+    "an item of many paragraphs": "   It was built.\n\n",
+    "fences": "```python\n",
+    "backticks": "`",
+    "rules": "-----------\n\n",
+    "steps": "STEP 1: build it.\n",
+    "blanks": " ",
+    "tabs and lines": "\t\t\t\t\t\t\t\t\n",
+}
+
+
+@pytest.mark.parametrize("piece", BIG.values(), ids=BIG)
+def test_a_megabyte_takes_no_time(piece: str) -> None:
+    draft = "- a\n\n" + piece * (MEGABYTE // len(piece.encode()))
+    began = time.process_time()
+    thoughts = split_thoughts(draft)
+    assert placed_in(draft, thoughts) == thoughts
+    assert time.process_time() - began < 2, "it is a matter of minutes where time grows with the square"
