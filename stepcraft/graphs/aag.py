@@ -13,10 +13,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite, Send
 
+from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.base import Context
 from stepcraft.errors import NoAnswer
 from stepcraft.evidence import Evidence
-from stepcraft.graphs._aag_state import AagContext, Input, Output, State
+from stepcraft.graphs._aag_state import Input, Output, State
 from stepcraft.graphs.compile import Builder, Kept, add, finished, given_models
 from stepcraft.graphs.inline import Pure
 from stepcraft.llm.budget import branches, calls_left

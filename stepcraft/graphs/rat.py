@@ -13,7 +13,8 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
-from stepcraft.graphs._rat_state import Input, Output, RatContext, State
+from stepcraft.contexts.rat import RatContext
+from stepcraft.graphs._rat_state import Input, Output, State
 from stepcraft.graphs.compile import Builder, Graph, Kept, add, finished, given_models
 from stepcraft.graphs.inline import Pure
 from stepcraft.llm.budget import branches, calls_left

@@ -12,9 +12,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
+from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
-from stepcraft.graphs._rpg_state import Input, Kind, Output, RpgContext, State
+from stepcraft.graphs._rpg_state import Input, Kind, Output, State
 from stepcraft.graphs.compile import Builder, Kept, add, finished, given_models
 from stepcraft.graphs.inline import Pure
 from stepcraft.nodes.begin import BeginNode

@@ -16,7 +16,7 @@ class Asking(Protocol):
     shortens: str
 
     @property
-    def ask(self) -> Callable[[Any, Context], Sequence[BaseMessage]]:
+    def ask(self) -> Callable[[Any, Any], Sequence[BaseMessage]]:
         """The messages, from what the node reads."""
         ...
 

@@ -14,7 +14,6 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import get_runtime
 
-from stepcraft.contexts.base import Context
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.attempts import Failed, replied, why_skipped
 from stepcraft.llm.budget import Budget
@@ -26,10 +25,10 @@ from stepcraft.retrieval.build import Build
 State = Any
 """What a node reads: a TypedDict of the node's own."""
 Update = dict[str, Any]
-Ask = Callable[[State, Context], Sequence[BaseMessage]]
-Read = Callable[[str, State, Context], Update]
+Ask = Callable[[State, Any], Sequence[BaseMessage]]
+Read = Callable[[str, State, Any], Update]
 Fallback = Callable[[State, str], Update]
-Without = Callable[[State, Context], Update | None]
+Without = Callable[[State, Any], Update | None]
 Keeps = Callable[[State], int]
 Tells = Callable[[Update], object]
 

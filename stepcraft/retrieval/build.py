@@ -57,8 +57,8 @@ class SearchedMemory:
 
     def searcher(self, context: Context) -> Searcher:
         """The memory as a retriever."""
-        memory = self.opened(context)
-        return memory.as_retriever(getattr(context, "k", 3), alpha=getattr(context, "alpha", None))
+        memory, settings = self.opened(context), context.search_settings()
+        return memory.as_retriever(settings.k, alpha=settings.alpha)
 
     def is_open(self, context: Context) -> bool:
         """Whether it was given as an object: a file that is named is looked at again."""
@@ -84,11 +84,11 @@ class SearchedMemory:
         choice = self._choice(context)
         if choice is not None and not isinstance(choice, str):
             return choice
-        embeddings = getattr(context, "embeddings", None) or self.embeddings
+        embeddings = context.search_settings().embeddings or self.embeddings
         return shared_memory(choice, embeddings=embeddings, store=get_runtime().store)
 
     def _choice(self, context: Context) -> ProcedureMemory | str | None:
-        named: str | None = getattr(context, "memory", None)
+        named = context.search_settings().memory
         return self.memory if named is None else named
 
 
@@ -100,7 +100,7 @@ class SearchedSource:
 
     def searcher(self, context: Context) -> Searcher:
         """The sources as one retriever that takes k."""
-        return shared_source(self._choice(context)).bind(k=passages(context))
+        return shared_source(self._choice(context)).bind(k=context.search_settings().k)
 
     def is_open(self, context: Context) -> bool:
         """Whether all of them were opened."""
@@ -125,7 +125,7 @@ class SearchedSource:
         return bool(self._named(context))
 
     def _named(self, context: Context) -> BaseRetriever | str | Sequence[BaseRetriever | str] | None:
-        named: str | Sequence[str] | None = getattr(context, "retriever", None)
+        named = context.search_settings().retriever
         return named or self.retriever or os.environ.get(SOURCE_VARIABLE)
 
     def _choice(self, context: Context) -> list[BaseRetriever | str]:
@@ -133,12 +133,6 @@ class SearchedSource:
         if not choice:
             raise BadInput(f"no source is named for the evidence; name {KINDS}")
         return [choice] if isinstance(choice, str | BaseRetriever) else list(choice)
-
-
-def passages(context: Context) -> int:
-    """How many passages a search gives: k; for a thought by default 1 in planning and code, else 2 (RAT §4)."""
-    count: int | None = getattr(context, "k", None) or getattr(context, "passages_per_step", None)
-    return count or (1 if getattr(context, "finish", "answer") in {"thoughts", "code"} else 2)
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,9 @@ class SourceOrMemory:
 
     def chosen(self, context: Context) -> Searched:
         """The one that is searched."""
-        if getattr(context, "retriever", None) or getattr(context, "memory", None):
-            return self.source if getattr(context, "retriever", None) else self.memory
+        settings = context.search_settings()
+        if settings.retriever or settings.memory:
+            return self.source if settings.retriever else self.memory
         if self.source.retriever is None and self.memory.memory is not None:
             return self.memory
         return self.source if self.source.is_named(context) else self.memory
@@ -70,11 +71,9 @@ class Composing(SearchedMemory):
 
     def searcher(self, context: Context) -> Searcher:
         """The memory as a retriever."""
-        compose: bool = getattr(context, "compose", False)
-        retriever = self.opened(context).as_retriever(
-            getattr(context, "k", 3), alpha=getattr(context, "alpha", None)
-        )
-        return retriever.model_copy(update={"compose": compose})
+        settings = context.search_settings()
+        retriever = self.opened(context).as_retriever(settings.k, alpha=settings.alpha)
+        return retriever.model_copy(update={"compose": settings.compose})
 
 
 @dataclass(frozen=True)
@@ -102,5 +101,4 @@ class MemoryAndSource:
 
     def all_of(self, context: Context) -> list[Searched]:
         """The memory, and the sources where the run asks for them."""
-        beside = getattr(context, "answer_from", "memory") == "memory+source"
-        return [self.memory, self.source] if beside else [self.memory]
+        return [self.memory, self.source] if context.search_settings().both else [self.memory]

@@ -1,14 +1,11 @@
 """What the baselines are given, what they hand on and give back: as the methods, so that whatever runs one runs all."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from langgraph.channels import EphemeralValue
-from pydantic import Field
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context, Name
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted, Usage
@@ -17,25 +14,6 @@ from stepcraft.nodes.retrieve import wanted
 from stepcraft.nodes.rpg.input_passages import Passage, given_passages
 
 Kind = Literal["long", "short", "multihop"]
-
-
-@dataclass(frozen=True)
-class SearchContext(Context):
-    """What a caller may set for one run of a baseline that searches.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    retriever: Annotated[
-        Name | list[Name] | None,
-        Field(description="Where evidence comes from: corpus:docs/, web, memory, …; by default the memory."),
-    ] = None
-    memory: Annotated[
-        Name | None,
-        Field(description="The procedures to search where no source is named; by default the bundled ones."),
-    ] = None
-    k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 5
 
 
 class Input(TypedDict):

@@ -1,14 +1,13 @@
 """Chain of thought: the model thinks the question through in writing and answers it, in one call, zero-shot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
-from stepcraft.contexts.base import Context, prompt_of
+from stepcraft.contexts.baselines import CotContext
 from stepcraft.graphs.baselines import _state
 from stepcraft.graphs.baselines._assemble import begun, in_line
 from stepcraft.graphs.baselines._state import Input
@@ -18,17 +17,6 @@ from stepcraft.retrieval.build import Build
 from stepcraft.retrieval.searched import Nothing
 
 __all__ = ["CotContext", "Input", "Output", "State", "build_cot", "graph"]
-
-
-@dataclass(frozen=True)
-class CotContext(Context):
-    """What a caller may set for one run.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    answer_instructions: Annotated[str, prompt_of("answer")] = thinking.INSTRUCTIONS
 
 
 class Output(_state.Output):

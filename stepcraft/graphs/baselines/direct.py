@@ -1,13 +1,12 @@
 """Direct: the question is put to the model, and that is all."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
-from stepcraft.contexts.base import Context, prompt_of
+from stepcraft.contexts.baselines import DirectContext
 from stepcraft.graphs.baselines._assemble import begun, in_line
 from stepcraft.graphs.baselines._state import Input, Output, State
 from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
@@ -16,17 +15,6 @@ from stepcraft.retrieval.build import Build
 from stepcraft.retrieval.searched import Nothing
 
 __all__ = ["DirectContext", "Input", "Output", "State", "build_direct", "graph"]
-
-
-@dataclass(frozen=True)
-class DirectContext(Context):
-    """What a caller may set for one run.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    answer_instructions: Annotated[str, prompt_of("answer")] = answering.DIRECT
 
 
 def build_direct(

@@ -1,15 +1,13 @@
 """Few-shot: procedures picked at random from the memory show the model what a good one looks like."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
-from pydantic import Field
 
-from stepcraft.contexts.base import Context, Name, prompt_of
+from stepcraft.contexts.baselines import FewShotContext
 from stepcraft.graphs.baselines._assemble import begun, in_line
 from stepcraft.graphs.baselines._state import Input, Output, State
 from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
@@ -19,25 +17,6 @@ from stepcraft.nodes.baselines.sample import SampleNode
 from stepcraft.retrieval.build import Build, SearchedMemory
 
 __all__ = ["FewShotContext", "Input", "Output", "State", "build_few_shot", "graph"]
-
-
-@dataclass(frozen=True)
-class FewShotContext(Context):
-    """What a caller may set for one run.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    memory: Annotated[
-        Name | None,
-        Field(
-            description="Where the examples are picked: procedures.db, x.jsonl, …; by default the bundled ones."
-        ),
-    ] = None
-    k: Annotated[int, Field(ge=1, le=50, description="How many examples.")] = 3
-    seed: Annotated[int, Field(description="The same seed picks the same examples.")] = 0
-    answer_instructions: Annotated[str, prompt_of("answer")] = answering.LIKE_EXAMPLES
 
 
 def build_few_shot(

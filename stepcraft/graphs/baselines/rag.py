@@ -1,20 +1,18 @@
 """RAG: what a search for the question finds is shown to the model (with k = 1 and 5 the papers' RAG-1 and RAG-5)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
-from stepcraft.contexts.base import prompt_of
+from stepcraft.contexts.baselines import RagContext
 from stepcraft.graphs.baselines._assemble import begun, in_line
 from stepcraft.graphs.baselines._state import (
     Input,
     Output,
-    SearchContext,
     State,
     fresh,
     keep_found,
@@ -29,17 +27,6 @@ from stepcraft.retrieval.build import Build, SearchedMemory, SearchedSource
 from stepcraft.retrieval.searched import SourceOrMemory
 
 __all__ = ["Input", "Output", "RagContext", "State", "build_rag", "graph"]
-
-
-@dataclass(frozen=True)
-class RagContext(SearchContext):
-    """What a caller may set for one run.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    answer_instructions: Annotated[str, prompt_of("answer")] = answering.FROM_EVIDENCE
 
 
 def build_rag(

@@ -1,8 +1,7 @@
 """ReAct: an agent that may search, and search again, before it answers (LangChain's `create_agent`)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
@@ -11,9 +10,8 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.cache.base import BaseCache
 from langgraph.graph import END
 from langgraph.store.base import BaseStore
-from pydantic import Field
 
-from stepcraft.contexts.base import prompt_of
+from stepcraft.contexts.baselines import ReactContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.graphs.baselines import _state
 from stepcraft.graphs.baselines._assemble import begun
@@ -36,20 +34,6 @@ from stepcraft.retrieval.searched import SourceOrMemory
 __all__ = ["Input", "Output", "ReactContext", "State", "build_react", "graph"]
 
 NO_TOOLS = "the model takes no tools, so nothing was searched more than once: this is what rag gives"
-
-
-@dataclass(frozen=True)
-class ReactContext(_state.SearchContext):
-    """What a caller may set for one run.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 3
-    max_searches: Annotated[int, Field(ge=1, le=50, description="The most searches of a run.")] = 5
-    agent_instructions: Annotated[str, prompt_of("agent")] = agency.INSTRUCTIONS
-    answer_instructions: Annotated[str, prompt_of("answer")] = answering.FROM_EVIDENCE
 
 
 class State(_state.State):

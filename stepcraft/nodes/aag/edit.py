@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.aag import AagContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
@@ -15,13 +15,6 @@ from stepcraft.nodes.aag.notes import notes_sections
 from stepcraft.nodes.aag.steps import STEPS_FORMAT, answered, steps_of
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import section
-
-INSTRUCTIONS = """\
-Apply the edits to the steps of a procedure.
-Change what the edits ask for and nothing else: every other step stays as it is, word for word and in its order; only
-where steps refer to each other by number, the numbers follow.
-Where an edit leaves details open, take them from the notes or the evidence if they have them.
-Reply with all the steps, the changed ones and the others. Do not mention the edits, the notes or the evidence."""
 
 
 class Reading(TypedDict):
@@ -36,7 +29,7 @@ class Reading(TypedDict):
     critiques: list[Critique]
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """Goal, resources and what was looked up first; they are the same at every edit. Steps and edits last."""
     sections = [
         *asked_sections("goal", state["question"], state["at_hand"]),
@@ -44,10 +37,10 @@ def ask(state: Reading, context: Context) -> list[BaseMessage]:
         section("steps", numbered(state["steps"])),
         section("edits", "\n".join(f"- {wish}" for wish in state["edits"])),
     ]
-    return prompt(context.instructions("edit", INSTRUCTIONS), STEPS_FORMAT, "steps", sections)
+    return prompt(context.edit_instructions, STEPS_FORMAT, "steps", sections)
 
 
-def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
     """The edited steps."""
     return {**answered(steps_of(reply)), **_closed(state, "unverified")}
 
