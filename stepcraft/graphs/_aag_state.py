@@ -50,7 +50,7 @@ class State(Output, Budgeted):
     """The goal."""
     resources: NotRequired[Annotated[Any, EphemeralValue]]
     """As they were given; a thread's next run does not find them."""
-    at_hand: str
+    resources_text: str
     """The resources as one text, "" if nothing was named."""
     draft: list[str]
     """The first steps, doubts between [[ and ]]."""

@@ -28,7 +28,7 @@ SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 Searcher = Runnable[str, list[Document]]
 
 
-class Searched(Protocol):
+class RetrievalTarget(Protocol):
     """What a graph's searches go to."""
 
     def searcher(self, context: Context) -> Searcher:
@@ -49,7 +49,7 @@ class Searched(Protocol):
 
 
 @dataclass(frozen=True)
-class SearchedMemory:
+class MemoryTarget:
     """A procedural memory: the context's, then the given one, then the environment's, then the bundled one."""
 
     memory: ProcedureMemory | str | None = None
@@ -93,7 +93,7 @@ class SearchedMemory:
 
 
 @dataclass(frozen=True)
-class SearchedSource:
+class SourceTarget:
     """Sources of passages: the context's, then the given ones, then the environment's."""
 
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None
@@ -136,7 +136,7 @@ class SearchedSource:
 
 
 @dataclass(frozen=True)
-class Build:
+class GraphResources:
     """What a graph was built with."""
 
     method: str = ""
@@ -144,7 +144,7 @@ class Build:
     context: type[Context] = Context
     """The settings that a run of it takes."""
     models: GivenModels = field(default_factory=GivenModels)
-    searched: Searched = field(default_factory=SearchedMemory)
+    searched: RetrievalTarget = field(default_factory=MemoryTarget)
     reranker: object = None
     """What scores sentences: a name, a LangChain cross-encoder, compressor or embeddings, or None."""
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stepcraft.contexts.base import Context
-from stepcraft.retrieval.build import Searched, SearchedMemory, SearchedSource, Searcher
+from stepcraft.retrieval.build import MemoryTarget, RetrievalTarget, Searcher, SourceTarget
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoRetrieval:
     """A graph without a search."""
 
     def searcher(self, context: Context) -> Searcher:
@@ -36,8 +36,8 @@ class Nothing:
 class SourceOrMemory:
     """Sources where some are named, else the memory: the context's word goes before what the graph was built with."""
 
-    source: SearchedSource = field(default_factory=SearchedSource)
-    memory: SearchedMemory = field(default_factory=SearchedMemory)
+    source: SourceTarget = field(default_factory=SourceTarget)
+    memory: MemoryTarget = field(default_factory=MemoryTarget)
 
     def searcher(self, context: Context) -> Searcher:
         """The retriever of the one that is searched."""
@@ -55,7 +55,7 @@ class SourceOrMemory:
         """What the one that is searched is called."""
         return self.chosen(context).labels(context)
 
-    def chosen(self, context: Context) -> Searched:
+    def chosen(self, context: Context) -> RetrievalTarget:
         """The one that is searched."""
         settings = context.search_settings()
         if settings.retriever or settings.memory:
@@ -66,7 +66,7 @@ class SourceOrMemory:
 
 
 @dataclass(frozen=True)
-class Composing(SearchedMemory):
+class Composing(MemoryTarget):
     """A memory that offers two procedures of which one yields what the other needs as one, where a run asks for it."""
 
     def searcher(self, context: Context) -> Searcher:
@@ -80,8 +80,8 @@ class Composing(SearchedMemory):
 class MemoryAndSource:
     """A memory and, in a run that asks for it, sources beside it."""
 
-    memory: SearchedMemory = field(default_factory=SearchedMemory)
-    source: SearchedSource = field(default_factory=SearchedSource)
+    memory: MemoryTarget = field(default_factory=MemoryTarget)
+    source: SourceTarget = field(default_factory=SourceTarget)
 
     def searcher(self, context: Context) -> Searcher:
         """The memory as a retriever."""
@@ -99,6 +99,6 @@ class MemoryAndSource:
         """What all that the run searches is called."""
         return {name: label for one in self.all_of(context) for name, label in one.labels(context).items()}
 
-    def all_of(self, context: Context) -> list[Searched]:
+    def all_of(self, context: Context) -> list[RetrievalTarget]:
         """The memory, and the sources where the run asks for them."""
         return [self.memory, self.source] if context.search_settings().both else [self.memory]

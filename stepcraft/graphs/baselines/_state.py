@@ -53,7 +53,7 @@ class State(Output, Budgeted):
     """As they were given; a thread's next run does not find them."""
     given: bool
     """Whether the passages were given, so that nothing is searched."""
-    at_hand: str
+    resources_text: str
     """The resources as one text, "" if nothing was named."""
     task: Kind
     """How the question is answered."""
@@ -71,7 +71,7 @@ def fresh(given: Mapping[str, Any]) -> dict[str, Any]:
     evidence, warnings = ([], []) if passages is None else given_passages(passages)
     return {
         "answer": "",
-        "at_hand": checked("resources", given.get("resources") or ""),
+        "resources_text": checked("resources", given.get("resources") or ""),
         "task": kind,
         "given": passages is not None,
         "evidence": evidence,
@@ -95,7 +95,7 @@ def searches(given: Mapping[str, Any]) -> bool:
 
 def to_look_up(state: State) -> list[str]:
     """The question with what is at hand; nothing where the passages were given."""
-    return [] if state["given"] else [wanted(state["question"], state["at_hand"])]
+    return [] if state["given"] else [wanted(state["question"], state["resources_text"])]
 
 
 def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:

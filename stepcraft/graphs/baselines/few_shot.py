@@ -8,13 +8,13 @@ from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
 from stepcraft.contexts.baselines import FewShotContext
-from stepcraft.graphs.baselines._assemble import begun, in_line
+from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import Input, Output, State
-from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.baselines.sample import SampleNode
-from stepcraft.retrieval.build import Build, SearchedMemory
+from stepcraft.retrieval.build import GraphResources, MemoryTarget
 
 __all__ = ["FewShotContext", "Input", "Output", "State", "build_few_shot", "graph"]
 
@@ -34,10 +34,12 @@ def build_few_shot(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = SearchedMemory(memory, embeddings)
-    build = Build("few_shot", FewShotContext, given_models(model, node_models), searched)
+    searched = MemoryTarget(memory, embeddings)
+    build = GraphResources("few_shot", FewShotContext, given_models(model, node_models), searched)
     node, sample = answering.answer_question, SampleNode(searched.opened, FewShotContext)
-    return in_line(begun(build, [node.node]), build, node, Kept(checkpointer, store, cache), sample)
+    return linear_graph(
+        begun(build, [node.node]), build, node, Persistence(checkpointer, store, cache), sample
+    )
 
 
 graph = build_few_shot()

@@ -33,7 +33,7 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    at_hand: str
+    resources_text: str
     steps: list[str]
     critiques: list[Critique]
 
@@ -41,7 +41,7 @@ class Reading(TypedDict):
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """Goal, resources and the steps as they stand."""
     sections = [
-        *asked_sections("goal", state["question"], state["at_hand"]),
+        *asked_sections("goal", state["question"], state["resources_text"]),
         section("steps", numbered(state["steps"])),
     ]
     return prompt(context.critic_instructions, _FORMAT, "critique", sections)

@@ -16,14 +16,14 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    at_hand: str
+    resources_text: str
     evidence: list[Evidence]
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """The goal, the resources and the similar procedures."""
     sections = [
-        *asked_sections("goal", state["question"], state["at_hand"]),
+        *asked_sections("goal", state["question"], state["resources_text"]),
         *evidence_sections(state["evidence"]),
     ]
     return prompt(context.draft_instructions, STEPS_FORMAT, "steps", sections)

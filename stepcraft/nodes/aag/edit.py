@@ -21,7 +21,7 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    at_hand: str
+    resources_text: str
     steps: list[str]
     edits: list[str]
     questions: list[Answered]
@@ -32,7 +32,7 @@ class Reading(TypedDict):
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """Goal, resources and what was looked up first; they are the same at every edit. Steps and edits last."""
     sections = [
-        *asked_sections("goal", state["question"], state["at_hand"]),
+        *asked_sections("goal", state["question"], state["resources_text"]),
         *notes_sections(state["questions"], state["knowledge"]),
         section("steps", numbered(state["steps"])),
         section("edits", "\n".join(f"- {wish}" for wish in state["edits"])),
@@ -55,4 +55,4 @@ def _closed(state: Reading, status: str) -> dict[str, Any]:
     return {"critiques": [*past, {**last, "status": status}]}
 
 
-edit = model_node("edit", ask, read, fallback=keep_the_steps, shortens="knowledge")
+edit = model_node("edit", ask, read, fallback=keep_the_steps, truncate_key="knowledge")

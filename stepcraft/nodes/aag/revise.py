@@ -21,7 +21,7 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    at_hand: str
+    resources_text: str
     draft: list[str]
     questions: list[Answered]
     knowledge: list[Evidence]
@@ -30,7 +30,7 @@ class Reading(TypedDict):
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """Goal, resources and draft first, what was looked up last."""
     sections = [
-        *asked_sections("goal", state["question"], state["at_hand"]),
+        *asked_sections("goal", state["question"], state["resources_text"]),
         section("steps", numbered(state["draft"])) if state["draft"] else "",
         *notes_sections(state["questions"], state["knowledge"]),
     ]
@@ -53,4 +53,4 @@ def keep_the_draft(state: Reading, why: str) -> dict[str, Any]:
     return {}
 
 
-revise = model_node("revise", ask, read, fallback=keep_the_draft, shortens="knowledge")
+revise = model_node("revise", ask, read, fallback=keep_the_draft, truncate_key="knowledge")

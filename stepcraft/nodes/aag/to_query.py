@@ -23,13 +23,13 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    at_hand: str
+    resources_text: str
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """The goal and the resources; the format says how many questions."""
     reply_format = _FORMAT.format(count=_count(context))
-    sections = asked_sections("goal", state["question"], state["at_hand"])
+    sections = asked_sections("goal", state["question"], state["resources_text"])
     return prompt(context.to_query_instructions, reply_format, "questions", sections)
 
 

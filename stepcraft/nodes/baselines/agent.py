@@ -22,7 +22,7 @@ from stepcraft.llm.requests import Request, Resolve, acarry_out, carry_out
 from stepcraft.nodes.baselines.answer import LENGTHS
 from stepcraft.nodes.baselines.search_tool import searches_made
 from stepcraft.nodes.retrieve import ranked
-from stepcraft.retrieval.build import Build
+from stepcraft.retrieval.build import GraphResources
 from stepcraft.text.clean import tokens
 
 NODE = "agent"
@@ -52,7 +52,7 @@ class Turns(AgentMiddleware[Turn, Any, Any]):
 
     state_schema = Turn
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: GraphResources) -> None:
         super().__init__()
         self.build = build
 

@@ -24,7 +24,7 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    at_hand: str
+    resources_text: str
     task: str
     evidence: list[Evidence]
 
@@ -33,7 +33,7 @@ def ask(state: Reading, context: DirectContext) -> list[BaseMessage]:
     """The question, what is at hand, and the passages or examples."""
     form = f"The answer alone, without a preamble. {LENGTHS[state['task']]}"
     sections = [
-        *asked_sections("question", state["question"], state["at_hand"]),
+        *asked_sections("question", state["question"], state["resources_text"]),
         *evidence_sections(state["evidence"]),
     ]
     return prompt(context.answer_instructions, form, "reply", sections)

@@ -11,7 +11,7 @@ from stepcraft.contexts.baselines import ReactContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.prompt import evidence_sections
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import Build
+from stepcraft.retrieval.build import GraphResources
 
 NAME = "search"
 
@@ -21,7 +21,7 @@ _FAILED = "The search failed: {}. Search in other words, or answer."
 _ENOUGH = "No more searches are made. Answer now from what was found."
 
 
-def search_tool(build: Build) -> BaseTool:
+def search_tool(build: GraphResources) -> BaseTool:
     """The tool. A search that fails costs the call; the agent and the warnings are told."""
     node = RetrieveNode(lambda state: [state["query"]], _kept, build)
 

@@ -23,7 +23,7 @@ _HEADING = re.compile(
 def ask(state: Reading, context: DirectContext) -> list[BaseMessage]:
     """The question and what is at hand."""
     form = _FORMAT.format(LENGTHS[state["task"]])
-    sections = asked_sections("question", state["question"], state["at_hand"])
+    sections = asked_sections("question", state["question"], state["resources_text"])
     return prompt(context.answer_instructions, form, "reasoned", sections)
 
 

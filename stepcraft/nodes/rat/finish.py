@@ -51,7 +51,7 @@ def the_text(state: Reading, _why: str = "") -> dict[str, Any]:
     return {"answer": state["text"].strip()}
 
 
-def without_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
+def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     """No call where the thoughts themselves are the answer."""
     return the_text(state) if _kind(context) == "thoughts" else None
 
@@ -60,4 +60,4 @@ def _kind(context: RatContext) -> str:
     return context.finish
 
 
-finish = model_node("finish", ask, read, fallback=the_text, without=without_model)
+finish = model_node("finish", ask, read, fallback=the_text, skip_model=skip_model)

@@ -81,9 +81,9 @@ def skipped(_state: Reading, why: str) -> dict[str, Any]:
     return {"skipped": why}
 
 
-def without_model(state: Reading, _context: RatContext) -> dict[str, Any] | None:
+def skip_model(state: Reading, _context: RatContext) -> dict[str, Any] | None:
     """No call where there is nothing to revise with, or where only what was found is wanted."""
     return {} if state["skipped"] or not state["revises"] else None
 
 
-revise_thought = model_node("revise", ask, read, fallback=skipped, without=without_model)
+revise_thought = model_node("revise", ask, read, fallback=skipped, skip_model=skip_model)

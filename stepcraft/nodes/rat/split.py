@@ -44,11 +44,11 @@ def by_paragraphs(state: Reading, _why: str = "") -> dict[str, Any]:
     return {"thoughts": split_thoughts(state["draft"])}
 
 
-def without_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
+def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     """By paragraphs unless a model is asked for; one thought where the whole draft is checked at once."""
     if context.query_from != "thought":
         return {"thoughts": [state["draft"]]}
     return by_paragraphs(state) if context.split == "paragraphs" else None
 
 
-split = model_node("split", ask, read, fallback=by_paragraphs, without=without_model)
+split = model_node("split", ask, read, fallback=by_paragraphs, skip_model=skip_model)

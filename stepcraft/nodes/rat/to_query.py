@@ -54,7 +54,7 @@ def skipped(_state: Reading, why: str) -> dict[str, Any]:
     return {"skipped": why}
 
 
-def without_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
+def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     """No call where the question or the text is the query, or where the evidence is there already."""
     if state["evidence"]:
         return {}
@@ -63,4 +63,4 @@ def without_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     return {"query": state["text"].strip()} if context.query == "draft" else None
 
 
-query_thought = model_node("to_query", ask, read, fallback=skipped, without=without_model)
+query_thought = model_node("to_query", ask, read, fallback=skipped, skip_model=skip_model)

@@ -119,5 +119,11 @@ def newest(update: dict[str, Any]) -> dict[str, Any]:
 
 
 answer_segment = model_node(
-    "answer", ask, read, fallback=skipped, shortens="selected", keeps=kept_for_later, tells=newest
+    "answer",
+    ask,
+    read,
+    fallback=skipped,
+    truncate_key="selected",
+    reserve_calls=kept_for_later,
+    stream_event=newest,
 )

@@ -62,7 +62,7 @@ def _ended(state: Reading, answer: str) -> dict[str, Any]:
     return {"answer": answer, "evidence": [passages[id_] for id_ in used(state["segments"])]}
 
 
-def without_model(state: Reading, _context: RpgContext) -> dict[str, Any] | None:
+def skip_model(state: Reading, _context: RpgContext) -> dict[str, Any] | None:
     """No call where the segments are the answer.
 
     Raises:
@@ -73,4 +73,4 @@ def without_model(state: Reading, _context: RpgContext) -> dict[str, Any] | None
     return joined(state) if state["task"] != "multihop" or state["signal"] == NO_INFO else None
 
 
-combine = model_node("combine", ask, read, fallback=joined, without=without_model, shortens="")
+combine = model_node("combine", ask, read, fallback=joined, skip_model=skip_model, truncate_key="")

@@ -132,7 +132,7 @@ def skipped(state: Reading, _why: str) -> dict[str, Any]:
     return {"plan": "", "signal": COMPLETE} if state["segments"] else the_question(state)
 
 
-def without_model(state: Reading, context: RpgContext) -> dict[str, Any] | None:
+def skip_model(state: Reading, context: RpgContext) -> dict[str, Any] | None:
     """No call where the question itself is the plan."""
     return None if context.plan else the_question(state)
 
@@ -152,5 +152,5 @@ def kept_for_later(state: Mapping[str, Any]) -> int:
 
 
 plan = model_node(
-    "plan", ask, read, fallback=skipped, without=without_model, shortens="", keeps=kept_for_later
+    "plan", ask, read, fallback=skipped, skip_model=skip_model, truncate_key="", reserve_calls=kept_for_later
 )

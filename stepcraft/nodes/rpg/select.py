@@ -17,7 +17,7 @@ from stepcraft.llm.budget import Budget
 from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.ready import Ready, ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
-from stepcraft.retrieval.build import Build
+from stepcraft.retrieval.build import GraphResources
 from stepcraft.segments import Segment, Selected
 from stepcraft.text.clean import normalised, tokens
 
@@ -40,7 +40,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         BadInput: the reranker that the graph is built with cannot be used.
     """
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: GraphResources) -> None:
         self.name = "select"
         self.build = build
         self._given = None if isinstance(build.reranker, str | None) else resolve_reranker(build.reranker)
