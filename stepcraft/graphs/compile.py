@@ -15,8 +15,8 @@ from langgraph.types import CachePolicy
 
 from stepcraft.llm.cache import GoodReplies
 from stepcraft.llm.node import ModelNode
+from stepcraft.llm.resources import VERSION, GraphResources
 from stepcraft.models.resolve import GivenModels, checked_model
-from stepcraft.retrieval.build import VERSION, GraphResources
 
 Models = Mapping[str, BaseChatModel | str] | None
 Checkpointer = BaseCheckpointSaver[Any] | bool | None

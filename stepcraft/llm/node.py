@@ -20,7 +20,7 @@ from stepcraft.llm.budget import Budget
 from stepcraft.llm.fit import fitted
 from stepcraft.llm.reply import Refused, is_cut_off, reply_text
 from stepcraft.llm.requests import Request, Resolve, acarry_out, carry_out
-from stepcraft.retrieval.build import GraphResources
+from stepcraft.llm.resources import GraphResources
 
 State = Any
 """What a node reads: a TypedDict of the node's own."""

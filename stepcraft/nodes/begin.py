@@ -14,9 +14,9 @@ from langgraph.types import Overwrite
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput
 from stepcraft.llm.budget import no_usage
+from stepcraft.llm.resources import GraphResources
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import model_name, resolve_model
-from stepcraft.retrieval.build import GraphResources
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 50_000

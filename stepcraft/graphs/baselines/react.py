@@ -29,6 +29,7 @@ from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.prompt import asked_sections
 from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
@@ -36,7 +37,7 @@ from stepcraft.nodes.baselines import agent as agency
 from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.baselines.search_tool import search_tool
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import GraphResources, MemoryTarget, SourceTarget
+from stepcraft.retrieval.build import MemoryTarget, SourceTarget
 from stepcraft.retrieval.searched import SourceOrMemory
 
 __all__ = ["Input", "Output", "ReactContext", "State", "build_react", "graph"]

@@ -19,10 +19,10 @@ from stepcraft.llm.attempts import Failed, replied, why_skipped
 from stepcraft.llm.budget import Budget, Budgeted
 from stepcraft.llm.prompt import MATERIAL
 from stepcraft.llm.requests import Request, Resolve, acarry_out, carry_out
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.baselines.answer import LENGTHS
 from stepcraft.nodes.baselines.search_tool import searches_made
 from stepcraft.nodes.retrieve import ranked
-from stepcraft.retrieval.build import GraphResources
 from stepcraft.text.clean import tokens
 
 NODE = "agent"

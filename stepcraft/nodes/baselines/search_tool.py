@@ -10,8 +10,8 @@ from langgraph.types import Command
 from stepcraft.contexts.baselines import ReactContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.prompt import evidence_sections
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import GraphResources
 
 NAME = "search"
 

@@ -14,10 +14,10 @@ from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import SourceFailure, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
+from stepcraft.llm.resources import GraphResources
 from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.ready import Ready, ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
-from stepcraft.retrieval.build import GraphResources
 from stepcraft.segments import Segment, Selected
 from stepcraft.text.clean import normalised, tokens
 
