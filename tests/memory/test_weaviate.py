@@ -12,8 +12,8 @@ from weaviate.classes.config import DataType, Property
 from stepcraft import AagContext, build_aag, open_memory
 from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.files import import_file
-from stepcraft.memory.open import shared_memory
 from stepcraft.memory.weaviate.memory import WeaviateMemory
+from stepcraft.retrieval.opening import shared_memory
 from tests.kitchen import GOAL, PROCEDURES, dish
 from tests.servers.weaviate_server import collection_of
 

@@ -37,8 +37,7 @@ from stepcraft.nodes.baselines import agent as agency
 from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.baselines.search_tool import search_tool
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import MemoryTarget, SourceTarget
-from stepcraft.retrieval.searched import SourceOrMemory
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["Input", "Output", "ReactContext", "State", "build_react", "graph"]
 
@@ -95,7 +94,7 @@ def build_react(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = SourceOrMemory(SourceTarget(retriever), MemoryTarget(memory))
+    searched = RetrievalTarget("sources or memory", memory, retriever=retriever)
     build = GraphResources("react", ReactContext, given_models(model, node_models), searched)
     kept, answer = Persistence(checkpointer, store, cache), answering.answer_question
 
