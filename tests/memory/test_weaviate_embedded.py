@@ -15,7 +15,7 @@ import pytest
 from stepcraft import open_memory
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.memory.protocol import Found, ProcedureMemory
-from stepcraft.memory.weaviate import embedded as embedded_servers
+from stepcraft.memory.weaviate.embedded import server_in
 from stepcraft.memory.weaviate.program import Ports, listens, program
 from tests.kitchen import PROCEDURES
 from tests.servers.weaviate_server import ROOT
@@ -50,7 +50,7 @@ def url(weaviate_folder: Path, tmp_path: Path) -> str:
 
 def test_memories_share_one_server_that_ends_with_the_last(url: str, tmp_path: Path, weaviate_folder: Path):
     with open_memory(url, embeddings="wordllama") as first:
-        server = embedded_servers.server_in(tmp_path / "data", weaviate_folder)
+        server = server_in(tmp_path / "data", weaviate_folder)
         with open_memory(url) as second:
             first.add(PROCEDURES)
             assert second.count() == 4
