@@ -25,7 +25,7 @@ from weaviate.exceptions import UnexpectedStatusCodeError, WeaviateBaseError
 
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import MemoryFailure, StepcraftError, without_secrets
-from stepcraft.memory.weaviate.loop import BackgroundLoop, Job
+from stepcraft.memory.weaviate.loop import BackgroundLoop
 from stepcraft.memory.weaviate.url import KEY_VARIABLE, Address, Server, api_key
 
 PROBE_S = 1.5
@@ -93,7 +93,18 @@ class Connection:
         self._name = address.name
         self._locate = locate
         self._closed = False
-        self._forget()
+        self._reset()
+
+    def _reset(self) -> None:
+        """Begin without a client: at first, and in a child process, where the parent's loop does not run."""
+        self._background = BackgroundLoop.current()
+        # All of this is changed on the background loop only, so that it needs no lock.
+        self._session: Session | None = None
+        self._connecting: asyncio.Task[Session] | None = None
+        self._calls: set[_Call] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._probing: tuple[Server, Future[str]] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def call(self, action: Action[_Result]) -> _Result:
         """Return what the action on a session gives; it is repeated once if the connection was lost.
@@ -127,11 +138,10 @@ class Connection:
         task = asyncio.current_task()
         assert task  # noqa: S101 - coroutines run in tasks here
         if self._background is not BackgroundLoop.current():
-            self._forget()
+            self._reset()
         started = time.monotonic()
         while True:
             session, fresh = await self._connected()
-            started = max(started, session.since)
             call = self._watched(session, task)
             try:
                 return await action(session)
@@ -148,28 +158,23 @@ class Connection:
                 error = fault
             finally:
                 self._calls.discard(call)
-            if _loads(error) and time.monotonic() - started < _STARTUP_S:
+            if _loads(error) and time.monotonic() - max(started, session.since) < _STARTUP_S:
                 await asyncio.sleep(_STARTUP_PAUSE_S)
-                continue
-            self._check_open()
-            reason = call.reason or await self._unreachable(session.server)
-            if reason or _lost(error):
-                self._drop(session)
-            if reason and await self._located() != session.server:
-                reason = ""  # an embedded server that had ended was started again
-            if reason or fresh or not _lost(error):
-                raise self._failure(error, reason) from error
+            else:
+                await self._recover(error, call, fresh=fresh)
 
-    def _forget(self) -> None:
-        """Begin without a client: at first, and in a child process, where the parent's loop does not run."""
-        self._background = BackgroundLoop.current()
-        # All of this is changed on the background loop only, so that it needs no lock.
-        self._session: Session | None = None
-        self._connecting: asyncio.Task[Session] | None = None
-        self._calls: set[_Call] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._probing: tuple[Server, Future[str]] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+    async def _recover(self, error: Exception, call: _Call, *, fresh: bool) -> None:
+        """Return if the call is worth repeating on another session; raise what it failed with otherwise."""
+        self._check_open()
+        reason = call.reason or await self._unreachable(call.session.server)
+        if reason or _lost(error):
+            if self._session is call.session:
+                self._session = None
+            self._spawn(_close(call.session.client))
+        if reason and await self._located() != call.session.server:
+            reason = ""  # an embedded server that had ended was started again
+        if reason or fresh or not _lost(error):
+            raise self._failure(error, reason) from error
 
     def close(self) -> None:
         """Close the client; calls under way fail. It may be called twice."""
@@ -179,7 +184,7 @@ class Connection:
     def release(self) -> None:
         """As `close`, without waiting for it, as a finalizer must."""
         if self._closes():
-            BackgroundLoop.current().post(Job(self._disconnect, lambda _: None))
+            BackgroundLoop.current().post(self._disconnect)
 
     def _closes(self) -> bool:
         """Mark the connection as closed, and return whether there is a client to close."""
@@ -245,12 +250,6 @@ class Connection:
         if not self._probing or self._probing[1].done() or self._probing[0] != server:
             self._probing = server, in_thread(partial(unreachable, server))
         return await asyncio.shield(asyncio.wrap_future(self._probing[1]))
-
-    def _drop(self, session: Session) -> None:
-        """Close the client of a session, so that the next call makes another one."""
-        if self._session is session:
-            self._session = None
-        self._spawn(_close(session.client))
 
     def _spawn(self, work: Any) -> None:  # noqa: ANN401 - a coroutine
         task = asyncio.create_task(work)
@@ -349,19 +348,8 @@ def _probe(server: Server) -> str:
     headers = {"Authorization": f"Bearer {api_key()}"} if api_key() else {}
     try:
         reply = httpx.get(f"{server.http}/v1/meta", headers=headers, timeout=PROBE_S, trust_env=False)
-    except httpx.InvalidURL as error:
-        return f"cannot be reached: {server.http} is no address ({error}); check host and port"
-    except httpx.TimeoutException:
-        return (
-            f"cannot be reached: {server.http} did not answer within {PROBE_S} s; is Weaviate running there?"
-        )
-    except httpx.TransportError as error:
-        text = str(error)
-        if isinstance(error.__cause__, ssl.SSLError) or "SSL" in text or "CERTIFICATE" in text:
-            return f"cannot be reached over TLS at {server.http} ({text}); check the port, and whether it is tls=true"
-        if isinstance(error, httpx.RemoteProtocolError):
-            return f"cannot be reached: {server.http} does not speak plain HTTP ({text}); check the port and tls="
-        return f"cannot be reached at {server.http} ({text}); is Weaviate running there?"
+    except (httpx.TransportError, httpx.InvalidURL) as error:
+        return _http_fault(server, error)
     if reply.status_code in (401, 403):
         return _refusal()
     try:
@@ -372,6 +360,21 @@ def _probe(server: Server) -> str:
     if found < _OLDEST:
         return f"is Weaviate {version}, which is too old; it takes {_OLDEST[0]}.{_OLDEST[1]} or newer"
     return _probe_grpc(server)
+
+
+def _http_fault(server: Server, error: httpx.TransportError | httpx.InvalidURL) -> str:
+    text = str(error)
+    if isinstance(error, httpx.InvalidURL):
+        return f"cannot be reached: {server.http} is no address ({text}); check host and port"
+    if isinstance(error, httpx.TimeoutException):
+        return (
+            f"cannot be reached: {server.http} did not answer within {PROBE_S} s; is Weaviate running there?"
+        )
+    if isinstance(error.__cause__, ssl.SSLError) or "SSL" in text or "CERTIFICATE" in text:
+        return f"cannot be reached over TLS at {server.http} ({text}); check the port, and whether it is tls=true"
+    if isinstance(error, httpx.RemoteProtocolError):
+        return f"cannot be reached: {server.http} does not speak plain HTTP ({text}); check the port and tls="
+    return f"cannot be reached at {server.http} ({text}); is Weaviate running there?"
 
 
 def _probe_grpc(server: Server) -> str:

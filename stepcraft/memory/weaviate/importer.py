@@ -22,7 +22,7 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, cjk_words, embedded
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.vectors import MadeWith, WithVector
+from stepcraft.memory.protocol import MadeWith, WithVector
 from stepcraft.memory.weaviate.connection import Connection, Objects, ServerUnavailable
 from stepcraft.memory.weaviate.objects import BATCH, Stored, delete, half_stored, indexed, stored
 

@@ -20,80 +20,63 @@ from typing import Any, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 _Result = TypeVar("_Result")
+_Replies = deque[asyncio.Future[None]]
 _EXIT_S = 2.0
-"""How long the end of the process waits for clients to close, in seconds."""
+"""How long a fork and the end of the process wait for clients to close, in seconds."""
 
 
-class Job(Generic[_Result]):
-    """One call on the background loop, and its outcome.
+class _Job(Generic[_Result]):
+    """A call on the background loop; `finished` is called there when it is done."""
 
-    Args:
-        call: makes the coroutine; called on the background loop.
-        finished: called there with the job when its outcome is known.
-    """
+    __slots__ = ("call", "cancelled", "error", "finished", "result", "task")
 
-    __slots__ = ("_call", "_cancelled", "_error", "_finished", "_result", "_task")
+    def __init__(self, call: Callable[[], Awaitable[_Result]], finished: Callable[[], object]) -> None:
+        self.call = call
+        self.finished = finished
+        self.task: asyncio.Task[None] | None = None
+        self.cancelled = False
+        self.result: _Result | None = None
+        self.error: BaseException | None = None
 
-    def __init__(
-        self, call: Callable[[], Awaitable[_Result]], finished: Callable[["Job[_Result]"], object]
-    ) -> None:
-        self._call = call
-        self._finished = finished
-        self._task: asyncio.Task[None] | None = None
-        self._cancelled = False
-        self._error: BaseException | None = None
-        self._result: _Result | None = None
-
-    def start(self, loop: AbstractEventLoop) -> None:
-        """Start the call, unless it was cancelled before."""
-        if not self._cancelled:
-            self._task = loop.create_task(self._run())
+    async def run(self) -> None:
+        try:
+            self.result = await self.call()
+        except BaseException as error:
+            self.error = error
+        self.finished()
 
     def cancel(self) -> None:
-        """Cancel the call; called on the background loop."""
-        self._cancelled = True
-        if self._task:
-            self._task.cancel()
+        self.cancelled = True
+        if self.task:
+            self.task.cancel()
 
     def outcome(self) -> _Result:
-        """Return the result of the call or raise its exception; to be called once."""
-        if self._error is None:
-            return cast("_Result", self._result)
-        error, self._error = self._error, None
+        """Return the result or raise the exception; to be called once."""
+        error, self.error = self.error, None
+        if error is None:
+            return cast("_Result", self.result)
         try:
             raise error
         finally:
-            del error  # else the traceback and this frame would keep each other alive
-
-    async def _run(self) -> None:
-        try:
-            self._result = await self._call()
-        except BaseException as error:
-            self._error = error
-        self._finished(self)
-
-
-_Replies = deque[asyncio.Future[None]]
+            del error  # the traceback and this frame would keep each other alive
 
 
 class BackgroundLoop:
-    """An event loop in a daemon thread; use the one that `current` returns.
+    """An event loop in a daemon thread; `current` returns the one of this process.
 
     Before a fork all clients are closed, because gRPC's asyncio support hangs in a child that inherits an open
-    channel. Parent and child connect again with their next call, the child on a loop of its own. At the exit of the
-    process clients are closed too.
+    channel. Parent and child connect again with their next call, the child on a loop of its own. Clients are closed at
+    the exit of the process, too.
     """
 
     _current: "BackgroundLoop | None" = None
-    _inherited: "BackgroundLoop | None" = None
-    """The parent's, kept in a child process because the collection of an open loop warns."""
     _starting = threading.Lock()
 
     def __init__(self) -> None:
         self.clients: dict[Any, Callable[[], Awaitable[None]]] = {}
         """The open clients and how to close each; changed on the loop only."""
         self._loop = asyncio.new_event_loop()
-        self._jobs: deque[Job[Any]] = deque()
+        self._jobs: deque[_Job[Any]] = deque()
         self._waking = False
         self._replies: WeakKeyDictionary[AbstractEventLoop, _Replies] = WeakKeyDictionary()
         self._resume = threading.Event()
@@ -104,7 +87,7 @@ class BackgroundLoop:
 
     @classmethod
     def current(cls) -> "BackgroundLoop":
-        """Return the loop of this process, started with the first call."""
+        """Return the loop of this process, started by the first call."""
         if cls._current is None:
             with cls._starting:
                 cls._current = cls._current or cls()
@@ -114,8 +97,7 @@ class BackgroundLoop:
         """Run a coroutine on the loop and block the calling thread until it is done."""
         done = threading.Lock()
         done.acquire()
-        job = Job(call, lambda _: done.release())
-        self.post(job)
+        job = self.post(call, done.release)
         try:
             done.acquire()
         except BaseException:
@@ -124,14 +106,13 @@ class BackgroundLoop:
         return job.outcome()
 
     async def acall(self, call: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Run a coroutine on the loop and await it from the running loop; cancelling the caller cancels it."""
+        """Run a coroutine on the loop and await it from the running one; if the caller is cancelled, so is it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         replies = self._replies.get(loop)
         if replies is None:
             replies = self._replies[loop] = deque()
-        job = Job(call, partial(_reply, replies, future))
-        self.post(job)
+        job = self.post(call, partial(_reply, replies, future))
         try:
             await future
         except asyncio.CancelledError:
@@ -143,23 +124,29 @@ class BackgroundLoop:
         """Start a coroutine on the loop and return its future."""
         return asyncio.run_coroutine_threadsafe(call(), self._loop)
 
-    def post(self, job: Job[Any]) -> None:
-        """Start a job on the loop; never blocks, so that a finalizer may call it in any thread.
+    def post(
+        self, call: Callable[[], Awaitable[_Result]], finished: Callable[[], object] = lambda: None
+    ) -> _Job[_Result]:
+        """Start a coroutine on the loop; never blocks, so that a finalizer may do it in any thread.
 
         Raises:
             RuntimeError: the process is about to exit.
         """
         if self._stopped:
             raise RuntimeError("Weaviate cannot be called any more: the process is about to exit")
+        job = _Job(call, finished)
         self._jobs.append(job)
         if not self._waking:
             self._waking = True
             self._loop.call_soon_threadsafe(self._start_jobs)
+        return job
 
     def _start_jobs(self) -> None:
         self._waking = False  # first, so that a job which is added meanwhile wakes the loop again
         while self._jobs:
-            self._jobs.popleft().start(self._loop)
+            job = self._jobs.popleft()
+            if not job.cancelled:
+                job.task = self._loop.create_task(job.run())
 
     async def _close_clients(self) -> None:
         for close in list(self.clients.values()):
@@ -167,10 +154,9 @@ class BackgroundLoop:
 
     def _stop(self) -> None:
         if BackgroundLoop._current is not self:
-            return  # inherited from the parent process, where its thread is
-        closing = self.start(self._close_clients)
+            return  # the parent's, inherited by a child process in which it does not run
         with suppress(TimeoutError):
-            closing.result(_EXIT_S)
+            self.start(self._close_clients).result(_EXIT_S)
         self._stopped = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_EXIT_S)
@@ -179,7 +165,7 @@ class BackgroundLoop:
 
     @classmethod
     def survive_forks(cls) -> None:
-        """Have the loop prepare for forks; called once, when the module is loaded."""
+        """Register the fork handlers of this class."""
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=cls._before_fork, after_in_parent=cls._after_fork, after_in_child=cls._forget
@@ -188,10 +174,9 @@ class BackgroundLoop:
     @classmethod
     def _before_fork(cls) -> None:
         """Close all clients and hold the loop until the fork is done, so that no call connects before it."""
-        loop = cls._current
-        if not loop:
+        loop, held = cls._current, threading.Event()
+        if not loop or loop._stopped:
             return
-        held = threading.Event()
         loop._resume.clear()
 
         async def close_and_hold() -> None:
@@ -211,11 +196,11 @@ class BackgroundLoop:
 
     @classmethod
     def _forget(cls) -> None:
-        cls._inherited, cls._current = cls._current or cls._inherited, None
+        cls._current = None
         cls._starting = threading.Lock()
 
 
-def _reply(replies: _Replies, future: asyncio.Future[None], _: Job[Any]) -> None:
+def _reply(replies: _Replies, future: asyncio.Future[None]) -> None:
     """Wake the loop of a caller, unless it is about to fetch earlier replies anyway."""
     replies.append(future)
     if len(replies) == 1:

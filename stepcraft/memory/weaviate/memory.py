@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from stepcraft.errors import AddReport, BadInput, MemoryFailure
 from stepcraft.index import Matrix, aquery_vector, query_vector, query_words
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.protocol import ALPHA, Found
-from stepcraft.memory.vectors import MadeWith, VectorMemory, WithVector
+from stepcraft.memory.protocol import ALPHA, Found, MadeWith, VectorMemory, WithVector
 from stepcraft.memory.weaviate import objects
 from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.embedded import acquire_server, locator, release_server

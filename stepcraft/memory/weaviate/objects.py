@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.protocol import Found
+from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.weaviate.connection import Objects
 from stepcraft.memory.weaviate.schema import CONTENT, SEARCHED
 

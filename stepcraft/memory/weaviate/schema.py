@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from weaviate.classes.config import Configure, DataType, Property, Reconfigure, VectorDistances
@@ -12,7 +12,7 @@ from weaviate.collections.classes.config import CollectionConfig
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Embedder
 from stepcraft.memory.procedure import TEMPLATE, checked_template
-from stepcraft.memory.vectors import MadeWith
+from stepcraft.memory.protocol import MadeWith
 from stepcraft.memory.weaviate.connection import Connection, Session
 from stepcraft.memory.weaviate.url import Address, IndexSettings
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
@@ -112,22 +112,20 @@ def _changed_ef(config: CollectionConfig, address: Address) -> int | None:
         MemoryFailure: the URL names a value that cannot be changed in an existing collection.
     """
     index = config.vector_config["default"].vector_index_config if config.vector_config else None
-    for setting in fields(IndexSettings):
-        wanted, found = getattr(address.index, setting.name), getattr(index, setting.name, None)
-        if wanted is None or wanted == found:
-            continue
-        if setting.name == "ef" and found is not None:
-            return wanted
-        raise MemoryFailure(
-            f"{address.name}: the collection {address.collection} was created with {setting.name}={found}, which "
-            f"cannot be changed to {wanted}: leave {setting.name}= out of the URL, or copy the procedures into a new "
-            "collection (stepcraft memory copy)"
-        )
-    return None
+    found = {name: getattr(index, name, None) for name in asdict(address.index)}
+    for name, wanted in asdict(address.index).items():
+        if wanted not in (None, found[name]) and (name != "ef" or found["ef"] is None):
+            raise MemoryFailure(
+                f"{address.name}: the collection {address.collection} was created with {name}={found[name]}, which "
+                f"cannot be changed to {wanted}: leave {name}= out of the URL, or copy the procedures into a new "
+                "collection (stepcraft memory copy)"
+            )
+    return address.index.ef if address.index.ef != found["ef"] else None
 
 
 async def _create(session: Session, address: Address, made_with: MadeWith) -> None:
-    index = {**asdict(DEFAULT_INDEX), **{k: v for k, v in asdict(address.index).items() if v is not None}}
+    named = {name: value for name, value in asdict(address.index).items() if value is not None}
+    index = replace(DEFAULT_INDEX, **named)
     kinds = Configure.VectorIndex.Quantizer
     quantizers: Mapping[str, Any] = {"rq": kinds.rq, "pq": kinds.pq, "bq": kinds.bq, "sq": kinds.sq}
     await session.client.collections.create(
@@ -144,7 +142,12 @@ async def _create(session: Session, address: Address, made_with: MadeWith) -> No
         ],
         vector_config=Configure.Vectors.self_provided(
             quantizer=quantizers[address.quantizer]() if address.quantizer else None,
-            vector_index_config=Configure.VectorIndex.hnsw(distance_metric=VectorDistances.COSINE, **index),
+            vector_index_config=Configure.VectorIndex.hnsw(
+                distance_metric=VectorDistances.COSINE,
+                ef=index.ef,
+                ef_construction=index.ef_construction,
+                max_connections=index.max_connections,
+            ),
         ),
         replication_config=Configure.replication(factor=address.replicas) if address.replicas else None,
         multi_tenancy_config=Configure.multi_tenancy(enabled=True) if address.tenant else None,
