@@ -113,20 +113,16 @@ class Connection:
             MemoryFailure: the server cannot be reached, or refuses, or the connection was closed.
         """
         try:
-            return BackgroundLoop.current().call(partial(self.perform, action))
+            return BackgroundLoop.current().call(self.perform(action))
         except ServerUnavailable as error:
             raise MemoryFailure(str(error)) from error.__cause__
 
     async def acall(self, action: Action[_Result]) -> _Result:
         """As `call`, without blocking the running event loop."""
         try:
-            return await BackgroundLoop.current().acall(partial(self.perform, action))
+            return await BackgroundLoop.current().acall(self.perform(action))
         except ServerUnavailable as error:
             raise MemoryFailure(str(error)) from error.__cause__
-
-    def start(self, call: Callable[[], Any]) -> "Future[Any]":
-        """Start a coroutine on the background loop, where `perform` can be awaited."""
-        return BackgroundLoop.current().start(call)
 
     async def perform(self, action: Action[_Result]) -> _Result:
         """As `call`, on the background loop.
@@ -179,12 +175,12 @@ class Connection:
     def close(self) -> None:
         """Close the client; calls under way fail. It may be called twice."""
         if self._closes():
-            BackgroundLoop.current().call(self._disconnect)
+            BackgroundLoop.current().call(self._disconnect())
 
     def release(self) -> None:
         """As `close`, without waiting for it, as a finalizer must."""
         if self._closes():
-            BackgroundLoop.current().post(self._disconnect)
+            BackgroundLoop.current().start(self._disconnect())
 
     def _closes(self) -> bool:
         """Mark the connection as closed, and return whether there is a client to close."""

@@ -24,6 +24,7 @@ from stepcraft.index import Embedder, cjk_words, embedded
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import MadeWith, WithVector
 from stepcraft.memory.weaviate.connection import Connection, Objects, ServerUnavailable
+from stepcraft.memory.weaviate.loop import BackgroundLoop
 from stepcraft.memory.weaviate.objects import BATCH, Stored, delete, half_stored, indexed, stored
 
 BATCH_CHARACTERS = 5_000_000
@@ -111,7 +112,7 @@ class Import:
             for group in _groups(items):
                 batch = self._prepare(group)
                 self._collect(progress, _BATCHES_UNDER_WAY - 1)
-                self._under_way.append((batch, self._connection.start(partial(self._send, batch))))
+                self._under_way.append((batch, BackgroundLoop.current().start(self._send(batch))))
             self._collect(progress, 0)
         except MemoryFailure as error:
             self._account(error)
@@ -186,8 +187,7 @@ class Import:
         self._report.include(AddReport(updates - len(refused), updated=-updates, failed=refused))
 
     def _wait(self, action: Callable[[Objects], Awaitable[_Result]]) -> _Result:
-        future: Future[_Result] = self._connection.start(lambda: self._perform(action))
-        return future.result()
+        return BackgroundLoop.current().call(self._perform(action))
 
     async def _perform(self, action: Callable[[Objects], Awaitable[_Result]]) -> _Result:
         """Return what the action gives; once the server went away, failures are retried until the time-out."""
