@@ -60,7 +60,12 @@ class Procedure:
             )
         content = [normalised(self.input), normalised(self.output), *map(normalised, self.steps)]
         content_id = uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False))
-        object.__setattr__(self, "id", _as_uuid(self.id) if self.id else str(content_id))
+        given: object = self.id or content_id
+        if not is_uuid(str(given)):
+            raise BadInput(
+                f"id must be a UUID, not {given!r:.80}; leave it out to derive it from the content"
+            )
+        object.__setattr__(self, "id", str(uuid.UUID(str(given))))
 
     @classmethod
     def of_kept(
@@ -156,6 +161,15 @@ def checked_template(template: str) -> str:
     return template
 
 
+def is_uuid(text: str) -> bool:
+    """Whether a text is a UUID, as the ids of procedures are."""
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise BadInput(f"{name} must be a text, not {type(value).__name__}: {value!r:.80}")
@@ -177,12 +191,3 @@ def _json_object(metadata: object) -> dict[str, Any]:
     if not isinstance(copy, dict):
         raise BadInput(f"metadata must be a mapping, not {type(metadata).__name__}")
     return cast("dict[str, Any]", copy)
-
-
-def _as_uuid(value: object) -> str:
-    try:
-        return str(uuid.UUID(str(value)))
-    except ValueError as error:
-        raise BadInput(
-            f"id must be a UUID, not {value!r:.80}; leave it out to derive it from the content"
-        ) from error

@@ -5,9 +5,8 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence, Set
 from concurrent.futures import Future
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,6 +43,7 @@ _Item = tuple[Procedure, _Vector, datetime]
 """A procedure, its vector, and when it was created."""
 
 _sending = ContextVar("sending", default=False)
+# The client logs whole objects that were refused; they are in the report.
 logging.getLogger("weaviate-client").addFilter(lambda _: not _sending.get())
 
 
@@ -310,9 +310,9 @@ async def _send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
     """
     if not items:
         return []
+    token = _sending.set(True)
     try:
-        with _unlogged():
-            errors = (await objects.data.insert_many([_object(*item) for item in items])).errors
+        errors = (await objects.data.insert_many([_object(*item) for item in items])).errors
     except WeaviateInsertManyAllFailedError as error:
         reason = " ".join(str(error).rpartition("set of all errors: ")[2].split())[:300]
         if "read-only" in reason:
@@ -328,17 +328,9 @@ async def _send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
             return [Failed(items[0][0].id, "it is larger than a message to Weaviate may be; shorten it")]
         half = len(items) // 2
         return await _send(objects, items[:half]) + await _send(objects, items[half:])
-    return [Failed(items[place][0].id, error.message) for place, error in errors.items()]
-
-
-@contextmanager
-def _unlogged() -> Generator[None]:
-    """Keep the client from logging whole objects that were refused; they are in the report."""
-    token = _sending.set(True)
-    try:
-        yield
     finally:
         _sending.reset(token)
+    return [Failed(items[place][0].id, error.message) for place, error in errors.items()]
 
 
 def _object(item: Procedure, vector: _Vector, created: datetime) -> DataObject[dict[str, Any], None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepcraft.errors import AddReport, BadInput, MemoryFailure
 from stepcraft.index import Matrix, aquery_vector, query_vector, query_words
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.procedure import Procedure, is_uuid
 from stepcraft.memory.protocol import ALPHA, Found, MadeWith, VectorMemory, WithVector
 from stepcraft.memory.weaviate import objects
 from stepcraft.memory.weaviate.connection import Connection, Objects
@@ -120,7 +120,7 @@ class WeaviateMemory(VectorMemory):
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """Return the procedure with this id, or None."""
-        if not objects.is_uuid(id):
+        if not is_uuid(id):
             return None
         found = self._call(partial(objects.stored, ids=[id]))
         return next((item.procedure for item in found.values()), None)

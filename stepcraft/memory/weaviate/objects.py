@@ -4,7 +4,6 @@ The functions run on the background loop, on the collection of a session (`Conne
 """
 
 import json
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.memory.procedure import Found, Procedure
+from stepcraft.memory.procedure import Found, Procedure, is_uuid
 from stepcraft.memory.weaviate.connection import Objects
 from stepcraft.memory.weaviate.schema import CONTENT, SEARCHED
 
@@ -177,12 +176,3 @@ def procedure_of(name: str, properties: Mapping[str, Any]) -> Procedure | None:
         )
     except (BadInput, LookupError, ValueError, TypeError):
         return None
-
-
-def is_uuid(name: str) -> bool:
-    """Whether an id can be one of Weaviate's."""
-    try:
-        uuid.UUID(name)
-    except ValueError:
-        return False
-    return True
