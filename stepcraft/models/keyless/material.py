@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepcraft.text.clean import sentences, without_markers
+from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import read_lines, read_steps
 from stepcraft.text.sections import Section
+from stepcraft.text.sentences import sentences
 
 _APART = re.compile(r"[,;\n\uff0c\u3001](?![^()`]{0,200}\))")
 _NOTE = re.compile(r"^(?=[QA]: )", re.MULTILINE)

@@ -11,9 +11,9 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 from stepcraft.models.keyless import planning, recombine, thinking
 from stepcraft.models.keyless.material import Example, Material
-from stepcraft.text.clean import sentences
 from stepcraft.text.lists import numbered, read_bullets, read_steps
 from stepcraft.text.sections import NOT_SAID, parse
+from stepcraft.text.sentences import sentences
 
 NAME = "extractive"
 

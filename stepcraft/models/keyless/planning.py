@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from stepcraft.models.keyless.fit import fit, is_alike, stems, weights
 from stepcraft.models.keyless.thinking import new_names, subjects
-from stepcraft.text.clean import sentences, terms
+from stepcraft.text.clean import terms
 from stepcraft.text.sections import COMPLETE, Section
+from stepcraft.text.sentences import sentences
 
 _MOST_WORDS = 70
 _MOST_SENTENCES = 3

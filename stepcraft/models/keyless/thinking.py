@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 
 from stepcraft.models.keyless.fit import fit, is_alike, stems, weights
-from stepcraft.text.clean import CAPITALS, STOP_WORDS, sentences, terms
+from stepcraft.text.clean import CAPITALS, STOP_WORDS, terms
 from stepcraft.text.sections import UNCHANGED
+from stepcraft.text.sentences import sentences
 
 MOST_THOUGHTS = 5
 _MOST_ADDED = 2
