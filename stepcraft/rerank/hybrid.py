@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from stepcraft.index import Embedder, Entry, LocalIndex, Matrix, query_vector, unit_vectors
 from stepcraft.models.embeddings import WordLlamaEmbedder
-from stepcraft.models.keyless.fit import stems
 from stepcraft.rerank import Sentence
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import clean, stems
 
 _ALPHA = 0.3
 """The weight of the vectors: on HotpotQA a little less than in a search for whole passages serves best."""

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from stepcraft.text.markdown import fences, outside_code
 
@@ -33,6 +34,7 @@ CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 CAPITALS = "".join(filter(str.isupper, map(chr, range(0x2000))))
 """The capital letters of all alphabets that have them, for use in a regular expression's class."""
 _TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
+_ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 
 _BRACKET = re.compile(r"\[\[[ \t]*|\[|\]")
 
@@ -122,6 +124,12 @@ def normalised(text: str) -> str:
 def terms(text: str) -> list[str]:
     """Return the words of a text in lower case and in order, without stop words; CJK text gives its characters."""
     return [word for word in _TERM.findall(text.lower()) if word not in STOP_WORDS]
+
+
+@lru_cache(maxsize=2048)
+def stems(text: str) -> frozenset[str]:
+    """Return the terms of a text without their commonest English endings."""
+    return frozenset(_ENDING.sub("", term) if len(term) > 4 else term for term in terms(text))
 
 
 def tokens(text: str) -> int:
