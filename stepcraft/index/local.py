@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft.concurrency import Line
+from stepcraft.concurrency import SerialExecutor
 from stepcraft.errors import MemoryFailure, ReadOnlyMemory
 from stepcraft.index import _rows as rows
 from stepcraft.index._file import agree, check_dimensions, connect, plain_failures, recorded, transaction
@@ -53,7 +53,7 @@ class LocalIndex:
         self._lock = threading.RLock()
         self._connection, self.read_only = connect(self.path, create=create)
         self._reading = partial(_view, self._lock, self.path, self._connection)
-        self._line = Line(self._reading)
+        self._line = SerialExecutor(self._reading)
         self._close = weakref.finalize(self, self._connection.close)
         self._vectors = Vectors()
         try:
@@ -115,7 +115,7 @@ class LocalIndex:
         """As `search`, without blocking the event loop."""
         query = checked(query, k, alpha)
         vector = await aquery_vector(self._embedder, query) if alpha and self._embedder else None
-        return await self._line.made(lambda: self._ranked(query, vector, k, alpha))
+        return await self._line.submit(lambda: self._ranked(query, vector, k, alpha))
 
     def scores(self, query: str, *, alpha: float) -> dict[str, float]:
         """How well each entry fits, by its id, as `search` scores it; what `search` does not find is left out.
