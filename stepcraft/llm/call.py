@@ -27,7 +27,7 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.concurrency import within
-from stepcraft.errors import ModelFailure, UnreadableReply, without_secrets
+from stepcraft.errors import ModelFailure, StepcraftError, UnreadableReply, without_secrets
 from stepcraft.llm.budget import Budget, has_answered
 from stepcraft.llm.reply import Refused
 from stepcraft.models.resolve import model_identity, model_name
@@ -98,9 +98,10 @@ class ModelCall:
         context = budget.context
         self.temperature = context.temperature
         self.temperature_is_default = "temperature" not in context.changed()
+        # The set is empty in most processes; the digest of a model need not be made then.
         if (
-            self.temperature_is_default
-            and _refuses_temperature
+            _refuses_temperature
+            and self.temperature_is_default
             and model_identity(model) in _refuses_temperature
         ):
             self.temperature = None
@@ -123,21 +124,22 @@ class ModelCall:
             _refuses_temperature.add(model_identity(self.model))
             self.temperature = None
             return 0.0
-        match outcome_of(error):
-            case "bug":
-                raise error
-            case "transient" if self.attempt < ATTEMPTS and not _retries_itself(self.model):
-                pause = self._pause(error)
-            case _:
-                pause = None
+        outcome = outcome_of(error)
+        if outcome == "bug":
+            raise error
+        pause = self._pause(error) if outcome == "transient" else None
         if pause is None:
             raise CallFailed(error) from error
         self.attempt += 1
         return pause
 
     def _pause(self, error: Exception) -> float | None:
-        """The pause before the next attempt; None if it is too long or no call is left for the attempt."""
-        if self.budget.spent():
+        """The pause before the next attempt; None where no attempt is left or the pause would take too long."""
+        # Provider clients repeat calls on their own unless `max_retries` is 0; one layer of repetition is enough.
+        repeats = (
+            "max_retries" in type(self.model).model_fields and getattr(self.model, "max_retries", 0) != 0
+        )
+        if repeats or self.attempt == ATTEMPTS or self.budget.spent():
             return None
         pause = retry_after(error)
         if pause is None:
@@ -147,7 +149,7 @@ class ModelCall:
         return pause if pause <= LONGEST_WAIT_S and (left is None or pause < left) else None
 
     def _is_refused_temperature(self, error: Exception) -> bool:
-        """Whether a default temperature was refused, as reasoning models do; one that a user set is never dropped."""
+        """Whether the model refused a default temperature; one that a user set is never left out."""
         return (
             self.temperature is not None
             and self.temperature_is_default
@@ -157,12 +159,7 @@ class ModelCall:
 
 
 _refuses_temperature: set[str] = set()
-"""Identities of the models that refused a default temperature in this process."""
-
-
-def _retries_itself(model: BaseChatModel) -> bool:
-    """Whether the model object repeats calls on its own, as provider clients do unless `max_retries` is 0."""
-    return "max_retries" in type(model).model_fields and getattr(model, "max_retries", 0) != 0
+"""Identities of the models that refused a default temperature in this process, as reasoning models do."""
 
 
 def skip_reason(
@@ -227,8 +224,9 @@ def outcome_of(error: Exception) -> Literal["transient", "bug", "permanent"]:
     elif isinstance(error, RuntimeError):
         transient = any(part in str(error) for part in _LOOP_MESSAGES)
     elif isinstance(error, ValueError):
-        # Clients raise it over answers: half a JSON, an empty stream, a missing field. UnicodeError concerns prompts.
-        transient = not isinstance(error, UnicodeError)
+        # Clients raise it over answers: half a JSON, an empty stream, a missing field. UnicodeError concerns the
+        # prompt, and an error of Stepcraft comes from a graph that the model runs.
+        transient = not isinstance(error, UnicodeError | StepcraftError)
     else:
         transient = isinstance(error, ConnectionError | TimeoutError) or any(
             kind.__name__ in _TRANSIENT_NAMES for kind in type(error).__mro__
