@@ -21,6 +21,7 @@ from stepcraft.graphs._aag_state import Input, Output, State
 from stepcraft.graphs.compile import Builder, Persistence, add, compile_graph, given_models
 from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.budget import branches, calls_left
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.aag import answer as answering
 from stepcraft.nodes.aag import critic as criticism
@@ -30,7 +31,7 @@ from stepcraft.nodes.aag import revise as revision
 from stepcraft.nodes.aag import to_query as querying
 from stepcraft.nodes.begin import BeginNode, checked
 from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
-from stepcraft.retrieval.build import GraphResources, MemoryTarget, RetrievalTarget, SourceTarget
+from stepcraft.retrieval.build import MemoryTarget, RetrievalTarget, SourceTarget
 from stepcraft.retrieval.searched import Composing, MemoryAndSource
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]

@@ -18,6 +18,7 @@ from stepcraft.graphs._rat_state import Input, Output, State
 from stepcraft.graphs.compile import Builder, Graph, Persistence, add, compile_graph, given_models
 from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.budget import branches, calls_left
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode
 from stepcraft.nodes.rat.accept import accept, affordable, gathers, no_more
 from stepcraft.nodes.rat.draft import draft_thoughts
@@ -27,7 +28,7 @@ from stepcraft.nodes.rat.split import split
 from stepcraft.nodes.rat.step import Result, Step, keep_found, note, to_look_up
 from stepcraft.nodes.rat.to_query import query_thought
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import GraphResources, SourceTarget
+from stepcraft.retrieval.build import SourceTarget
 
 __all__ = ["Input", "Output", "RatContext", "State", "build_rat", "graph"]
 

@@ -18,6 +18,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.graphs._rpg_state import Input, Kind, Output, State
 from stepcraft.graphs.compile import Builder, Persistence, add, compile_graph, given_models
 from stepcraft.graphs.inline import InlineNode
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
 from stepcraft.nodes.rpg.answer import answer_segment
@@ -25,7 +26,7 @@ from stepcraft.nodes.rpg.combine import combine
 from stepcraft.nodes.rpg.input_passages import given_passages
 from stepcraft.nodes.rpg.plan import plan, repeats
 from stepcraft.nodes.rpg.select import SelectNode
-from stepcraft.retrieval.build import GraphResources, SourceTarget
+from stepcraft.retrieval.build import SourceTarget
 from stepcraft.text.sections import COMPLETE, NO_INFO
 
 __all__ = ["Input", "Output", "RpgContext", "State", "build_rpg", "graph"]

@@ -14,7 +14,8 @@ from stepcraft.contexts.base import Context
 from stepcraft.errors import StepcraftError, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
-from stepcraft.retrieval.build import GraphResources, RetrievalTarget, Searcher
+from stepcraft.llm.resources import GraphResources
+from stepcraft.retrieval.build import RetrievalTarget, Searcher
 from stepcraft.retrieval.shared import in_turn
 
 Outcome = list[Document] | Exception

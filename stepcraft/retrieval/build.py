@@ -1,10 +1,9 @@
-"""What a graph was built with: the objects that its nodes use where the context names none."""
+"""What a graph searches: a memory or sources, as LangChain retrievers."""
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.metadata import version
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -16,11 +15,8 @@ from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, without_secrets
 from stepcraft.memory.open import BUNDLED, VARIABLE, shared_memory
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.models.resolve import GivenModels
 from stepcraft.retrieval.shared import is_open, shared_source
 from stepcraft.sources.open import KINDS
-
-VERSION = version("stepcraft")
 
 SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 """The environment variable that is read where no source is named."""
@@ -133,27 +129,3 @@ class SourceTarget:
         if not choice:
             raise BadInput(f"no source is named for the evidence; name {KINDS}")
         return [choice] if isinstance(choice, str | BaseRetriever) else list(choice)
-
-
-@dataclass(frozen=True)
-class GraphResources:
-    """What a graph was built with."""
-
-    method: str = ""
-    """The graph's name in traces."""
-    context: type[Context] = Context
-    """The settings that a run of it takes."""
-    models: GivenModels = field(default_factory=GivenModels)
-    searched: RetrievalTarget = field(default_factory=MemoryTarget)
-    reranker: object = None
-    """What scores sentences: a name, a LangChain cross-encoder, compressor or embeddings, or None."""
-
-    def labels(self, context: Context) -> Mapping[str, Any]:
-        """What makes a trace readable: the method, the version, what is searched and the settings that differ."""
-        options = {f"stepcraft_{name}": _shown(value) for name, value in context.changed().items()}
-        own = {"stepcraft_method": self.method, "stepcraft_version": VERSION}
-        return {**options, **own, **self.searched.labels(context)}
-
-
-def _shown(value: Any) -> Any:  # noqa: ANN401 - JSON
-    return without_secrets(value) if isinstance(value, str) else value

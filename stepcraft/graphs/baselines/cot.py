@@ -12,8 +12,8 @@ from stepcraft.graphs.baselines import _state
 from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import Input
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.baselines import think as thinking
-from stepcraft.retrieval.build import GraphResources
 from stepcraft.retrieval.searched import NoRetrieval
 
 __all__ = ["CotContext", "Input", "Output", "State", "build_cot", "graph"]

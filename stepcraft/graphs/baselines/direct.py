@@ -10,8 +10,8 @@ from stepcraft.contexts.baselines import DirectContext
 from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import Input, Output, State
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.baselines import answer as answering
-from stepcraft.retrieval.build import GraphResources
 from stepcraft.retrieval.searched import NoRetrieval
 
 __all__ = ["DirectContext", "Input", "Output", "State", "build_direct", "graph"]

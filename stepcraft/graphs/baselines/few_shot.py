@@ -11,10 +11,11 @@ from stepcraft.contexts.baselines import FewShotContext
 from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import Input, Output, State
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.baselines.sample import SampleNode
-from stepcraft.retrieval.build import GraphResources, MemoryTarget
+from stepcraft.retrieval.build import MemoryTarget
 
 __all__ = ["FewShotContext", "Input", "Output", "State", "build_few_shot", "graph"]
 

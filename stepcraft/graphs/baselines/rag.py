@@ -20,10 +20,11 @@ from stepcraft.graphs.baselines._state import (
     to_look_up,
 )
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import GraphResources, MemoryTarget, SourceTarget
+from stepcraft.retrieval.build import MemoryTarget, SourceTarget
 from stepcraft.retrieval.searched import SourceOrMemory
 
 __all__ = ["Input", "Output", "RagContext", "State", "build_rag", "graph"]
