@@ -13,7 +13,7 @@ from stepcraft.cli.run import watched
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.nodes.begin import KEYLESS
-from stepcraft.report import check_reported, page
+from stepcraft.report import page
 
 
 def answer(
@@ -31,8 +31,6 @@ def answer(
         raise BadInput(
             f"{html} cannot be written, for there is no folder {html.parent}; make the folder first"
         )
-    if html:
-        check_reported(method)
     err, out = Console(stderr=True, quiet=quiet), Console(highlight=False)
     result, times = watched(method, given, context, err)
     if as_json:

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -223,6 +224,29 @@ def langsmith() -> Iterator[Any]:
     server.server_close()
 
 
+@pytest.fixture(params=[False, True], ids=["multipart", "compressed"])
+def mute(request: pytest.FixtureRequest) -> Iterator[int]:
+    """The port of a LangSmith that describes itself and reads posted runs, but never answers a POST."""
+    over = Event()
+
+    class Mute(LangSmith):
+        def do_GET(self) -> None:
+            flags = {"instance_flags": {"zstd_compression_enabled": request.param}}
+            self.answer(json.dumps({**LANGSMITH_INFO, **flags}).encode())
+
+        def do_POST(self) -> None:
+            over.wait()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Mute)
+    thread = Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield server.server_port
+    over.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
 def traced(port: int) -> dict[str, str]:
     endpoint = f"http://127.0.0.1:{port}"
     return {
@@ -262,3 +286,28 @@ def test_a_langsmith_that_is_away_costs_one_line(kitchen: str) -> None:
     assert json.loads(done.stdout)["steps"]
     told = [line for line in done.stderr.splitlines() if "LangSmith" in line]
     assert told == [f"warning: LangSmith does not answer at http://127.0.0.1:{port}; this run is not traced"]
+
+
+def test_a_langsmith_that_never_answers_a_post_holds_the_exit_up_for_seconds_only(
+    kitchen: str, mute: int
+) -> None:
+    process = subprocess.Popen(
+        arguments(kitchen, "--json"),
+        env=traced(mute),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout
+        first = process.stdout.readline()
+        answered = time.monotonic()
+        rest, err = process.communicate(timeout=60)
+        waited = time.monotonic() - answered
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, waited < 5) == (0, True), f"it ended {waited:.1f} s after its answer"
+    assert json.loads(first + rest)["steps"]
+    told = [line for line in err.splitlines() if "LangSmith" in line]
+    assert told == ["warning: LangSmith did not take the whole trace of this run"]

@@ -10,6 +10,7 @@ import pytest
 
 from stepcraft import AagContext, RatContext, build_aag, build_rat
 from stepcraft.evidence import Evidence
+from stepcraft.graphs.baselines import build_rag
 from stepcraft.graphs.rpg import Output
 from stepcraft.report import StepTime
 from stepcraft.segments import Segment, Selected, passages_of, written
@@ -77,6 +78,13 @@ def rpg() -> dict[str, Any]:
     return dict(result)
 
 
+def rag() -> dict[str, Any]:
+    """The result of a run of a baseline."""
+    graph = build_rag(model=ScriptedModel({"answer": ["Haldruvin built it."]}), retriever=Shelf())
+    result: dict[str, Any] = graph.invoke(QUESTION)
+    return result
+
+
 def segment(plan: str, chosen: list[tuple[str, int, str]], text: str) -> Segment:
     sentences = [Selected(passage=name, position=place, text=said, score=0.8) for name, place, said in chosen]
     return Segment(
@@ -88,6 +96,7 @@ RUNS = [
     pytest.param("rat", QUESTION, rat, id="rat"),
     pytest.param("aag", GOAL, aag, id="aag"),
     pytest.param("rpg", QUESTION, rpg, id="rpg"),
+    pytest.param("rag", QUESTION, rag, id="rag"),
 ]
 """Each method with what it is given and its run."""
 
