@@ -13,7 +13,7 @@ from stepcraft.llm import failures as _failures
 from stepcraft.llm import temperature as _temperature
 from stepcraft.llm.budget import Budget, has_answered
 from stepcraft.llm.reply import Refused
-from stepcraft.llm.requests import Asked, Call, Pause, Request
+from stepcraft.llm.requests import Call, ModelCaller, Pause, Request
 from stepcraft.models.resolve import model_name
 
 ATTEMPTS = 3
@@ -28,7 +28,7 @@ class Failed(Exception):
 
 
 def replied(
-    model: BaseChatModel, messages: Sequence[BaseMessage], budget: Budget, asked: Asked | None = None
+    model: BaseChatModel, messages: Sequence[BaseMessage], budget: Budget, asked: ModelCaller | None = None
 ) -> Generator[Request, Any, AIMessage]:
     """The model's reply.
 

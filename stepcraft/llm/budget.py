@@ -167,7 +167,7 @@ class Budget:
         return None if limit is None else self.started + limit - time.monotonic()
 
     def _step_left(self) -> float | None:
-        limit: float | None = getattr(self.context, "step_deadline_s", None)
+        limit = self.context.step_limit_s
         if limit is None or self.step_started is None:
             return None
         return self.step_started + limit - time.monotonic()

@@ -13,10 +13,10 @@ class Asking(Protocol):
     """What makes a prompt, and the key of the list that may be shortened."""
 
     node: str
-    shortens: str
+    truncate_key: str
 
     @property
-    def ask(self) -> Callable[[Any, Context], Sequence[BaseMessage]]:
+    def ask(self) -> Callable[[Any, Any], Sequence[BaseMessage]]:
         """The messages, from what the node reads."""
         ...
 
@@ -31,21 +31,21 @@ def fitted(
     messages = list(node.ask(state, context))
     if limit is None or _tokens(messages) <= limit:
         return messages, state, []
-    kept = list(state.get(node.shortens) or [])
+    kept = list(state.get(node.truncate_key) or [])
     found = len(kept)
     while kept and _tokens(messages) > limit:
         del kept[_least(kept)]
-        messages = list(node.ask({**state, node.shortens: kept}, context))
+        messages = list(node.ask({**state, node.truncate_key: kept}, context))
     warnings: list[str] = []
     if found > len(kept):
-        pieces = "sentences" if node.shortens == "selected" else "passages"
+        pieces = "sentences" if node.truncate_key == "selected" else "passages"
         left_out = f"{found - len(kept)} of {found} {pieces}, the least similar, were left out"
         warnings.append(f"{node.node}: {left_out} to keep within {limit:,} input tokens")
     if _tokens(messages) > limit:
         warnings.append(
             f"{node.node}: the prompt is longer than {limit:,} input tokens even without evidence"
         )
-    return messages, {**state, node.shortens: kept} if found else state, warnings
+    return messages, {**state, node.truncate_key: kept} if found else state, warnings
 
 
 def _least(pieces: Sequence[Mapping[str, Any]]) -> int:

@@ -14,22 +14,21 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import get_runtime
 
-from stepcraft.contexts.base import Context
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.attempts import Failed, replied, why_skipped
 from stepcraft.llm.budget import Budget
 from stepcraft.llm.fit import fitted
 from stepcraft.llm.reply import Refused, is_cut_off, reply_text
 from stepcraft.llm.requests import Request, Resolve, acarry_out, carry_out
-from stepcraft.retrieval.build import Build
+from stepcraft.retrieval.build import GraphResources
 
 State = Any
 """What a node reads: a TypedDict of the node's own."""
 Update = dict[str, Any]
-Ask = Callable[[State, Context], Sequence[BaseMessage]]
-Read = Callable[[str, State, Context], Update]
+Ask = Callable[[State, Any], Sequence[BaseMessage]]
+Read = Callable[[str, State, Any], Update]
 Fallback = Callable[[State, str], Update]
-Without = Callable[[State, Context], Update | None]
+Without = Callable[[State, Any], Update | None]
 Keeps = Callable[[State], int]
 Tells = Callable[[Update], object]
 
@@ -44,33 +43,33 @@ class ModelNode(Runnable[Any, Update]):
         read: Read,
         *,
         fallback: Fallback,
-        without: Without | None,
-        shortens: str,
-        keeps: Keeps | None,
-        tells: Tells | None,
-        build: Build,
+        skip_model: Without | None,
+        truncate_key: str,
+        reserve_calls: Keeps | None,
+        stream_event: Tells | None,
+        build: GraphResources,
     ) -> None:
         self.name = self.node = name
         self.ask = ask
         self.read = read
         self.fallback = fallback
-        self.without = without
-        self.shortens = shortens
-        self.keeps = keeps
-        self.tells = tells
+        self.skip_model = skip_model
+        self.truncate_key = truncate_key
+        self.reserve_calls = reserve_calls
+        self.stream_event = stream_event
         self.build = build
 
-    def within(self, build: Build) -> "ModelNode":
+    def with_resources(self, build: GraphResources) -> "ModelNode":
         """The same node in a graph that was built with `build`."""
         return ModelNode(
             self.node,
             self.ask,
             self.read,
             fallback=self.fallback,
-            without=self.without,
-            shortens=self.shortens,
-            keeps=self.keeps,
-            tells=self.tells,
+            skip_model=self.skip_model,
+            truncate_key=self.truncate_key,
+            reserve_calls=self.reserve_calls,
+            stream_event=self.stream_event,
             build=build,
         )
 
@@ -116,8 +115,8 @@ class ModelNode(Runnable[Any, Update]):
     def _talk(self, state: State) -> Generator[Request, Any, Update]:
         context = self.build.context.current()
         budget = Budget.of(self.node, state, context)
-        budget.keep(self.keeps(state) if self.keeps else 0)
-        if self.without and (update := self.without(state, context)) is not None:
+        budget.keep(self.reserve_calls(state) if self.reserve_calls else 0)
+        if self.skip_model and (update := self.skip_model(state, context)) is not None:
             return {**update, **budget.update([])}
         if limit := budget.spent():
             return {**self.fallback(state, limit), **budget.update([limit])}
@@ -135,8 +134,8 @@ class ModelNode(Runnable[Any, Update]):
 
     def _tell(self, update: Update) -> None:
         """To those who listen to `stream_mode="custom"`."""
-        if self.tells:
-            get_runtime().stream_writer(self.tells(update))
+        if self.stream_event:
+            get_runtime().stream_writer(self.stream_event(update))
 
     def _readable(
         self,
@@ -172,10 +171,10 @@ def model_node(
     read: Read,
     *,
     fallback: Fallback,
-    without: Without | None = None,
-    shortens: str = "evidence",
-    keeps: Keeps | None = None,
-    tells: Tells | None = None,
+    skip_model: Without | None = None,
+    truncate_key: str = "evidence",
+    reserve_calls: Keeps | None = None,
+    stream_event: Tells | None = None,
 ) -> ModelNode:
     """A step that asks a model.
 
@@ -186,21 +185,21 @@ def model_node(
             what was wrong.
         fallback: Makes the update when the step fails, from the state and the reason; raises NoAnswer where
             there is nothing to go on with.
-        without: Makes the update where no model is needed; None where one is.
-        shortens: The key of the list from whose end pieces are left out of a prompt that is too long.
-        keeps: How many of the calls that are left are kept for later nodes.
-        tells: What of the update is streamed as soon as it is made, to `stream_mode="custom"`.
+        skip_model: Makes the update where no model is needed; None where one is.
+        truncate_key: The key of the list from whose end pieces are left out of a prompt that is too long.
+        reserve_calls: How many of the calls that are left are kept for later nodes.
+        stream_event: What of the update is streamed as soon as it is made, to `stream_mode="custom"`.
     """
     return ModelNode(
         name,
         ask,
         read,
         fallback=fallback,
-        without=without,
-        shortens=shortens,
-        keeps=keeps,
-        tells=tells,
-        build=Build(),
+        skip_model=skip_model,
+        truncate_key=truncate_key,
+        reserve_calls=reserve_calls,
+        stream_event=stream_event,
+        build=GraphResources(),
     )
 
 

@@ -27,9 +27,9 @@ def prompt(instructions: str, reply_format: str, kind: str, sections: Sequence[s
     return [SystemMessage(head), HumanMessage("\n\n".join(filter(None, sections)))]
 
 
-def asked_sections(asked: Literal["goal", "question"], text: str, at_hand: str) -> list[str]:
+def asked_sections(asked: Literal["goal", "question"], text: str, resources_text: str) -> list[str]:
     """The goal or the question, and the resources where there are any."""
-    return [section(asked, text), section("resources", at_hand) if at_hand else ""]
+    return [section(asked, text), section("resources", resources_text) if resources_text else ""]
 
 
 def evidence_sections(evidence: Sequence[Evidence]) -> list[str]:

@@ -2,7 +2,6 @@
 
 import re
 
-from stepcraft.contexts.base import Context
 from stepcraft.text.clean import clean, unfenced
 
 _WRAPPED = re.compile(r"<(\w+)>\s*(.*?)\s*</\1>", re.DOTALL)
@@ -27,8 +26,3 @@ def told_in(reply: str) -> str:
     """What an answer says, without a tag around it or a label before it."""
     text = unwrapped(text_of(reply))
     return _LABEL.sub("", text, count=1).strip() if _LABEL.match(text) else text
-
-
-def language_of(context: Context) -> str:
-    """The programming language that the answer is a program in; "" where it is none."""
-    return str(getattr(context, "language", "")) if getattr(context, "finish", "answer") == "code" else ""

@@ -29,7 +29,7 @@ class Pause:
     seconds: float
 
 
-class Asked(Protocol):
+class ModelCaller(Protocol):
     """What takes a prompt to a model: the model itself, or what stands before it."""
 
     def invoke(self, input: list[BaseMessage], config: RunnableConfig, /, **options: Any) -> object:  # noqa: A002, ANN401 - the signature of Runnable
@@ -45,7 +45,7 @@ class Asked(Protocol):
 class Call:
     """Ask a model; the outcome is its message, or the exception that it raised."""
 
-    model: BaseChatModel | Asked
+    model: BaseChatModel | ModelCaller
     messages: Sequence[BaseMessage]
     options: Mapping[str, Any]
     timeout: float | None

@@ -16,7 +16,7 @@ from stepcraft.errors import BadInput
 from stepcraft.llm.budget import no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import model_name, resolve_model
-from stepcraft.retrieval.build import Build
+from stepcraft.retrieval.build import GraphResources
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 50_000
@@ -35,7 +35,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         self,
         asks: Sequence[str],
         fresh: Callable[[Any], dict[str, Any]],
-        build: Build,
+        build: GraphResources,
         searches: Callable[[Any], bool] = lambda _input: True,
     ) -> None:
         self.name = "begin"

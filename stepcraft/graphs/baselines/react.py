@@ -1,8 +1,7 @@
 """ReAct: an agent that may search, and search again, before it answers (LangChain's `create_agent`)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
@@ -11,15 +10,22 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.cache.base import BaseCache
 from langgraph.graph import END
 from langgraph.store.base import BaseStore
-from pydantic import Field
 
-from stepcraft.contexts.base import prompt_of
+from stepcraft.contexts.baselines import ReactContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.graphs.baselines import _state
 from stepcraft.graphs.baselines._assemble import begun
 from stepcraft.graphs.baselines._state import Input, Output, keep_found, searches, to_look_up
-from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, add, finished, given_models
-from stepcraft.graphs.inline import Pure
+from stepcraft.graphs.compile import (
+    Checkpointer,
+    Graph,
+    Models,
+    Persistence,
+    add,
+    compile_graph,
+    given_models,
+)
+from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.prompt import asked_sections
 from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.reply_text import text_of
@@ -30,26 +36,12 @@ from stepcraft.nodes.baselines import agent as agency
 from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.baselines.search_tool import search_tool
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import Build, SearchedMemory, SearchedSource
+from stepcraft.retrieval.build import GraphResources, MemoryTarget, SourceTarget
 from stepcraft.retrieval.searched import SourceOrMemory
 
 __all__ = ["Input", "Output", "ReactContext", "State", "build_react", "graph"]
 
 NO_TOOLS = "the model takes no tools, so nothing was searched more than once: this is what rag gives"
-
-
-@dataclass(frozen=True)
-class ReactContext(_state.SearchContext):
-    """What a caller may set for one run.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 3
-    max_searches: Annotated[int, Field(ge=1, le=50, description="The most searches of a run.")] = 5
-    agent_instructions: Annotated[str, prompt_of("agent")] = agency.INSTRUCTIONS
-    answer_instructions: Annotated[str, prompt_of("answer")] = answering.FROM_EVIDENCE
 
 
 class State(_state.State):
@@ -61,7 +53,7 @@ class State(_state.State):
 
 def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
     start = _state.fresh(given)
-    asked = "\n\n".join(filter(None, asked_sections("question", given["question"], start["at_hand"])))
+    asked = "\n\n".join(filter(None, asked_sections("question", given["question"], start["resources_text"])))
     return {**start, "messages": [HumanMessage(asked)]}
 
 
@@ -102,9 +94,9 @@ def build_react(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = SourceOrMemory(SearchedSource(retriever), SearchedMemory(memory))
-    build = Build("react", ReactContext, given_models(model, node_models), searched)
-    kept, answer = Kept(checkpointer, store, cache), answering.answer_question
+    searched = SourceOrMemory(SourceTarget(retriever), MemoryTarget(memory))
+    build = GraphResources("react", ReactContext, given_models(model, node_models), searched)
+    kept, answer = Persistence(checkpointer, store, cache), answering.answer_question
 
     def after_begin(state: State) -> Literal["agent", "conclude"]:
         model = resolve_model(build.models.choice(agency.NODE, ReactContext.current()))
@@ -112,18 +104,18 @@ def build_react(
 
     builder = begun(build, [agency.NODE, answer.node], state=State, starts=_fresh, searches=searches)
     builder.add_node(agency.NODE, _agent(build))
-    builder.add_node("conclude", Pure(conclude))
+    builder.add_node("conclude", InlineNode(conclude))
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build))
     add(builder, build, answer, kept)
-    builder.add_conditional_edges("begin", Pure(after_begin), ["agent", "conclude"])
+    builder.add_conditional_edges("begin", InlineNode(after_begin), ["agent", "conclude"])
     builder.add_edge("agent", "conclude")
-    builder.add_conditional_edges("conclude", Pure(after_conclude), ["answer", "retrieve", END])
+    builder.add_conditional_edges("conclude", InlineNode(after_conclude), ["answer", "retrieve", END])
     builder.add_edge("retrieve", "answer")
     builder.add_edge("answer", END)
-    return finished(builder, build, kept, supersteps=_SUPERSTEPS)
+    return compile_graph(builder, build, kept, supersteps=_SUPERSTEPS)
 
 
-def _agent(build: Build) -> Graph:
+def _agent(build: GraphResources) -> Graph:
     """The agent; each of its turns chooses the model of the run, so the one here is never asked."""
     tools, turns = [search_tool(build)], agency.Turns(build)
     return create_agent(

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs, set_config_context
 from langgraph.types import Command
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.baselines import ReactContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.attempts import Failed, replied, why_skipped
 from stepcraft.llm.budget import Budget, Budgeted
@@ -22,16 +22,10 @@ from stepcraft.llm.requests import Request, Resolve, acarry_out, carry_out
 from stepcraft.nodes.baselines.answer import LENGTHS
 from stepcraft.nodes.baselines.search_tool import searches_made
 from stepcraft.nodes.retrieve import ranked
-from stepcraft.retrieval.build import Build
+from stepcraft.retrieval.build import GraphResources
 from stepcraft.text.clean import tokens
 
 NODE = "agent"
-
-INSTRUCTIONS = """\
-Answer the question. You may search before you answer, and search again where what you found is not enough: for each
-thing that the question needs, one short and specific query that names it in full. Where a search finds nothing of use,
-try other words once. When you know enough, answer; where the evidence is silent, say what you know. The answer goes to
-a reader who sees it alone: do not mention searches or evidence."""
 
 _LEFT_OUT = "(left out, to keep the prompt short)"
 
@@ -58,7 +52,7 @@ class Turns(AgentMiddleware[Turn, Any, Any]):
 
     state_schema = Turn
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: GraphResources) -> None:
         super().__init__()
         self.build = build
 
@@ -88,7 +82,7 @@ class Turns(AgentMiddleware[Turn, Any, Any]):
         return {"metadata": dict(self.build.labels(self.build.context.current()))}
 
     def _turn(self, asked: "_Asked") -> Generator[Request, Any, Reply]:
-        context, state = self.build.context.current(), asked.request.state
+        context, state = ReactContext.current(), asked.request.state
         budget = Budget.of(NODE, state, context)
         if limit := budget.spent():
             return _ended(AIMessage(""), budget, [limit])
@@ -135,19 +129,19 @@ def _ended(reply: AIMessage, budget: Budget, warnings: list[str]) -> Reply:
     return ExtendedModelResponse(ModelResponse([reply]), Command(update=budget.update(warnings)))
 
 
-def _system(state: Any, context: Context) -> SystemMessage:  # noqa: ANN401 - the state of the agent
-    instructions = context.instructions(NODE, INSTRUCTIONS).strip()
+def _system(state: Any, context: ReactContext) -> SystemMessage:  # noqa: ANN401 - the state of the agent
+    instructions = context.agent_instructions.strip()
     return SystemMessage(f"{instructions}\n\n{MATERIAL}\n\nThe answer: {LENGTHS[state['task']]}")
 
 
 def _may_search(state: Any, budget: Budget) -> bool:  # noqa: ANN401 - the state of the agent
     """Whether a search and a call to answer from it are left."""
-    enough = searches_made(state["messages"]) >= getattr(budget.context, "max_searches", 5)
+    enough = searches_made(state["messages"]) >= ReactContext.current().max_searches
     return not enough and (budget.left is None or budget.left > 1)
 
 
 def _fitted(
-    request: ModelRequest[Any], model: BaseChatModel, context: Context
+    request: ModelRequest[Any], model: BaseChatModel, context: ReactContext
 ) -> tuple[list[AnyMessage], list[str]]:
     """The messages within what the model takes: what the oldest searches found is left out."""
     limit = context.max_input_tokens or (model.profile or {}).get("max_input_tokens")

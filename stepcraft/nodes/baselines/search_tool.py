@@ -7,11 +7,11 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.baselines import ReactContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.prompt import evidence_sections
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import Build
+from stepcraft.retrieval.build import GraphResources
 
 NAME = "search"
 
@@ -21,17 +21,17 @@ _FAILED = "The search failed: {}. Search in other words, or answer."
 _ENOUGH = "No more searches are made. Answer now from what was found."
 
 
-def search_tool(build: Build) -> BaseTool:
+def search_tool(build: GraphResources) -> BaseTool:
     """The tool. A search that fails costs the call; the agent and the warnings are told."""
     node = RetrieveNode(lambda state: [state["query"]], _kept, build)
 
     def search(query: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        if _is_over(runtime, build.context.current()):
+        if _is_over(runtime, ReactContext.current()):
             return _told(runtime, _ENOUGH)
         return _of(runtime, node.invoke({**runtime.state, "query": query}, runtime.config))
 
     async def asearch(query: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        if _is_over(runtime, build.context.current()):
+        if _is_over(runtime, ReactContext.current()):
             return _told(runtime, _ENOUGH)
         return _of(runtime, await node.ainvoke({**runtime.state, "query": query}, runtime.config))
 
@@ -43,12 +43,12 @@ def searches_made(messages: list[AnyMessage]) -> int:
     return sum(isinstance(message, ToolMessage) for message in messages)
 
 
-def _is_over(runtime: ToolRuntime[Any, Any], context: Context) -> bool:
+def _is_over(runtime: ToolRuntime[Any, Any], context: ReactContext) -> bool:
     """Whether this call comes after the last search that is allowed: several may be made in one turn."""
     messages: list[AnyMessage] = runtime.state["messages"]
     last = next(message for message in reversed(messages) if isinstance(message, AIMessage))
     place = [call["id"] for call in last.tool_calls].index(runtime.tool_call_id)
-    return searches_made(messages) + place >= getattr(context, "max_searches", 5)
+    return searches_made(messages) + place >= context.max_searches
 
 
 def _kept(_state: object, found: list[list[Evidence]], failed: list[str]) -> dict[str, Any]:
