@@ -14,6 +14,7 @@ from stepcraft.cli.options import (
     Kind,
     Memory,
     Model,
+    Output,
     Passages,
     Question,
     Quiet,
@@ -78,17 +79,8 @@ def aag(
     """Write a procedure for a goal, by analogy with procedures of a memory."""
     from stepcraft.cli.run import answer
 
-    answer(
-        "aag",
-        goal,
-        sources=sources,
-        memory=memory,
-        inputs={"resources": using},
-        fields=context_fields(settings, model=model),
-        as_json=as_json,
-        html=html,
-        quiet=quiet,
-    )
+    fields, output = context_fields(settings, model=model), Output(as_json, html, quiet)
+    answer("aag", goal, fields, output, sources=sources, memory=memory, inputs={"resources": using})
 
 
 @app.command()
@@ -114,16 +106,8 @@ def rat(
     """Answer a question, each thought of the answer checked against sources."""
     from stepcraft.cli.run import answer, check_strict
 
-    result = answer(
-        "rat",
-        question,
-        sources=sources,
-        fields=context_fields(settings, model=model, finish=finish),
-        as_json=as_json,
-        html=html,
-        quiet=quiet,
-        show_changes=show_changes,
-    )
+    fields, output = context_fields(settings, model=model, finish=finish), Output(as_json, html, quiet)
+    result = answer("rat", question, fields, output, sources=sources, show_changes=show_changes)
     if strict:
         check_strict(result)
 
@@ -150,17 +134,9 @@ def rpg(
     """Answer a question in segments, each planned and written from sentences chosen for it."""
     from stepcraft.cli.run import answer, check_strict
 
-    result = answer(
-        "rpg",
-        question,
-        sources=sources,
-        inputs={"kind": kind},
-        passages=passages,
-        fields=context_fields(settings, model=model, citations=citations),
-        as_json=as_json,
-        html=html,
-        quiet=quiet,
-    )
+    fields, output = context_fields(settings, model=model, citations=citations), Output(as_json, html, quiet)
+    inputs = {"kind": kind}
+    result = answer("rpg", question, fields, output, sources=sources, inputs=inputs, passages=passages)
     if strict:
         check_strict(result)
 
@@ -190,14 +166,12 @@ def run(
     result = answer(
         graph,
         question,
+        context_fields(settings, model=model),
+        Output(as_json, html, quiet),
         sources=sources,
         memory=memory,
         inputs={"resources": using, "kind": kind},
         passages=passages,
-        fields=context_fields(settings, model=model),
-        as_json=as_json,
-        html=html,
-        quiet=quiet,
     )
     if strict:
         check_strict(result, warnings=True)

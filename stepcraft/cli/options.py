@@ -4,7 +4,7 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -49,6 +49,14 @@ Html = Annotated[
     Path | None, typer.Option("--html", help="Write a page that shows how the answer came about.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no warnings.")]
+
+
+class Output(NamedTuple):
+    """What a command prints and writes."""
+
+    as_json: bool
+    html: Path | None
+    quiet: bool
 
 
 def context_fields(settings: list[str] | None, **options: object) -> dict[str, Any]:

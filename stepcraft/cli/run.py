@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 from rich.text import Text
 
+from stepcraft.cli.options import Output
 from stepcraft.cli.output import progress_lines, show_result, show_revisions
 from stepcraft.cli.tracing import tracing
 from stepcraft.contexts.base import Context
@@ -29,26 +30,25 @@ from stepcraft.text.clean import clean
 def answer(
     graph: str,
     question: str,
+    fields: Mapping[str, Any],
+    output: Output,
     *,
     sources: list[str] | None = None,
     memory: str | None = None,
     inputs: Mapping[str, str | None] | None = None,
     passages: Path | None = None,
-    fields: Mapping[str, Any],
-    as_json: bool,
-    html: Path | None,
-    quiet: bool,
     show_changes: bool = False,
 ) -> dict[str, Any]:
     """Run a graph, print its result and return it.
 
-    `sources` and `memory` are fields of the context under the names that all graphs share, `fields` are the others
-    and prevail; `inputs` are keys of the input beside the question, empty ones left out, and `passages` is a file of
-    them. The result goes to stdout, progress and warnings to stderr, the page to `html`.
+    `fields` go into the context, together with `sources` and `memory`, whose fields differ from graph to graph.
+    `inputs` and the file of `passages` go into the input beside the question. The result is printed on stdout,
+    progress and warnings on stderr.
 
     Raises:
         BadInput: the graph does not take what was named, or a file cannot be read or written.
     """
+    as_json, html, quiet = output
     err, out = Console(stderr=True, quiet=quiet), Console(highlight=False)
     context = context_of(graph).named({**_search_fields(graph, sources, memory), **fields})
     given = {"question": question, **_inputs(graph, inputs or {}, passages, sources)}
@@ -67,7 +67,10 @@ def answer(
     if show_changes:
         show_revisions(result, err if as_json else out)
     if html:
-        html.write_text(page(graph, {**vars(context), **given}, result, steps), encoding="utf-8")
+        try:
+            html.write_text(page(graph, {**vars(context), **given}, result, steps), encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"{html} cannot be written: {error.strerror}") from error
     return result
 
 

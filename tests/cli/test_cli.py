@@ -126,6 +126,21 @@ def test_strict(kitchen: str, graph: str, status: int) -> None:
         assert "--strict asks for all of it: the model takes no tools" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("nowhere/page.html", "there is no folder {folder}/nowhere; create it first"),
+        ("", "Is a directory"),
+    ],
+)
+def test_a_page_that_cannot_be_written(tmp_path: Path, name: str, reason: str) -> None:
+    html = tmp_path / name
+    result = stepcraft("run", "cot", "x", "--html", str(html))
+    assert result.exit_code == 2
+    last = result.stderr.splitlines()[-1]
+    assert last == f"stepcraft: {html} cannot be written: {reason.format(folder=tmp_path)}"
+
+
 @pytest.mark.parametrize(("graph", "sections"), [("cot", ["answer"]), ("rag", ["answer", "evidence"])])
 def test_the_page_of_a_baseline(kitchen: str, tmp_path: Path, graph: str, sections: list[str]) -> None:
     spec = ["--from", f"memory:{kitchen}"] if graph == "rag" else []
