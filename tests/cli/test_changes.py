@@ -1,4 +1,4 @@
-"""`--show-changes`: what became of each thought, with colours and without."""
+"""`stepcraft rat --show-changes`: the outcome of each thought, with colours and without."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def coloured(result: Any) -> str:
 
 
 def revision(**parts: Any) -> Any:
-    """A result with one revision."""
+    """Return a result with one revision."""
     usual = {"step": 1, "thought": "x", "query": "q", "evidence": [], "before": "x", "after": "x"}
     given = {**usual, **parts}
     return {"revisions": [{"skipped": "", "changed": given["before"] != given["after"], **given}]}

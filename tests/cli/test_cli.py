@@ -1,4 +1,4 @@
-"""`stepcraft aag` and `stepcraft draw`: what is printed where, and the exit status."""
+"""`stepcraft aag`, `run`, `graphs` and `draw`: output, errors and exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`stepcraft` as a process of its own: models over HTTP, signals, pipes, terminals, tracing."""
+"""`stepcraft` as a process: models over HTTP, signals, pipes, terminals, tracing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEARS_CTRL_C = [
     "-c",
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
 ]
-"""Before a command, so that it does as in a terminal where the tests themselves were started to ignore Ctrl-C."""
+"""Prefix of a command that restores the handling of Ctrl-C, which the test process may have been told to ignore."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def run(kitchen: str, *more: str, env: dict[str, str] | None = None) -> subproce
 
 
 def kitchen_replies(body: Any) -> str:
-    """What the cook says to a node, told apart by the form of reply that it asks for."""
+    """Return the cook's reply to a node, which is recognised by the reply format that it asks for."""
     form = re.findall(r'<reply_format id="(\w+)">', body["messages"][0]["content"])[0]
     replies = cook()
     if form == "steps":
@@ -184,7 +184,7 @@ LANGSMITH_INFO = {
 
 
 class LangSmith(BaseHTTPRequestHandler):
-    """As much of LangSmith as a client needs to post runs; the runs come to the list `posted` of the server."""
+    """A LangSmith server that describes itself and appends posted runs to `server.posted`."""
 
     def do_GET(self) -> None:
         self.answer(json.dumps(LANGSMITH_INFO).encode())
@@ -226,7 +226,7 @@ def langsmith() -> Iterator[Any]:
 
 @pytest.fixture
 def mute(request: pytest.FixtureRequest) -> Iterator[int]:
-    """The port of a LangSmith that says whether it takes compressed runs, but never answers a POST."""
+    """Serve a LangSmith that never answers a POST; the parameter says whether it announces compression."""
     over = Event()
 
     class Mute(LangSmith):

@@ -1,4 +1,4 @@
-"""The page on a run: what it shows, and that everybody can read it."""
+"""The page of a run: its content, and its accessibility."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_every_colour_can_be_read(mode: int) -> None:
 
 
 def _brightness(colour: str) -> float:
-    """Relative luminance, as WCAG defines it."""
+    """Return the relative luminance as WCAG defines it."""
     shares = [int(colour[place : place + 2], 16) / 255 for place in (0, 2, 4)]
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in shares
