@@ -16,7 +16,6 @@ from langgraph.runtime import get_runtime
 from stepcraft.concurrency import in_thread
 from stepcraft.contexts.base import Context, SearchSettings
 from stepcraft.errors import BadInput, without_secrets
-from stepcraft.memory.base_store import StoreMemory
 from stepcraft.memory.open import BUNDLED
 from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
 from stepcraft.memory.protocol import ProcedureMemory
@@ -87,7 +86,7 @@ class Searched:
         if self.named.role == "source" and self.named.origin == "default":
             name = self.named.label if isinstance(opened, BaseRetriever) else opened.name
             return [f"no source is named, so the evidence comes from {name}; name {KINDS}"]
-        if self.named.role == "source" or isinstance(opened, BaseRetriever) or not _is_empty(opened):
+        if self.named.role == "source" or isinstance(opened, BaseRetriever) or not opened.is_empty():
             return []
         return [f"the memory {opened.name} is empty; the procedure is written without examples"]
 
@@ -210,9 +209,3 @@ class RetrievalTarget:
             url, embeddings = url or os.environ.get(MEMORY_VARIABLE, ""), None
         store = get_runtime().store if scheme_of(url) == "store" else None
         return memory_opening(url, embeddings=embeddings, store=store)
-
-
-def _is_empty(memory: ProcedureMemory) -> bool:
-    if isinstance(memory, StoreMemory):  # a store counts by reading all of it
-        return next(iter(memory), None) is None
-    return not memory.count()

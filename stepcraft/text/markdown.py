@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}+(?![^\n]*`)|~{3,}+)(?P<info>[^\n]*)$", re.MULTILINE)
 _AFTER_CLOSING = re.compile(r"(?:\]\]|\[[^\[\]]{1,40}\]|\s)*")
-_SPAN = re.compile(r"(?<!`)(`++)[^`\n]*+\1(?!`)")
+_SPAN = re.compile(r"(?<!`)(`{2,}+)[^`\n]++\1|`[^`\n]*+`")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 
 
@@ -63,8 +63,18 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
         yield CodeBlock(opening.start, len(text), closed=False)
 
 
-def code_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offsets (start, stop) of all code, fenced blocks and inline spans, in order."""
+def outside_code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the offsets (start, stop) of what is no code, neither a fenced block nor an inline span, in order."""
+    position = 0
+    for start, stop in _code(text):
+        if position < start:
+            yield position, start
+        position = stop
+    if position < len(text):
+        yield position, len(text)
+
+
+def _code(text: str) -> Iterator[tuple[int, int]]:
     end = 0
     for block in code_blocks(text):
         yield from (match.span() for match in _SPAN.finditer(text, end, block.start))

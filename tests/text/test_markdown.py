@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.text.markdown import code_blocks, code_spans, lines
+from stepcraft.text.markdown import code_blocks, lines, outside_code
 
 MARKDOWN = st.lists(
     st.sampled_from(["```", "````", "~~~", "```py", "`", "a", "[1]", "]]", " ", "\t", "\n", "\n", "\r\n"])
@@ -37,17 +37,17 @@ def test_blocks(text: str, code: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
+    ("text", "prose"),
     [
-        ("Call `a` and ``b``.", ["`a`", "``b``"]),
-        ("```ls``` lists", ["```ls```"]),
-        ("`a\nb`", []),
-        ("`a``", []),
-        ("`a`\n```\n`b\n```\n`c`", ["`a`", "```\n`b\n```", "`c`"]),
+        ("Call `a` and ``b``.", ["Call ", " and ", "."]),
+        ("```ls``` lists", [" lists"]),
+        ("`a\nb`", ["`a\nb`"]),
+        ("`a``b` c", [" c"]),
+        ("`a`\n```\n`b\n```\n`c`", ["\n", "\n"]),
     ],
 )
-def test_spans(text: str, code: list[str]) -> None:
-    assert [text[start:stop] for start, stop in code_spans(text)] == code
+def test_what_is_outside_of_code(text: str, prose: list[str]) -> None:
+    assert [text[start:stop] for start, stop in outside_code(text)] == prose
 
 
 def test_lines() -> None:
@@ -60,7 +60,7 @@ def test_lines() -> None:
 @given(MARKDOWN)
 def test_lines_and_spans_cover_the_text(text: str) -> None:
     assert "".join(line for line, _ in lines(text)) == text
-    ends = [offset for span in code_spans(text) for offset in span]
+    ends = [offset for span in outside_code(text) for offset in span]
     assert ends == sorted(ends)
     for block in code_blocks(text):
         assert text[: block.start].endswith("\n") or not block.start

@@ -15,8 +15,7 @@ from platformdirs import user_cache_path
 from pydantic import Field
 
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
-from stepcraft.index import Embedder, Entry, Hit
-from stepcraft.index.grouped import Complete, GroupedIndex, in_group
+from stepcraft.index import Complete, Embedder, Entry, GroupedIndex, Hit, in_group
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source
 from stepcraft.sources.corpus.content import UnreadableFile
