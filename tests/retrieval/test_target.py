@@ -196,9 +196,7 @@ def test_the_memory_of_the_store_as_a_source(run: Any) -> None:
 
 
 def test_a_store_that_is_not_there_is_named(run: Any) -> None:
-    with pytest.raises(
-        BadInput, match="store:team is LangGraph's store: it is there in a graph that was given one"
-    ):
+    with pytest.raises(BadInput, match="store:team names LangGraph's store: compile the graph with a store"):
         run(rag("memory:store:team"), QUESTION)
 
 
