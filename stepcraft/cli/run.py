@@ -14,7 +14,7 @@ from rich.text import Text
 from stepcraft.cli.news import news
 from stepcraft.cli.tracing import tracing
 from stepcraft.contexts.base import Context
-from stepcraft.graphs.registry import build_of, get_graph, outputs_of
+from stepcraft.graphs.registry import get_graph, outputs_of, resources_of
 from stepcraft.report import StepTime
 from stepcraft.text.clean import clean
 
@@ -37,7 +37,7 @@ def watched(
     """
     cleaned = {name: clean(part) if isinstance(part, str) else part for name, part in given.items()}
     with tracing(err) as callbacks:
-        labels = dict(build_of(method).labels(context))
+        labels = dict(resources_of(method).labels(context))
         config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks]}
         return asyncio.run(_watched(method, cleaned, config, context, err))
 

@@ -86,8 +86,8 @@ class Budgeted(TypedDict):
     """Model calls and tokens so far."""
     started: NotRequired[Annotated[float | None, UntrackedValue(float, guard=False)]]
     """When this process began the run, on the monotonic clock."""
-    settings: str
-    """A digest of what the run was set to: cached replies hold for these settings alone."""
+    settings: dict[str, Any]
+    """What the run was set to (`Context.for_state`): a resumed run goes on with it, and cached replies hold for it."""
     share: NotRequired[int]
     """How many calls this branch may make; only in what is sent to a parallel branch."""
     answered: NotRequired[bool]
@@ -143,6 +143,8 @@ class Budget:
     told: bool
     """Whether the state knows when the run was begun; in a branch and after a resumption the first step tells it."""
     used: NodeUsage = field(default_factory=_nothing)
+    notes: list[str] = field(default_factory=list[str])
+    """Warnings on the settings of a resumed run."""
 
     @classmethod
     def of(cls, node: str, state: Mapping[str, Any], context: Context) -> "Budget":
@@ -155,6 +157,7 @@ class Budget:
             started or now - (elapsed or 0.0),
             state.get("step_started") or (None if elapsed is None else now),
             started is not None,
+            notes=context.resumption_warnings(state),
         )
 
     def seconds_left(self) -> float | None:
@@ -211,6 +214,6 @@ class Budget:
         """What the state is told of it."""
         return {
             "usage": {**self.used, "nodes": {self.node: self.used} if self.used["calls"] else {}},
-            "warnings": list(warnings),
+            "warnings": [*self.notes, *warnings],
             **({} if self.told else self._clocks()),
         }

@@ -86,7 +86,7 @@ class ModelNode(Runnable[Any, Update]):
             NoAnswer: the step failed and there is nothing to go on with.
         """
         talk, outcome = self._talk(input), None
-        config = self._labelled(config)
+        config = self._labelled(config, input)
         while True:
             try:
                 request = talk.send(outcome)
@@ -98,7 +98,7 @@ class ModelNode(Runnable[Any, Update]):
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`, without blocking the event loop."""
         talk, outcome = self._talk(input), None
-        config = self._labelled(config)
+        config = self._labelled(config, input)
         while True:
             try:
                 request = talk.send(outcome)
@@ -107,13 +107,13 @@ class ModelNode(Runnable[Any, Update]):
                 return update
             outcome = await acarry_out(request, config)
 
-    def _labelled(self, config: RunnableConfig | None) -> RunnableConfig:
+    def _labelled(self, config: RunnableConfig | None, state: State) -> RunnableConfig:
         config = config or {}
-        labels = self.build.labels(self.build.context.current())
+        labels = self.build.labels(self.build.context.current(state))
         return {**config, "metadata": {**config.get("metadata", {}), **labels}}
 
     def _talk(self, state: State) -> Generator[Request, Any, Update]:
-        context = self.build.context.current()
+        context = self.build.context.current(state)
         budget = Budget.of(self.node, state, context)
         budget.keep(self.reserve_calls(state) if self.reserve_calls else 0)
         if self.skip_model and (update := self.skip_model(state, context)) is not None:

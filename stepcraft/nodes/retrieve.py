@@ -42,7 +42,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         queries = list(self.queries(input))
         if not queries:
             return self._kept(input, [])
-        context = self.build.context.current()
+        context = self.build.context.current(input)
         seconds = Budget.of("retrieve", input, context).seconds_left()
         searched = list(self.sources(input, context))
         if len(searched) == 1:
@@ -55,7 +55,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         queries = list(self.queries(input))
         if not queries:
             return self._kept(input, [])
-        context = self.build.context.current()
+        context = self.build.context.current(input)
         seconds = Budget.of("retrieve", input, context).seconds_left()
         searches = [_asearch(one, queries, context, config, seconds) for one in self.sources(input, context)]
         found = [await searches[0]] if len(searches) == 1 else await asyncio.gather(*searches)

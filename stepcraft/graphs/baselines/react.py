@@ -11,21 +11,29 @@ from langgraph.cache.base import BaseCache
 from langgraph.graph import END
 from langgraph.store.base import BaseStore
 
+from stepcraft.contexts.base import Context
 from stepcraft.contexts.baselines import ReactContext
 from stepcraft.errors import UnreadableReply
-from stepcraft.graphs.baselines import _state
-from stepcraft.graphs.baselines._assemble import begun
-from stepcraft.graphs.baselines._state import Input, Output, keep_found, searches, to_look_up
+from stepcraft.graphs.baselines import _baseline
+from stepcraft.graphs.baselines._baseline import (
+    Input,
+    Output,
+    builder_with_begin,
+    initial_state,
+    keep_found,
+    searches,
+    to_look_up,
+)
 from stepcraft.graphs.compile import (
     Checkpointer,
     Graph,
+    InlineNode,
     Models,
     Persistence,
-    add,
+    add_model_node,
     compile_graph,
     given_models,
 )
-from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.prompt import asked_sections
 from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.reply_text import text_of
@@ -33,7 +41,7 @@ from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes.baselines import agent as agency
-from stepcraft.nodes.baselines import answer as answering
+from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.baselines.search_tool import search_tool
 from stepcraft.nodes.retrieve import RetrieveNode
 from stepcraft.retrieval.build import GraphResources, MemoryTarget, SourceTarget
@@ -44,15 +52,15 @@ __all__ = ["Input", "Output", "ReactContext", "State", "build_react", "graph"]
 NO_TOOLS = "the model takes no tools, so nothing was searched more than once: this is what rag gives"
 
 
-class State(_state.State):
+class State(_baseline.State):
     """All that the nodes hand to each other."""
 
     messages: list[AnyMessage]
     """What the agent was asked, searched, found and replied."""
 
 
-def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
-    start = _state.fresh(given)
+def _initial_state(given: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    start = initial_state(given, context)
     asked = "\n\n".join(filter(None, asked_sections("question", given["question"], start["resources_text"])))
     return {**start, "messages": [HumanMessage(asked)]}
 
@@ -61,7 +69,7 @@ def conclude(state: State) -> dict[str, Any]:
     """The agent's last word as the answer; "" where there is none that can be used."""
     last = state["messages"][-1]
     if not isinstance(last, AIMessage):
-        return {"warnings": [] if state["given"] else [NO_TOOLS]}
+        return {"warnings": [] if state["passages_given"] else [NO_TOOLS]}
     try:
         return {"answer": text_of(reply_text(last))}
     except Refused as refused:
@@ -74,7 +82,7 @@ def after_conclude(state: State) -> Literal["answer", "retrieve", "__end__"]:
     """To the end; without an answer to one from what was found, or from what one search finds."""
     if state["answer"]:
         return "__end__"
-    return "answer" if state["evidence"] or state["given"] else "retrieve"
+    return "answer" if state["evidence"] or state["passages_given"] else "retrieve"
 
 
 def build_react(
@@ -96,23 +104,25 @@ def build_react(
     """
     searched = SourceOrMemory(SourceTarget(retriever), MemoryTarget(memory))
     build = GraphResources("react", ReactContext, given_models(model, node_models), searched)
-    kept, answer = Persistence(checkpointer, store, cache), answering.answer_question
+    kept = Persistence(checkpointer, store, cache)
 
     def after_begin(state: State) -> Literal["agent", "conclude"]:
-        model = resolve_model(build.models.choice(agency.NODE, ReactContext.current()))
-        return "agent" if _takes_tools(model) and not state["given"] else "conclude"
+        model = resolve_model(build.models.choice(agency.NODE, ReactContext.current(state)))
+        return "agent" if _takes_tools(model) and not state["passages_given"] else "conclude"
 
-    builder = begun(build, [agency.NODE, answer.node], state=State, starts=_fresh, searches=searches)
+    builder = builder_with_begin(
+        build, [agency.NODE, answer.node], state=State, initial=_initial_state, searches=searches
+    )
     builder.add_node(agency.NODE, _agent(build))
     builder.add_node("conclude", InlineNode(conclude))
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build))
-    add(builder, build, answer, kept)
+    add_model_node(builder, build, answer, kept)
     builder.add_conditional_edges("begin", InlineNode(after_begin), ["agent", "conclude"])
     builder.add_edge("agent", "conclude")
     builder.add_conditional_edges("conclude", InlineNode(after_conclude), ["answer", "retrieve", END])
     builder.add_edge("retrieve", "answer")
     builder.add_edge("answer", END)
-    return compile_graph(builder, build, kept, supersteps=_SUPERSTEPS)
+    return compile_graph(builder, build, kept, recursion_limit=_SUPERSTEPS)
 
 
 def _agent(build: GraphResources) -> Graph:

@@ -38,7 +38,7 @@ def merged(left: list[Evidence], right: list[Evidence]) -> list[Evidence]:
 class Turn(AgentState[Any], Budgeted):
     """What the turns of an agent and its searches hand to each other."""
 
-    task: str
+    answer_style: str
     evidence: Annotated[list[Evidence], merged]
 
 
@@ -82,7 +82,8 @@ class Turns(AgentMiddleware[Turn, Any, Any]):
         return {"metadata": dict(self.build.labels(self.build.context.current()))}
 
     def _turn(self, asked: "_Asked") -> Generator[Request, Any, Reply]:
-        context, state = ReactContext.current(), asked.request.state
+        state: Any = asked.request.state
+        context = ReactContext.current(state)
         budget = Budget.of(NODE, state, context)
         if limit := budget.spent():
             return _ended(AIMessage(""), budget, [limit])
@@ -131,12 +132,12 @@ def _ended(reply: AIMessage, budget: Budget, warnings: list[str]) -> Reply:
 
 def _system(state: Any, context: ReactContext) -> SystemMessage:  # noqa: ANN401 - the state of the agent
     instructions = context.agent_instructions.strip()
-    return SystemMessage(f"{instructions}\n\n{MATERIAL}\n\nThe answer: {LENGTHS[state['task']]}")
+    return SystemMessage(f"{instructions}\n\n{MATERIAL}\n\nThe answer: {LENGTHS[state['answer_style']]}")
 
 
 def _may_search(state: Any, budget: Budget) -> bool:  # noqa: ANN401 - the state of the agent
     """Whether a search and a call to answer from it are left."""
-    enough = searches_made(state["messages"]) >= ReactContext.current().max_searches
+    enough = searches_made(state["messages"]) >= ReactContext.current(state).max_searches
     return not enough and (budget.left is None or budget.left > 1)
 
 

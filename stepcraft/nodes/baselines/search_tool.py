@@ -26,12 +26,12 @@ def search_tool(build: GraphResources) -> BaseTool:
     node = RetrieveNode(lambda state: [state["query"]], _kept, build)
 
     def search(query: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        if _is_over(runtime, ReactContext.current()):
+        if _is_over(runtime, ReactContext.current(runtime.state)):
             return _told(runtime, _ENOUGH)
         return _of(runtime, node.invoke({**runtime.state, "query": query}, runtime.config))
 
     async def asearch(query: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
-        if _is_over(runtime, ReactContext.current()):
+        if _is_over(runtime, ReactContext.current(runtime.state)):
             return _told(runtime, _ENOUGH)
         return _of(runtime, await node.ainvoke({**runtime.state, "query": query}, runtime.config))
 
