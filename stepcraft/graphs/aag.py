@@ -164,6 +164,11 @@ def after_draft(state: State) -> Literal["retrieve", "revise"]:
     return "retrieve" if AagContext.current(state).questions else "revise"
 
 
+def after_answer(state: State) -> Literal["retrieve", "revise"]:
+    """To the revision; without a draft, where `update_state` wrote an answer early, to what is missing."""
+    return "retrieve" if state["draft"] is None else "revise"
+
+
 def after_revise(state: State) -> Literal["critic", "__end__"]:
     """To the critic, if there is one and its edits may be applied."""
     context = AagContext.current(state)
@@ -224,7 +229,7 @@ def build_aag(
     builder.add_conditional_edges("retrieve", after, ["draft", "to_query", "retrieve", "answer", "revise"])
     builder.add_edge("to_query", "retrieve")
     builder.add_conditional_edges("draft", InlineNode(after_draft), ["retrieve", "revise"])
-    builder.add_edge("answer", "revise")
+    builder.add_conditional_edges("answer", InlineNode(after_answer), ["retrieve", "revise"])
     builder.add_conditional_edges("revise", InlineNode(after_revise), ["critic", END])
     builder.add_conditional_edges("critic", InlineNode(after_critic), ["edit", END])
     builder.add_conditional_edges("edit", InlineNode(after_edit), ["critic", END])

@@ -16,6 +16,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
+from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from stepcraft.contexts.rpg import RpgContext
@@ -28,7 +29,7 @@ from stepcraft.graphs.compile import (
     compile_graph,
     given_models,
 )
-from stepcraft.llm.budget import Budgeted, Usage
+from stepcraft.llm.budget import Budgeted, Usage, branches
 from stepcraft.nodes.begin import BeginNode, checked_option
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
 from stepcraft.nodes.rpg.answer import answer
@@ -121,9 +122,14 @@ def _lacks_evidence(state: State) -> bool:
     return RpgContext.current(state).retrieve and not state["searched"] and not state["evidence"]
 
 
-def after_begin(state: State) -> list[Literal["retrieve", "plan"]]:
-    """To the first plan and, in parallel, to the search."""
-    return ["retrieve", "plan"] if _lacks_evidence(state) else ["plan"]
+def after_begin(state: State) -> list[Send | Literal["plan"]]:
+    """To the first plan and, in parallel, to the search.
+
+    The search is sent, so that `update_state` without `as_node` finds one last node and not two.
+    """
+    if not _lacks_evidence(state):
+        return ["plan"]
+    return [Send("retrieve", {"question": state["question"], **branches(state, None, 1)[0]}), "plan"]
 
 
 def after_plan(state: State) -> Literal["select", "answer", "combine"]:

@@ -306,7 +306,7 @@ def test_the_drawing_shows_the_nodes() -> None:
         assert f"\t{node}({node})" in drawing
     for edge in (
         "to_query --> retrieve",
-        "answer --> revise",
+        "answer -.-> revise",
         "draft -.-> retrieve",
         "draft -.-> revise",
         "critic -.-> edit",

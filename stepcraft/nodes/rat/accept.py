@@ -131,7 +131,7 @@ def next_window(state: Mapping[str, Any], context: RatContext) -> list[Send]:
         whole = dict.fromkeys(("text", "thought", "before", "after"), state["draft"])
         steps = [
             {**_empty_step(state), **whole}
-            | {"query": state["query"], "evidence": state["found"], "skipped": skipped}
+            | {"number": first, "query": state["query"], "evidence": state["found"], "skipped": skipped}
         ]
     left = calls_left(state, context)
     shares = branches(state, None if left is None else left - (context.finish != "thoughts"), len(steps))
@@ -264,9 +264,10 @@ def _revised(state: Mapping[str, Any], results: Sequence[Result], context: RatCo
         text = result["after"] if context.revise_scope == "prefix" else text + result["after"]
     if context.window == "auto" and results:
         width = 1 if revisions[-1]["changed"] else min(MAX_PARALLEL_STEPS, 2 * width)
+    revises_all = bool(results) and state["found"] is not None
     return {
         "text": text,
-        "done": state["done"] + len(results),
+        "done": len(state["thoughts"]) if revises_all else state["done"] + len(results),
         "width": width,
         "retrievals": state["retrievals"] + sum(result["searched"] for result in results),
         "revisions": revisions,
