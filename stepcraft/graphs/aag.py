@@ -7,7 +7,8 @@ the goal first and for the questions after it, and its router sends the run to w
 alone says how the run goes on, also after `update_state`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.embeddings import Embeddings
@@ -23,7 +24,7 @@ from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
 from stepcraft.contexts.aag import AagContext
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.base import Context, SearchSettings
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.compile import (
     Builder,
@@ -34,6 +35,7 @@ from stepcraft.graphs.compile import (
     given_models,
 )
 from stepcraft.llm.budget import Budgeted, Usage, branches, calls_left
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.aag.answer import Answered, answer, answered, merge_answers
 from stepcraft.nodes.aag.critic import Critique, critic
@@ -43,8 +45,7 @@ from stepcraft.nodes.aag.revise import revise
 from stepcraft.nodes.aag.to_query import to_query
 from stepcraft.nodes.begin import BeginNode, checked_text
 from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
-from stepcraft.retrieval.build import GraphResources, MemoryTarget, RetrievalTarget, SourceTarget
-from stepcraft.retrieval.searched import Composing, MemoryAndSource
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
 
@@ -117,6 +118,12 @@ def _to_look_up(state: State) -> list[str]:
     if state["queries"]:
         return [query for query in dict.fromkeys(state["queries"]) if query not in state["found"]]
     return [] if state["draft"] is not None else [wanted(state["question"], state["resources_text"])]
+
+
+def _search_settings(state: State, context: Context) -> SearchSettings:
+    """The memory for the draft, which may compose procedures; for the questions also the sources, if a run has any."""
+    settings = context.search_settings()
+    return replace(settings, compose=False) if state["queries"] else replace(settings, both=False)
 
 
 def _keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
@@ -215,12 +222,12 @@ def build_aag(
     Raises:
         BadInput: A model is neither a chat model nor a name.
     """
-    target = MemoryAndSource(MemoryTarget(memory, embeddings), SourceTarget(retriever))
+    target = RetrievalTarget("memory", memory, embeddings, retriever)
     resources = GraphResources("aag", AagContext, given_models(model, node_models), target)
     persistence = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
-    builder.add_node("retrieve", RetrieveNode(_to_look_up, _keep_found, resources, _targets(target)))
+    builder.add_node("retrieve", RetrieveNode(_to_look_up, _keep_found, resources, _search_settings))
     for node in MODEL_NODES:
         add_model_node(builder, resources, node, persistence)
     builder.add_edge(START, "begin")
@@ -234,16 +241,6 @@ def build_aag(
     builder.add_conditional_edges("critic", InlineNode(after_critic), ["edit", END])
     builder.add_conditional_edges("edit", InlineNode(after_edit), ["critic", END])
     return compile_graph(builder, resources, persistence)
-
-
-def _targets(target: MemoryAndSource) -> Callable[[State, Context], list[RetrievalTarget]]:
-    """The memory for the draft, which may compose procedures; for the questions also the sources, if a run has any."""
-    composing = Composing(target.memory.memory, target.memory.embeddings)
-
-    def targets(state: State, context: Context) -> list[RetrievalTarget]:
-        return target.all_of(context) if state["queries"] else [composing]
-
-    return targets
 
 
 graph = build_aag()

@@ -16,10 +16,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import CachePolicy
 
-from stepcraft.llm.cache import GoodReplies
+from stepcraft.llm.cache import ReplyCache
 from stepcraft.llm.node import ModelNode
+from stepcraft.llm.resources import VERSION, GraphResources
 from stepcraft.models.resolve import GivenModels, checked_model
-from stepcraft.retrieval.build import VERSION, GraphResources
 
 Models = Mapping[str, BaseChatModel | str] | None
 Checkpointer = BaseCheckpointSaver[Any] | bool | None
@@ -39,9 +39,9 @@ class Persistence:
     cache: BaseCache[Any] | None = None
 
     @property
-    def replies(self) -> GoodReplies | None:
+    def replies(self) -> ReplyCache | None:
         """The cache as one that skips the replies of failed steps; None without a cache."""
-        return GoodReplies(self.cache) if self.cache else None
+        return ReplyCache(self.cache) if self.cache else None
 
 
 class InlineNode(Runnable[Any, Any]):

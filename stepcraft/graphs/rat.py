@@ -31,6 +31,7 @@ from stepcraft.graphs.compile import (
     given_models,
 )
 from stepcraft.llm.budget import Budgeted, Usage
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode
 from stepcraft.nodes.rat.accept import (
     Result,
@@ -50,7 +51,7 @@ from stepcraft.nodes.rat.revise import revise
 from stepcraft.nodes.rat.split import split
 from stepcraft.nodes.rat.to_query import to_query
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import GraphResources, SourceTarget
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["Input", "Output", "RatContext", "State", "build_rat", "graph"]
 
@@ -128,6 +129,7 @@ def build_rat(
     model: BaseChatModel | str | None = None,
     node_models: Mapping[str, BaseChatModel | str] | None = None,
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
+    fallback: str | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -136,12 +138,13 @@ def build_rat(
 
     The context of a run takes precedence over the arguments, and these over the environment variables
     `STEPCRAFT_MODEL` and `STEPCRAFT_SOURCE`. Without a model, the keyless extractive model is used. A source is
-    required.
+    required, unless there is a fallback.
 
     Args:
         model: The model of all nodes, as an object or a name for `init_chat_model`.
         node_models: Another model for some nodes, by the name of the node.
         retriever: The sources of evidence: a LangChain retriever, a spec for `open_source`, or several of them.
+        fallback: The source of runs for which none is named, each with a warning; None refuses such runs.
         checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
         store: The store of the nodes; the memory `store:` is kept in it.
         cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
@@ -149,7 +152,8 @@ def build_rat(
     Raises:
         BadInput: A model is neither a chat model nor a name.
     """
-    resources = GraphResources("rat", RatContext, given_models(model, node_models), SourceTarget(retriever))
+    target = RetrievalTarget("sources", retriever=retriever, fallback=fallback)
+    resources = GraphResources("rat", RatContext, given_models(model, node_models), target)
     persistence = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, RatContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
@@ -182,5 +186,8 @@ def _step_graph(resources: GraphResources, persistence: Persistence) -> Graph:
     return builder.compile(cache=persistence.replies, name="step")
 
 
-graph = build_rat()
-"""RAT with everything from the context, the environment and the defaults, for servers and Studio."""
+graph = build_rat(fallback="memory")
+"""RAT with everything from the context, the environment and the defaults, for servers and Studio.
+
+Where no source is named it searches the bundled procedures and says so in a warning.
+"""

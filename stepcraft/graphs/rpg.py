@@ -30,6 +30,7 @@ from stepcraft.graphs.compile import (
     given_models,
 )
 from stepcraft.llm.budget import Budgeted, Usage, branches
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode, checked_option
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
 from stepcraft.nodes.rpg.answer import answer
@@ -38,7 +39,7 @@ from stepcraft.nodes.rpg.input_passages import Passage, given_passages
 from stepcraft.nodes.rpg.plan import plan, repeats
 from stepcraft.nodes.rpg.select import Reading as SelectReading
 from stepcraft.nodes.rpg.select import SelectNode
-from stepcraft.retrieval.build import GraphResources, SourceTarget
+from stepcraft.retrieval.target import RetrievalTarget
 from stepcraft.segments import Segment, Selected
 from stepcraft.text.sections import COMPLETE, NO_INFO
 
@@ -180,6 +181,7 @@ def build_rpg(
     model: BaseChatModel | str | None = None,
     node_models: Mapping[str, BaseChatModel | str] | None = None,
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
+    fallback: str | None = None,
     reranker: object = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
@@ -189,12 +191,13 @@ def build_rpg(
 
     The context of a run takes precedence over the arguments, and these over the environment variables
     `STEPCRAFT_MODEL` and `STEPCRAFT_SOURCE`. Without a model, the keyless extractive model is used. A source is
-    required unless the input of the run has passages.
+    required, unless there is a fallback or the input of the run has passages.
 
     Args:
         model: The model of all nodes, as an object or a name for `init_chat_model`.
         node_models: Another model for some nodes, by the name of the node.
         retriever: The sources of evidence: a LangChain retriever, a spec for `open_source`, or several of them.
+        fallback: The source of runs for which none is named, each with a warning; None refuses such runs.
         reranker: What scores sentences against a plan: a LangChain cross-encoder or document compressor, or the name
             of a reranker.
         checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
@@ -204,7 +207,8 @@ def build_rpg(
     Raises:
         BadInput: A model is neither a chat model nor a name, or the reranker cannot be used.
     """
-    models, target = given_models(model, node_models), SourceTarget(retriever)
+    models = given_models(model, node_models)
+    target = RetrievalTarget("sources", retriever=retriever, fallback=fallback)
     resources = GraphResources("rpg", RpgContext, models, target, reranker)
     persistence = Persistence(checkpointer, store, cache)
     select = SelectNode(resources)
@@ -238,5 +242,8 @@ def build_rpg(
     return compile_graph(builder, resources, persistence)
 
 
-graph = build_rpg()
-"""RPG with everything from the context, the environment and the defaults, for servers and Studio."""
+graph = build_rpg(fallback="memory")
+"""RPG with everything from the context, the environment and the defaults, for servers and Studio.
+
+Where no source is named it searches the bundled procedures and says so in a warning.
+"""

@@ -16,9 +16,9 @@ from stepcraft.concurrency import in_thread, within
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput
 from stepcraft.llm.budget import no_usage
+from stepcraft.llm.resources import GraphResources
 from stepcraft.models.keyless.model import ExtractiveModel
-from stepcraft.models.resolve import model_name, resolve_model
-from stepcraft.retrieval.build import GraphResources
+from stepcraft.models.resolve import model_identity, resolve_model
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 50_000
@@ -115,10 +115,10 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         return warnings
 
     def _digest(self, context: Context) -> str:
-        """Identifies the settings and the models' names: replies are cached under it."""
+        """Identifies the settings and the models, for the keys of cached replies."""
         choices = [self.resources.models.choice(node, context) for node in self.model_nodes]
-        names = [choice if isinstance(choice, str) else model_name(choice) for choice in choices]
-        return hashlib.sha256(json.dumps([names, asdict(context)], sort_keys=True).encode()).hexdigest()
+        models = [model_identity(choice) for choice in choices]
+        return hashlib.sha256(json.dumps([models, asdict(context)], sort_keys=True).encode()).hexdigest()
 
 
 def checked_text(name: str, value: object) -> str:

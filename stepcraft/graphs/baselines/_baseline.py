@@ -14,10 +14,10 @@ from stepcraft.evidence import Evidence
 from stepcraft.graphs.compile import Builder, Graph, Persistence, add_model_node, compile_graph
 from stepcraft.llm.budget import Budgeted, Usage
 from stepcraft.llm.node import ModelNode
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode, checked_option, checked_text
 from stepcraft.nodes.retrieve import wanted
 from stepcraft.nodes.rpg.input_passages import Passage, given_passages
-from stepcraft.retrieval.build import GraphResources
 
 Kind = Literal["long", "short", "multihop"]
 

@@ -17,9 +17,9 @@ from stepcraft.graphs.baselines._baseline import (
     linear_graph,
 )
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.baselines.answer import think
-from stepcraft.retrieval.build import GraphResources
-from stepcraft.retrieval.searched import NoRetrieval
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["CotContext", "Input", "Output", "State", "build_cot", "graph"]
 
@@ -52,7 +52,9 @@ def build_cot(
     Raises:
         BadInput: A model is neither a chat model nor a name.
     """
-    resources = GraphResources("cot", CotContext, given_models(model, node_models), NoRetrieval())
+    resources = GraphResources(
+        "cot", CotContext, given_models(model, node_models), RetrievalTarget("nothing")
+    )
     builder = builder_with_begin(resources, [think.node], state=State, output=Output, initial=_initial_state)
     return linear_graph(builder, resources, think, Persistence(checkpointer, store, cache))
 

@@ -15,9 +15,9 @@ from stepcraft.graphs.baselines._baseline import (
     linear_graph,
 )
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.baselines.answer import answer
-from stepcraft.retrieval.build import GraphResources
-from stepcraft.retrieval.searched import NoRetrieval
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["DirectContext", "Input", "Output", "State", "build_direct", "graph"]
 
@@ -35,7 +35,9 @@ def build_direct(
     Raises:
         BadInput: A model is neither a chat model nor a name.
     """
-    resources = GraphResources("direct", DirectContext, given_models(model, node_models), NoRetrieval())
+    resources = GraphResources(
+        "direct", DirectContext, given_models(model, node_models), RetrievalTarget("nothing")
+    )
     builder = builder_with_begin(resources, [answer.node])
     return linear_graph(builder, resources, answer, Persistence(checkpointer, store, cache))
 

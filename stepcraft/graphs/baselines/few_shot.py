@@ -16,10 +16,11 @@ from stepcraft.graphs.baselines._baseline import (
     linear_graph,
 )
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.baselines.sample import SampleNode
-from stepcraft.retrieval.build import GraphResources, MemoryTarget
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["FewShotContext", "Input", "Output", "State", "build_few_shot", "graph"]
 
@@ -39,7 +40,7 @@ def build_few_shot(
     Raises:
         BadInput: A model is neither a chat model nor a name.
     """
-    target = MemoryTarget(memory, embeddings)
+    target = RetrievalTarget("memory", memory, embeddings)
     resources = GraphResources("few_shot", FewShotContext, given_models(model, node_models), target)
     builder, persistence = (
         builder_with_begin(resources, [answer.node]),

@@ -21,11 +21,11 @@ from stepcraft.graphs.baselines._baseline import (
     to_look_up,
 )
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import GraphResources, MemoryTarget, SourceTarget
-from stepcraft.retrieval.searched import SourceOrMemory
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["Input", "Output", "RagContext", "State", "build_rag", "graph"]
 
@@ -47,7 +47,7 @@ def build_rag(
     Raises:
         BadInput: A model is neither a chat model nor a name.
     """
-    target = SourceOrMemory(SourceTarget(retriever), MemoryTarget(memory))
+    target = RetrievalTarget("sources or memory", memory, retriever=retriever)
     resources = GraphResources("rag", RagContext, given_models(model, node_models), target)
     builder = builder_with_begin(resources, [answer.node], initial=initial_state, searches=searches)
     retrieve = RetrieveNode(to_look_up, keep_found, resources)

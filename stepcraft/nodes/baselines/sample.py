@@ -14,7 +14,7 @@ from stepcraft.errors import StepcraftError, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
 from stepcraft.memory.procedure import Procedure
-from stepcraft.retrieval.build import MemoryTarget
+from stepcraft.retrieval.target import RetrievalTarget
 
 
 class SampleNode(Runnable[Any, dict[str, Any]]):
@@ -26,7 +26,7 @@ class SampleNode(Runnable[Any, dict[str, Any]]):
         target: The memory of the graph.
     """
 
-    def __init__(self, target: MemoryTarget) -> None:
+    def __init__(self, target: RetrievalTarget) -> None:
         self.name = "sample"
         self.target = target
 
@@ -50,7 +50,7 @@ class SampleNode(Runnable[Any, dict[str, Any]]):
         def order(procedure: Procedure) -> bytes:
             return blake2b(f"{context.seed}/{procedure.id}".encode()).digest()
 
-        memory = self.target.opened(context)
+        memory = self.target.open_memory(context)
         return [
             Evidence(
                 id=procedure.id,

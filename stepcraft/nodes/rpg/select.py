@@ -8,15 +8,15 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from stepcraft.concurrency import Line, in_thread, within
+from stepcraft.concurrency import SerialExecutor, in_thread, within
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import SourceFailure, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget, Budgeted
+from stepcraft.llm.resources import GraphResources
 from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.ready import Ready, ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
-from stepcraft.retrieval.build import GraphResources
 from stepcraft.segments import Segment, Selected
 from stepcraft.text.clean import normalised, tokens
 
@@ -51,7 +51,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         self._given = None if isinstance(given, str | None) else resolve_reranker(given)
         self._checked: dict[str | None, Reranker] = {}
         self._ready = ReadySentences()
-        self._line = Line()
+        self._executor = SerialExecutor()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """The selected sentences, and warnings.
@@ -73,7 +73,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         if reranker is None:  # a run resumed in another process has not checked it; loading it blocks
             reranker = await asyncio.wrap_future(in_thread(partial(self._reranker, context)))
         work = partial(self.select, input, context, reranker)
-        return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._line.made(work))
+        return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._executor.submit(work))
 
     def check(self, context: RpgContext) -> None:
         """Load the reranker of a run before its first model call.
