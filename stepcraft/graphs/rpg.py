@@ -224,7 +224,14 @@ def build_rpg(
         return {"evidence": evidence, "searched": True}
 
     names = [node.node for node in MODEL_NODES]
-    begin = BeginNode(names, _initial_state, resources, searches=_searches, prepare=prepare)
+    begin = BeginNode(
+        names,
+        _initial_state,
+        resources,
+        searches=_searches,
+        prepare=prepare,
+        late_update={"searched": True},  # a search that waits for its source would leave no time to write
+    )
     builder: Builder = StateGraph(State, RpgContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", begin)
     builder.add_node("retrieve", RetrieveNode(lambda state: [state["question"]], keep_found, resources))

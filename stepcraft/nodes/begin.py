@@ -46,6 +46,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         resources: What the graph was built with.
         searches: Whether a run with this input and these settings searches at all.
         prepare: Opens whatever else the run needs, from the initial state and the settings; raises BadInput.
+        late_update: Keys of the state of a run that goes on before everything is open.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         *,
         searches: Callable[[Any, Any], bool] = lambda _input, _context: True,
         prepare: Callable[[Mapping[str, Any], Any], None] = lambda _state, _context: None,
+        late_update: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = "begin"
         self.model_nodes = model_nodes
@@ -63,6 +65,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         self.resources = resources
         self.searches = searches
         self.prepare = prepare
+        self.late_update = late_update or {}
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """The cleaned question with the initial state.
@@ -82,6 +85,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         try:
             warnings = within(limit, partial(self._open, input, state, context))
         except TimeoutError:
+            state |= self.late_update
             warnings = [
                 f"begin: the run went on before its models and sources were open, because opening them took longer "
                 f"than {limit:g} s, half of deadline_s"

@@ -219,7 +219,7 @@ async def test_the_store_of_a_parent_on_a_loop(model: ScriptedModel) -> None:
 
 
 def test_a_store_that_is_not_there(model: ScriptedModel) -> None:
-    with pytest.raises(BadInput, match="store: is LangGraph's store"):
+    with pytest.raises(BadInput, match="store: names LangGraph's store"):
         build_aag(model=model, memory="store:").invoke(GOAL)
     assert model.calls == []
 
