@@ -159,26 +159,25 @@ def model_identity(choice: BaseChatModel | str) -> str:
     """
     model = resolve_model(choice)
     client = getattr(model, "root_async_client", None) or getattr(model, "root_client", None)
-    address = without_secrets(str(getattr(client, "base_url", "")))
+    address = str(getattr(client, "base_url", ""))
     if isinstance(choice, str):
         described: list[Any] = [choice, address]
     else:
         declared = dict(model._identifying_params)  # pyright: ignore[reportPrivateUsage] - LangChain's hook for exactly this
         token = "" if declared or model.is_lc_serializable() else _token(model)
         described = [_plain(model), _plain(declared), address, token]
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+    text = without_secrets(json.dumps(described, sort_keys=True))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 _SECRET = re.compile("key|token|secret|passw|auth|cookie", re.IGNORECASE)
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
-    """A value of a model's fields as JSON, the same in every process, without secrets."""
+    """A value of a model's fields as JSON, the same in every process, without values that are named as secrets."""
     if isinstance(value, SecretStr | SecretBytes):
         return None
-    if isinstance(value, str):
-        return without_secrets(value)
-    if isinstance(value, bool | int | float | None):
+    if isinstance(value, str | bool | int | float | None):
         return value
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
