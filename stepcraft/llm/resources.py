@@ -8,7 +8,7 @@ from typing import Any
 from stepcraft.contexts.base import Context
 from stepcraft.errors import without_secrets
 from stepcraft.models.resolve import GivenModels
-from stepcraft.retrieval.build import MemoryTarget, RetrievalTarget
+from stepcraft.retrieval.target import RetrievalTarget
 
 VERSION = version("stepcraft")
 """The installed version of Stepcraft."""
@@ -23,7 +23,7 @@ class GraphResources:
     context: type[Context] = Context
     """The class of the run settings that the graph takes."""
     models: GivenModels = field(default_factory=GivenModels)
-    searched: RetrievalTarget = field(default_factory=MemoryTarget)
+    searched: RetrievalTarget = field(default_factory=RetrievalTarget)
     reranker: object = None
     """The sentence scorer: a name, a LangChain cross-encoder, compressor or embeddings, or None."""
 

@@ -35,8 +35,7 @@ from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes.baselines.agent import NODE, BudgetedModelMiddleware, search_tool
 from stepcraft.nodes.baselines.answer import answer_question
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import MemoryTarget, SourceTarget
-from stepcraft.retrieval.searched import SourceOrMemory
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["Input", "Output", "ReactContext", "State", "build_react", "graph"]
 
@@ -97,7 +96,7 @@ def build_react(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = SourceOrMemory(SourceTarget(retriever), MemoryTarget(memory))
+    searched = RetrievalTarget("sources or memory", memory, retriever=retriever)
     resources = GraphResources("react", ReactContext, given_models(model, node_models), searched)
     kept = Persistence(checkpointer, store, cache)
 
