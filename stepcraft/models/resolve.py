@@ -149,15 +149,16 @@ def model_name(model: BaseChatModel) -> str:
 def model_identity(choice: BaseChatModel | str) -> str:
     """What tells the replies of this model from those of any other, for the keys of a cache; holds no secrets.
 
-    A name is identified by itself and the base URL in the environment. A model object is identified by its class and
-    its fields (model, base URL, temperature, …), in any process. A class that LangChain cannot serialise and that has
-    no `_identifying_params` may keep what matters out of sight; its objects are identified one by one, so that a
-    cache that outlives the process is not used for them again.
+    A name is identified by itself and the address that its model was built with. A model object is identified by its
+    class and its fields (model, base URL, temperature, …), in any process. A class that LangChain cannot serialise
+    and that has no `_identifying_params` may keep what matters out of sight; its objects are identified one by one, so
+    that a cache that outlives the process is not used for them again.
 
-    Raises:
-        ModelUnknown: as `resolve_model`.
+    Never blocks: a name that is not built yet gets a value that no other run has.
     """
-    model = resolve_model(choice)
+    model = choice if isinstance(choice, BaseChatModel) else _models.peek(choice)
+    if model is None:
+        return uuid4().hex
     client = getattr(model, "root_async_client", None) or getattr(model, "root_client", None)
     address = str(getattr(client, "base_url", ""))
     if isinstance(choice, str):
