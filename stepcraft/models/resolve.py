@@ -61,20 +61,28 @@ _models: OncePerKey[str, BaseChatModel] = OncePerKey()
 _loop_models: "OncePerKey[tuple[str, asyncio.AbstractEventLoop], _LoopModel]" = OncePerKey(most=1_000)
 
 
-def resolve_model(choice: BaseChatModel | str) -> BaseChatModel:
+def resolve_model(choice: BaseChatModel | str, seconds: float | None = None) -> BaseChatModel:
     """The chat model of a name, for blocking calls; a model object is returned as it is.
 
-    Each name is built once in a process, without retries of its own, because the nodes repeat calls.
+    Each name is built once in a process, without retries of its own, because the nodes repeat calls. Building one
+    delays no other.
+
+    Args:
+        choice: A model, or its name.
+        seconds: How long the model may take to be built, which goes on after that; None for no limit.
 
     Raises:
         ModelUnknown: the name is not known, its package is not installed, or its key is missing.
+        TimeoutError: building it takes longer.
     """
     if isinstance(choice, BaseChatModel):
         return choice
-    return _models.peek(choice) or _models.get(choice, lambda: _build(choice))
+    if (model := _models.peek(choice)) is not None:
+        return model
+    return _models.start(choice, lambda: _build(choice)).result(seconds)
 
 
-async def aresolve_model(choice: BaseChatModel | str) -> BaseChatModel:
+async def aresolve_model(choice: BaseChatModel | str, seconds: float | None = None) -> BaseChatModel:
     """As `resolve_model`, for calls on the running event loop. A model is built in a thread.
 
     A model keeps a pool of connections, and a connection works only on the event loop that opened it. So every event
@@ -83,11 +91,12 @@ async def aresolve_model(choice: BaseChatModel | str) -> BaseChatModel:
     if isinstance(choice, BaseChatModel):
         return choice
     if choice == EXTRACTIVE:
-        return resolve_model(choice)
+        return resolve_model(choice)  # it is built in no time, and has no connections
     key = choice, asyncio.get_running_loop()
     held = _loop_models.peek(key)
     if held is None:
-        held = await asyncio.wrap_future(_loop_models.start(key, lambda: _LoopModel(_build(choice))))
+        async with asyncio.timeout(seconds):
+            held = await asyncio.wrap_future(_loop_models.start(key, lambda: _LoopModel(_build(choice))))
     if held.closer is None:
         held.closer = _close_with_loop(key, held.model)
         await anext(held.closer)
