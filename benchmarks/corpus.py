@@ -34,7 +34,7 @@ from wordllama import WordLlama
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.memory import resident, seconds
-from stepcraft.index._words import match_expression
+from stepcraft.index import match_expression
 from stepcraft.memory.open import open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from stepcraft.sources.corpus.passages import passages

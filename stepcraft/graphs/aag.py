@@ -1,6 +1,7 @@
 """Analogy-augmented generation: a procedure for a goal, by analogy with remembered procedures (AAG §3)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from langchain_core.embeddings import Embeddings
@@ -14,13 +15,14 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite, Send
 
 from stepcraft.contexts.aag import AagContext
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.base import Context, SearchSettings
 from stepcraft.errors import NoAnswer
 from stepcraft.evidence import Evidence
 from stepcraft.graphs._aag_state import Input, Output, State
 from stepcraft.graphs.compile import Builder, Persistence, add, compile_graph, given_models
 from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.budget import branches, calls_left
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.aag import answer as answering
 from stepcraft.nodes.aag import critic as criticism
@@ -30,8 +32,7 @@ from stepcraft.nodes.aag import revise as revision
 from stepcraft.nodes.aag import to_query as querying
 from stepcraft.nodes.begin import BeginNode, checked
 from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
-from stepcraft.retrieval.build import GraphResources, MemoryTarget, RetrievalTarget, SourceTarget
-from stepcraft.retrieval.searched import Composing, MemoryAndSource
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
 
@@ -53,6 +54,12 @@ def to_look_up(state: State) -> list[str]:
     if state["queries"]:
         return state["queries"]
     return [wanted(state["question"], state["resources_text"])]
+
+
+def search_settings(state: State, context: Context) -> SearchSettings:
+    """For the draft the memory, which may compose what it finds; for the answers also the sources, if wanted."""
+    settings = context.search_settings()
+    return replace(settings, compose=False) if state["queries"] else replace(settings, both=False)
 
 
 def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
@@ -149,12 +156,12 @@ def build_aag(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = MemoryAndSource(MemoryTarget(memory, embeddings), SourceTarget(retriever))
+    searched = RetrievalTarget("memory", memory, embeddings, retriever)
     build = GraphResources("aag", AagContext, given_models(model, node_models), searched)
     kept = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build))
-    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build, _sources(searched)))
+    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build, search_settings))
     for node in MODEL_NODES.values():
         add(builder, build, node, kept)
     builder.add_edge(START, "begin")
@@ -169,16 +176,6 @@ def build_aag(
     builder.add_conditional_edges("critic", InlineNode(after_critic), ["edit", END])
     builder.add_conditional_edges("edit", InlineNode(after_edit), ["critic", END])
     return compile_graph(builder, build, kept)
-
-
-def _sources(searched: MemoryAndSource) -> Callable[[State, Context], list[RetrievalTarget]]:
-    """For the draft the memory, which may compose what it finds; for the answers the sources beside it, if wanted."""
-    composing = Composing(searched.memory.memory, searched.memory.embeddings)
-
-    def sources(state: State, context: Context) -> list[RetrievalTarget]:
-        return searched.all_of(context) if state["queries"] else [composing]
-
-    return sources
 
 
 graph = build_aag()

@@ -13,10 +13,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import CachePolicy
 
-from stepcraft.llm.cache import GoodReplies
+from stepcraft.llm.cache import ReplyCache
 from stepcraft.llm.node import ModelNode
+from stepcraft.llm.resources import VERSION, GraphResources
 from stepcraft.models.resolve import GivenModels, checked_model
-from stepcraft.retrieval.build import VERSION, GraphResources
 
 Models = Mapping[str, BaseChatModel | str] | None
 Checkpointer = BaseCheckpointSaver[Any] | bool | None
@@ -33,9 +33,9 @@ class Persistence:
     cache: BaseCache[Any] | None = None
 
     @property
-    def replies(self) -> GoodReplies | None:
+    def replies(self) -> ReplyCache | None:
         """The cache, where there is one, without the replies of steps that failed."""
-        return GoodReplies(self.cache) if self.cache else None
+        return ReplyCache(self.cache) if self.cache else None
 
 
 def given_models(model: BaseChatModel | str | None, node_models: Models) -> GivenModels:

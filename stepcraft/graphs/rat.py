@@ -18,6 +18,7 @@ from stepcraft.graphs._rat_state import Input, Output, State
 from stepcraft.graphs.compile import Builder, Graph, Persistence, add, compile_graph, given_models
 from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.budget import branches, calls_left
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode
 from stepcraft.nodes.rat.accept import accept, affordable, gathers, no_more
 from stepcraft.nodes.rat.draft import draft_thoughts
@@ -27,7 +28,7 @@ from stepcraft.nodes.rat.split import split
 from stepcraft.nodes.rat.step import Result, Step, keep_found, note, to_look_up
 from stepcraft.nodes.rat.to_query import query_thought
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import GraphResources, SourceTarget
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["Input", "Output", "RatContext", "State", "build_rat", "graph"]
 
@@ -123,6 +124,7 @@ def build_rat(
     model: BaseChatModel | str | None = None,
     node_models: Mapping[str, BaseChatModel | str] | None = None,
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
+    fallback: str | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -136,6 +138,7 @@ def build_rat(
         model: The model of all nodes, as an object or a name for `init_chat_model`.
         node_models: Another model for some nodes, by the node's name.
         retriever: Where evidence comes from: a LangChain retriever, what `open_source` opens, or several of them.
+        fallback: The source of runs for which none is named, each with a warning; None refuses such runs.
         checkpointer: Keeps the state of each thread, so that a run that was killed goes on where it was.
         store: Injected into the nodes; the memory `store:` is kept in it.
         cache: Keeps the replies of model nodes: the same prompt to the same model is then asked once.
@@ -143,7 +146,12 @@ def build_rat(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    build = GraphResources("rat", RatContext, given_models(model, node_models), SourceTarget(retriever))
+    build = GraphResources(
+        "rat",
+        RatContext,
+        given_models(model, node_models),
+        RetrievalTarget("sources", retriever=retriever, fallback=fallback),
+    )
     kept = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, RatContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build))
@@ -179,5 +187,8 @@ def _steps(build: GraphResources, kept: Persistence) -> Graph:
 _SUPERSTEPS = 10_000
 """The loop ends with the draft's thoughts; LangGraph's own limit was 25 in its older versions."""
 
-graph = build_rat()
-"""RAT with everything from the context, the environment and the defaults, for servers and Studio."""
+graph = build_rat(fallback="memory")
+"""RAT with everything from the context, the environment and the defaults, for servers and Studio.
+
+Where no source is named it searches the bundled procedures and says so in a warning.
+"""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from stepcraft.contexts.base import Context
-    from stepcraft.retrieval.build import GraphResources
+    from stepcraft.llm.resources import GraphResources
 
 
 @dataclass(frozen=True)

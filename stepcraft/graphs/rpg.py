@@ -18,6 +18,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.graphs._rpg_state import Input, Kind, Output, State
 from stepcraft.graphs.compile import Builder, Persistence, add, compile_graph, given_models
 from stepcraft.graphs.inline import InlineNode
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
 from stepcraft.nodes.rpg.answer import answer_segment
@@ -25,7 +26,7 @@ from stepcraft.nodes.rpg.combine import combine
 from stepcraft.nodes.rpg.input_passages import given_passages
 from stepcraft.nodes.rpg.plan import plan, repeats
 from stepcraft.nodes.rpg.select import SelectNode
-from stepcraft.retrieval.build import GraphResources, SourceTarget
+from stepcraft.retrieval.target import RetrievalTarget
 from stepcraft.text.sections import COMPLETE, NO_INFO
 
 __all__ = ["Input", "Output", "RpgContext", "State", "build_rpg", "graph"]
@@ -110,6 +111,7 @@ def build_rpg(
     model: BaseChatModel | str | None = None,
     node_models: Mapping[str, BaseChatModel | str] | None = None,
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
+    fallback: str | None = None,
     reranker: object = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
@@ -125,6 +127,7 @@ def build_rpg(
         model: The model of all nodes, as an object or a name for `init_chat_model`.
         node_models: Another model for some nodes, by the node's name.
         retriever: Where evidence comes from: a LangChain retriever, what `open_source` opens, or several of them.
+        fallback: The source of runs for which none is named, each with a warning; None refuses such runs.
         reranker: What scores sentences against a plan: a LangChain cross-encoder or document compressor, or the name
             of one.
         checkpointer: Keeps the state of each thread, so that a run that was killed goes on where it was.
@@ -134,7 +137,10 @@ def build_rpg(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name, or the reranker cannot be used.
     """
-    models, searched = given_models(model, node_models), SourceTarget(retriever)
+    models, searched = (
+        given_models(model, node_models),
+        RetrievalTarget("sources", retriever=retriever, fallback=fallback),
+    )
     build, kept = (
         GraphResources("rpg", RpgContext, models, searched, reranker),
         Persistence(checkpointer, store, cache),
@@ -158,5 +164,8 @@ def build_rpg(
 _SUPERSTEPS = 100
 """More than ten cycles take; LangGraph's own limit was 25 in its older versions."""
 
-graph = build_rpg()
-"""RPG with everything from the context, the environment and the defaults, for servers and Studio."""
+graph = build_rpg(fallback="memory")
+"""RPG with everything from the context, the environment and the defaults, for servers and Studio.
+
+Where no source is named it searches the bundled procedures and says so in a warning.
+"""

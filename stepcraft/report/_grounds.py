@@ -8,8 +8,9 @@ from typing import Any
 from stepcraft.evidence import Evidence
 from stepcraft.segments import Segment
 from stepcraft.text.citations import marks, with_marks_of
-from stepcraft.text.clean import clean, sentences
+from stepcraft.text.clean import clean
 from stepcraft.text.diff import Piece, shortened
+from stepcraft.text.sentences import sentences
 
 _STOP = ".!?\u3002\uff01\uff1f\u2026"
 _MARKS_AFTER_STOP = re.compile(rf"(?<![{_STOP}])([{_STOP}]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")

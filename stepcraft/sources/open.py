@@ -70,9 +70,9 @@ def open_source(
 
         return open_collection(spec, k=k, embeddings=embeddings)
     if found := _ATTRIBUTE.fullmatch(spec):
-        from stepcraft.sources.langchain import ForeignRetriever  # noqa: PLC0415 - loads langchain-core
+        from stepcraft.sources.langchain import RetrieverAdapter  # noqa: PLC0415 - loads langchain-core
 
-        return ForeignRetriever(retriever=_retriever(spec, *found.groups()), spec=spec, k=k)
+        return RetrieverAdapter(retriever=_retriever(spec, *found.groups()), spec=spec, k=k)
     raise BadInput(f"{without_secrets(spec)!r} is no source of evidence; name {KINDS}{_hint(spec)}")
 
 

@@ -10,8 +10,8 @@ from langgraph.graph import END, START, StateGraph
 from stepcraft.graphs.baselines._state import Input, Output, State, fresh_alone
 from stepcraft.graphs.compile import Builder, Graph, Persistence, add, compile_graph
 from stepcraft.llm.node import ModelNode
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode
-from stepcraft.retrieval.build import GraphResources
 
 
 def begun(

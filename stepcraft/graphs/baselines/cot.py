@@ -12,9 +12,9 @@ from stepcraft.graphs.baselines import _state
 from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import Input
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.baselines import think as thinking
-from stepcraft.retrieval.build import GraphResources
-from stepcraft.retrieval.searched import NoRetrieval
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["CotContext", "Input", "Output", "State", "build_cot", "graph"]
 
@@ -47,7 +47,7 @@ def build_cot(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    build = GraphResources("cot", CotContext, given_models(model, node_models), NoRetrieval())
+    build = GraphResources("cot", CotContext, given_models(model, node_models), RetrievalTarget("nothing"))
     builder = begun(build, [thinking.think.node], state=State, output=Output, starts=_fresh)
     return linear_graph(builder, build, thinking.think, Persistence(checkpointer, store, cache))
 

@@ -10,9 +10,9 @@ from stepcraft.contexts.baselines import DirectContext
 from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import Input, Output, State
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.baselines import answer as answering
-from stepcraft.retrieval.build import GraphResources
-from stepcraft.retrieval.searched import NoRetrieval
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["DirectContext", "Input", "Output", "State", "build_direct", "graph"]
 
@@ -30,7 +30,9 @@ def build_direct(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    build = GraphResources("direct", DirectContext, given_models(model, node_models), NoRetrieval())
+    build = GraphResources(
+        "direct", DirectContext, given_models(model, node_models), RetrievalTarget("nothing")
+    )
     node = answering.answer_question
     return linear_graph(begun(build, [node.node]), build, node, Persistence(checkpointer, store, cache))
 

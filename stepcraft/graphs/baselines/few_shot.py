@@ -11,10 +11,11 @@ from stepcraft.contexts.baselines import FewShotContext
 from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import Input, Output, State
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.baselines.sample import SampleNode
-from stepcraft.retrieval.build import GraphResources, MemoryTarget
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["FewShotContext", "Input", "Output", "State", "build_few_shot", "graph"]
 
@@ -34,9 +35,9 @@ def build_few_shot(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = MemoryTarget(memory, embeddings)
+    searched = RetrievalTarget("memory", memory, embeddings)
     build = GraphResources("few_shot", FewShotContext, given_models(model, node_models), searched)
-    node, sample = answering.answer_question, SampleNode(searched.opened, FewShotContext)
+    node, sample = answering.answer_question, SampleNode(searched.open_memory, FewShotContext)
     return linear_graph(
         begun(build, [node.node]), build, node, Persistence(checkpointer, store, cache), sample
     )

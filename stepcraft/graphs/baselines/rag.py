@@ -20,11 +20,11 @@ from stepcraft.graphs.baselines._state import (
     to_look_up,
 )
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import GraphResources, MemoryTarget, SourceTarget
-from stepcraft.retrieval.searched import SourceOrMemory
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["Input", "Output", "RagContext", "State", "build_rag", "graph"]
 
@@ -44,7 +44,7 @@ def build_rag(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = SourceOrMemory(SourceTarget(retriever), MemoryTarget(memory))
+    searched = RetrievalTarget("sources or memory", memory, retriever=retriever)
     build = GraphResources("rag", RagContext, given_models(model, node_models), searched)
     node, retrieve = answering.answer_question, RetrieveNode(to_look_up, keep_found, build)
     builder = begun(build, [node.node], starts=fresh, searches=searches)

@@ -10,7 +10,7 @@ from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 
 LENGTHS = {
     "long": "Running text of up to three paragraphs, or numbered steps where the question asks how something is done.",

@@ -9,7 +9,7 @@ from stepcraft.contexts.baselines import DirectContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.nodes.baselines.answer import LENGTHS, Reading, no_answer
 
 _FORMAT = """\

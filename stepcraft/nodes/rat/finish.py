@@ -9,7 +9,7 @@ from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.sections import section
 
 _FORMATS = {

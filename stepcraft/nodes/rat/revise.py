@@ -11,7 +11,7 @@ from stepcraft.errors import UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.clean import normalised
 from stepcraft.text.sections import UNCHANGED, section
 

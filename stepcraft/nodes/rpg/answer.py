@@ -11,7 +11,7 @@ from stepcraft.errors import UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt, titled
-from stepcraft.llm.reply_text import told_in
+from stepcraft.llm.reply import answer_text
 from stepcraft.segments import Segment, Selected, passages_of, used, written
 from stepcraft.text.citations import with_marks_of
 from stepcraft.text.sections import section
@@ -78,7 +78,7 @@ def _numbers(state: Reading) -> dict[str, int]:
 
 def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
     """The segment, without the text before it where that is repeated, and without marks that cite nothing."""
-    text = told_in(reply).removeprefix(written(state["segments"])).strip()
+    text = answer_text(reply).removeprefix(written(state["segments"])).strip()
     if is_inline(context):
         text = with_marks_of(text, _numbers(state).values())
     if not text:

@@ -10,7 +10,7 @@ from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import told_in
+from stepcraft.llm.reply import answer_text
 from stepcraft.nodes.rpg.answer import is_inline
 from stepcraft.segments import Segment, used, written
 from stepcraft.text.citations import marks, with_marks_of
@@ -43,7 +43,7 @@ def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
 
 def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
     """The answer, without marks that the segments do not have."""
-    text = told_in(reply)
+    text = answer_text(reply)
     if is_inline(context):
         text = with_marks_of(text, marks(written(state["segments"])))
     if not text:

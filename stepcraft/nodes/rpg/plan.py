@@ -11,7 +11,7 @@ from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import text_of, unwrapped
+from stepcraft.llm.reply import text_of, unwrapped
 from stepcraft.segments import Segment, written
 from stepcraft.text.clean import terms
 from stepcraft.text.lists import numbered

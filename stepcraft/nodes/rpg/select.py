@@ -9,15 +9,15 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import TypedDict
 
-from stepcraft.concurrency import Line, in_thread, within
+from stepcraft.concurrency import SerialExecutor, in_thread, within
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import SourceFailure, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
+from stepcraft.llm.resources import GraphResources
 from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.ready import Ready, ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
-from stepcraft.retrieval.build import GraphResources
 from stepcraft.segments import Segment, Selected
 from stepcraft.text.clean import normalised, tokens
 
@@ -46,7 +46,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         self._given = None if isinstance(build.reranker, str | None) else resolve_reranker(build.reranker)
         self._checked: dict[str | None, Reranker] = {}
         self._ready = ReadySentences()
-        self._line = Line()
+        self._line = SerialExecutor()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """What is selected, and what went wrong.
@@ -69,7 +69,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         def work() -> dict[str, Any]:
             return self.selected(input, context, reranker)
 
-        return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._line.made(work))
+        return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._line.submit(work))
 
     def check(self, context: RpgContext) -> None:
         """See before a run's first call that its reranker can be used, and load it.

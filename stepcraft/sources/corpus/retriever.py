@@ -10,8 +10,7 @@ from platformdirs import user_cache_path
 from pydantic import Field
 
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
-from stepcraft.index import Embedder, Hit
-from stepcraft.index.grouped import GroupedIndex
+from stepcraft.index import Embedder, GroupedIndex, Hit
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source
 from stepcraft.sources.corpus.files import Root, roots_of, shown

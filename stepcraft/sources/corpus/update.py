@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from stepcraft.index import Entry
-from stepcraft.index.grouped import Complete, GroupedIndex, in_group
+from stepcraft.index import Complete, Entry, GroupedIndex, in_group
 from stepcraft.sources.corpus.content import UnreadableFile
 from stepcraft.sources.corpus.files import File, Root, files_of
 from stepcraft.sources.corpus.passages import VERSION, Passage, passages
