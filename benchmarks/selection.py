@@ -24,11 +24,11 @@ from benchmarks.corpus import HOTPOT
 from benchmarks.timing import in_turns
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.rpg import RpgContext, build_rpg
+from stepcraft.llm.resources import GraphResources
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from stepcraft.nodes.rpg.select import SelectNode
 from stepcraft.rerank.ready import ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
-from stepcraft.retrieval.build import Build
 from stepcraft.segments import Selected
 from stepcraft.text.clean import tokens
 from stepcraft.text.sentences import passage_sentences
@@ -99,7 +99,7 @@ def hotpot(file: Path, table: Table) -> None:
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     gold = sum(len(row["supporting_facts"]) for row in rows)
     for name in ("hybrid", "words", "vectors"):
-        node, reranker = SelectNode(Build()), resolve_reranker(name)
+        node, reranker = SelectNode(GraphResources()), resolve_reranker(name)
         found, kept, sizes = dict.fromkeys(WANTED, 0), 0, [0, 0]
         for row in rows:
             passages = evidence([(one["title"], "".join(one["sentences"])) for one in row["passages"]])
@@ -129,7 +129,7 @@ def asqa(file: Path, table: Table) -> None:
     for number, row in enumerate(rows, 1):
         passages = evidence([(one["title"], one["text"]) for one in row["docs"]])
         ask = reading(row["question"], passages)
-        node = SelectNode(Build())
+        node = SelectNode(GraphResources())
         chosen = node.selected(ask, RpgContext(), reranker)["selected"]
         kept, given = (sum(tokens(one["text"]) for one in side) for side in (chosen, passages))
         what = f"{len(chosen)} sentences of {len(passages)} passages, {kept:,} of {given:,} tokens"
@@ -144,7 +144,7 @@ def first_and_later(number: int, node: SelectNode, ask: dict, table: Table) -> N
     ready = ReadySentences().of(ask["evidence"], reranker)
     works = {
         "first": (
-            lambda: SelectNode(Build()).selected(ask, RpgContext(), reranker),
+            lambda: SelectNode(GraphResources()).selected(ask, RpgContext(), reranker),
             lambda: reranker.ready(ready.sentences).scores(plan),
         ),
         "later": (partial(node.selected, ask, RpgContext(), reranker), partial(ready.ranking.scores, plan)),

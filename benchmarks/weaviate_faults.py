@@ -1,7 +1,7 @@
-"""What a user of the command line sees of each fault of Weaviate, and after how many seconds.
+"""The message that a user of the command line sees for each fault of Weaviate, and after how many seconds.
 
-Run with `python benchmarks/weaviate_faults.py`. It starts the server that `scripts/weaviate install` built, and breaks
-what the row names. Faults in the middle of a search or an iteration need a process that lives on: they are tested in
+Run with `python benchmarks/weaviate_faults.py`. It starts the server that `scripts/weaviate install` built, and causes
+the fault that the row names. Faults in the middle of a search or an iteration need a process that survives them: they are tested in
 `tests/memory/test_weaviate_faults.py`, and measured here in this process.
 """
 
@@ -53,8 +53,8 @@ def command(url: str, *arguments: str, **environment: str) -> tuple[float, str]:
         text=True,
         check=False,
     )
-    told = (done.stderr or done.stdout).strip().splitlines() or [""]
-    return time.monotonic() - start, f"{told[-1]} (exit {done.returncode})"
+    message = (done.stderr or done.stdout).strip().splitlines() or [""]
+    return time.monotonic() - start, f"{message[-1]} (exit {done.returncode})"
 
 
 def attempt(call: Callable[[], object]) -> tuple[float, str]:
@@ -67,8 +67,8 @@ def attempt(call: Callable[[], object]) -> tuple[float, str]:
     return time.monotonic() - start, "no error"
 
 
-def at_the_door(server: WeaviateServer, folder: Path) -> dict[str, tuple[float, str]]:
-    """What keeps one from a server."""
+def connection_faults(server: WeaviateServer, folder: Path) -> dict[str, tuple[float, str]]:
+    """Faults of connecting to a server."""
     http, grpc = server.port, server.grpc_port
     with Ports(1) as (closed,):
         seen = {
@@ -86,10 +86,10 @@ def at_the_door(server: WeaviateServer, folder: Path) -> dict[str, tuple[float, 
     return seen
 
 
-def in_the_collection(
+def collection_faults(
     server: WeaviateServer, client: weaviate.WeaviateClient, folder: Path
 ) -> dict[str, tuple[float, str]]:
-    """What does not fit, or is refused, once one is in."""
+    """Faults of a collection, and refused procedures."""
     url = server.url("Dishes")
     with open_memory(url, embeddings="wordllama") as memory:
         memory.add(DISHES)
@@ -126,8 +126,8 @@ def _searched(url: str) -> None:
         memory.search("dish 7")
 
 
-def on_the_way(server: WeaviateServer) -> dict[str, tuple[float, str]]:
-    """What happens to one who is in; the memory is used again afterwards."""
+def outage_faults(server: WeaviateServer) -> dict[str, tuple[float, str]]:
+    """Outages of the server; the memory is used again after each."""
     seen = {}
     with open_memory(server.url("Dishes"), embeddings="wordllama") as memory:
         search = partial(memory.search, "dish 7")
@@ -151,14 +151,14 @@ def main() -> None:
     """Print the table."""
     table = Table("fault", "seconds", "what is seen")
     with tempfile.TemporaryDirectory() as name, WeaviateServer(Path(name) / "weaviate") as server:
-        seen = at_the_door(server, Path(name))
+        seen = connection_faults(server, Path(name))
         with weaviate.connect_to_local(
             "127.0.0.1", server.port, server.grpc_port, skip_init_checks=True
         ) as client:
-            seen |= in_the_collection(server, client, Path(name))
-        seen |= on_the_way(server)
-    for fault, (seconds, told) in seen.items():
-        table.add_row(fault, f"{seconds:.1f}", escape(told))
+            seen |= collection_faults(server, client, Path(name))
+        seen |= outage_faults(server)
+    for fault, (seconds, message) in seen.items():
+        table.add_row(fault, f"{seconds:.1f}", escape(message))
     Console(width=150).print(table)
 
 

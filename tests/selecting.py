@@ -12,8 +12,8 @@ from langgraph.graph import StateGraph
 
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.rpg import RpgContext, State
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.rpg.select import SelectNode
-from stepcraft.retrieval.build import Build
 from stepcraft.segments import Segment, Selected
 
 BRIDGE = "The old bridge of Mostar stands in Bosnia. Mimar Haldruvin built the bridge in 1566. It fell in the year 1993."
@@ -35,7 +35,7 @@ class Selecting:
 
     def __init__(self, reranker: object = None) -> None:
         builder: Any = StateGraph(State, RpgContext)
-        builder.add_node("select", SelectNode(Build("rpg", RpgContext, reranker=reranker)))
+        builder.add_node("select", SelectNode(GraphResources("rpg", RpgContext, reranker=reranker)))
         builder.set_entry_point("select")
         self.graph = builder.compile()
         self.warnings: list[str] = []

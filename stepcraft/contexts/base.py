@@ -1,7 +1,7 @@
 """What a caller may set for one run, and the one resolver that every node reads it with."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Self, TypeVar, get_type_hints
 
@@ -13,6 +13,23 @@ from stepcraft.errors import BadInput
 C = TypeVar("C", bound="Context")
 
 Name = Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """The settings of a run's searches, whatever its graph calls them."""
+
+    memory: str | None = None
+    embeddings: str | None = None
+    retriever: str | Sequence[str] | None = None
+    alpha: float | None = None
+    """Weight of the vectors in a memory's search; None means the memory's own."""
+    k: int = 3
+    """Passages a search returns."""
+    compose: bool = False
+    """Whether a memory offers two procedures as one where the first yields what the second needs."""
+    both: bool = False
+    """Whether the sources are searched beside the memory."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +132,14 @@ class Context:
                 raise BadInput(f"there is no setting {name!r}; {hint}")
         return cls(**values)
 
-    def instructions(self, node: str, default: str) -> str:
-        """The instructions of a node: the field `<node>_instructions` where the graph has one."""
-        return str(getattr(self, f"{node}_instructions", default))
+    @property
+    def step_limit_s(self) -> float | None:
+        """Seconds that one step of the graph may take; None without a limit."""
+        return None
+
+    def search_settings(self) -> SearchSettings:
+        """The settings of the run's searches."""
+        return SearchSettings()
 
     def changed(self) -> dict[str, Any]:
         """The settings that differ from the defaults, for traces; changed instructions by their mark alone."""

@@ -1,83 +1,16 @@
 """What RPG is given, what it is set to, what it hands on and what it gives back."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired
 
 from langgraph.channels import EphemeralValue
-from pydantic import Field
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context, Name, prompt_of
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted, Usage
-from stepcraft.nodes.rpg import answer as answering
-from stepcraft.nodes.rpg import combine as combining
-from stepcraft.nodes.rpg import plan as planning
 from stepcraft.nodes.rpg.input_passages import Passage
 from stepcraft.segments import Segment, Selected
 
 Kind = Literal["long", "short", "multihop"]
-
-
-@dataclass(frozen=True)
-class RpgContext(Context):
-    """What a caller may set for one run of RPG.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    temperature: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=2,
-            allow_inf_nan=False,
-            description="Sampling temperature; null sends none, for models that take none.",
-        ),
-    ] = 0.0
-    retriever: Annotated[
-        Name | list[Name] | None,
-        Field(
-            description="Where evidence comes from: corpus:docs/, web, memory, weaviate://…; one or several."
-        ),
-    ] = None
-    k: Annotated[
-        int, Field(ge=1, le=100, description="How many passages are retrieved for the question.")
-    ] = 5
-    max_cycles: Annotated[
-        int, Field(ge=1, le=10, description="The most segments; a short answer has one whatever this says.")
-    ] = 3
-    plan: Annotated[
-        bool, Field(description="Plan each segment; off, the question itself is the plan of each.")
-    ] = True
-    retrieve: Annotated[
-        bool, Field(description="Write from evidence; off, from what the model knows alone.")
-    ] = True
-    select: Annotated[
-        bool, Field(description="Select sentences for each plan; off, all passages are shown whole.")
-    ] = True
-    reranker: Annotated[
-        Name | None,
-        Field(description="What scores sentences against a plan; by default words and vectors together."),
-    ] = None
-    threshold: Annotated[
-        float | None,
-        Field(
-            allow_inf_nan=False,
-            description="The least score of a sentence that is selected; by default what fits the reranker.",
-        ),
-    ] = None
-    max_evidence_tokens: Annotated[
-        int, Field(ge=1, description="How many tokens of sentences are selected for a segment.")
-    ] = 800
-    citations: Annotated[
-        Literal["ids", "inline"],
-        Field(description="Whether a segment names its passages, or each sentence cites them like [1], too."),
-    ] = "ids"
-    plan_instructions: Annotated[str, prompt_of("plan")] = planning.INSTRUCTIONS
-    answer_instructions: Annotated[str, prompt_of("answer")] = answering.INSTRUCTIONS
-    combine_instructions: Annotated[str, prompt_of("combine")] = combining.INSTRUCTIONS
 
 
 class Input(TypedDict):

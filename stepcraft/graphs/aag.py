@@ -13,13 +13,15 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite, Send
 
+from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.base import Context
 from stepcraft.errors import NoAnswer
 from stepcraft.evidence import Evidence
-from stepcraft.graphs._aag_state import AagContext, Input, Output, State
-from stepcraft.graphs.compile import Builder, Kept, add, finished, given_models
-from stepcraft.graphs.inline import Pure
+from stepcraft.graphs._aag_state import Input, Output, State
+from stepcraft.graphs.compile import Builder, Persistence, add, compile_graph, given_models
+from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.budget import branches, calls_left
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.aag import answer as answering
 from stepcraft.nodes.aag import critic as criticism
@@ -29,7 +31,7 @@ from stepcraft.nodes.aag import revise as revision
 from stepcraft.nodes.aag import to_query as querying
 from stepcraft.nodes.begin import BeginNode, checked
 from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
-from stepcraft.retrieval.build import Build, Searched, SearchedMemory, SearchedSource
+from stepcraft.retrieval.build import MemoryTarget, RetrievalTarget, SourceTarget
 from stepcraft.retrieval.searched import Composing, MemoryAndSource
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
@@ -51,7 +53,7 @@ def to_look_up(state: State) -> list[str]:
     """The questions; before there are any, the goal with its resources (AAG §3.2)."""
     if state["queries"]:
         return state["queries"]
-    return [wanted(state["question"], state["at_hand"])]
+    return [wanted(state["question"], state["resources_text"])]
 
 
 def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
@@ -109,8 +111,13 @@ def after_edit(state: State) -> Literal["critic", "__end__"]:
 
 def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
     lists = ("steps", "evidence", "critiques", "draft", "queries", "found", "knowledge", "edits")
-    at_hand = checked("resources", given.get("resources") or "")
-    return {"answer": "", "at_hand": at_hand, "questions": Overwrite([]), **{name: [] for name in lists}}
+    resources_text = checked("resources", given.get("resources") or "")
+    return {
+        "answer": "",
+        "resources_text": resources_text,
+        "questions": Overwrite([]),
+        **{name: [] for name in lists},
+    }
 
 
 def build_aag(
@@ -143,9 +150,9 @@ def build_aag(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = MemoryAndSource(SearchedMemory(memory, embeddings), SearchedSource(retriever))
-    build = Build("aag", AagContext, given_models(model, node_models), searched)
-    kept = Kept(checkpointer, store, cache)
+    searched = MemoryAndSource(MemoryTarget(memory, embeddings), SourceTarget(retriever))
+    build = GraphResources("aag", AagContext, given_models(model, node_models), searched)
+    kept = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build))
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build, _sources(searched)))
@@ -153,21 +160,23 @@ def build_aag(
         add(builder, build, node, kept)
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "retrieve")
-    builder.add_conditional_edges("retrieve", Pure(after_retrieve), ["draft", "to_query", "answer", "revise"])
+    builder.add_conditional_edges(
+        "retrieve", InlineNode(after_retrieve), ["draft", "to_query", "answer", "revise"]
+    )
     builder.add_edge("to_query", "retrieve")
-    builder.add_conditional_edges("draft", Pure(after_draft), ["critic", END])
+    builder.add_conditional_edges("draft", InlineNode(after_draft), ["critic", END])
     builder.add_edge(["draft", "answer"], "revise")
-    builder.add_conditional_edges("revise", Pure(to_critic), ["critic", END])
-    builder.add_conditional_edges("critic", Pure(after_critic), ["edit", END])
-    builder.add_conditional_edges("edit", Pure(after_edit), ["critic", END])
-    return finished(builder, build, kept)
+    builder.add_conditional_edges("revise", InlineNode(to_critic), ["critic", END])
+    builder.add_conditional_edges("critic", InlineNode(after_critic), ["edit", END])
+    builder.add_conditional_edges("edit", InlineNode(after_edit), ["critic", END])
+    return compile_graph(builder, build, kept)
 
 
-def _sources(searched: MemoryAndSource) -> Callable[[State, Context], list[Searched]]:
+def _sources(searched: MemoryAndSource) -> Callable[[State, Context], list[RetrievalTarget]]:
     """For the draft the memory, which may compose what it finds; for the answers the sources beside it, if wanted."""
     composing = Composing(searched.memory.memory, searched.memory.embeddings)
 
-    def sources(state: State, context: Context) -> list[Searched]:
+    def sources(state: State, context: Context) -> list[RetrievalTarget]:
         return searched.all_of(context) if state["queries"] else [composing]
 
     return sources

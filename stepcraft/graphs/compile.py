@@ -13,10 +13,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import CachePolicy
 
-from stepcraft.llm.cache import GoodReplies
+from stepcraft.llm.cache import ReplyCache
 from stepcraft.llm.node import ModelNode
+from stepcraft.llm.resources import VERSION, GraphResources
 from stepcraft.models.resolve import GivenModels, checked_model
-from stepcraft.retrieval.build import VERSION, Build
 
 Models = Mapping[str, BaseChatModel | str] | None
 Checkpointer = BaseCheckpointSaver[Any] | bool | None
@@ -25,7 +25,7 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 @dataclass(frozen=True)
-class Kept:
+class Persistence:
     """Where a graph's states, memories and replies are kept."""
 
     checkpointer: Checkpointer = None
@@ -33,9 +33,9 @@ class Kept:
     cache: BaseCache[Any] | None = None
 
     @property
-    def replies(self) -> GoodReplies | None:
+    def replies(self) -> ReplyCache | None:
         """The cache, where there is one, without the replies of steps that failed."""
-        return GoodReplies(self.cache) if self.cache else None
+        return ReplyCache(self.cache) if self.cache else None
 
 
 def given_models(model: BaseChatModel | str | None, node_models: Models) -> GivenModels:
@@ -48,13 +48,15 @@ def given_models(model: BaseChatModel | str | None, node_models: Models) -> Give
     return GivenModels(None if model is None else checked_model(model), own)
 
 
-def add(builder: Builder, build: Build, node: ModelNode, kept: Kept) -> None:
+def add(builder: Builder, build: GraphResources, node: ModelNode, kept: Persistence) -> None:
     """Add a node with a model, whose replies are kept where there is a cache."""
     policy = CachePolicy(key_func=node.cache_key) if kept.cache else None
-    builder.add_node(node.node, node.within(build), cache_policy=policy)
+    builder.add_node(node.node, node.with_resources(build), cache_policy=policy)
 
 
-def finished(builder: Builder, build: Build, kept: Kept, *, supersteps: int | None = None) -> Graph:
+def compile_graph(
+    builder: Builder, build: GraphResources, kept: Persistence, *, supersteps: int | None = None
+) -> Graph:
     """The graph, compiled, under its method's name; `supersteps` is the most that a run takes."""
     compiled = builder.compile(kept.checkpointer, cache=kept.replies, store=kept.store, name=build.method)
     metadata = {"stepcraft_method": build.method, "stepcraft_version": VERSION}

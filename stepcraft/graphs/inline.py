@@ -7,7 +7,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import set_config_context
 
 
-class Pure(Runnable[Any, Any]):
+class InlineNode(Runnable[Any, Any]):
     """A router, or a node that asks nobody: LangGraph would give a plain function a thread each time."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:

@@ -13,10 +13,12 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
-from stepcraft.graphs._rat_state import Input, Output, RatContext, State
-from stepcraft.graphs.compile import Builder, Graph, Kept, add, finished, given_models
-from stepcraft.graphs.inline import Pure
+from stepcraft.contexts.rat import RatContext
+from stepcraft.graphs._rat_state import Input, Output, State
+from stepcraft.graphs.compile import Builder, Graph, Persistence, add, compile_graph, given_models
+from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.budget import branches, calls_left
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode
 from stepcraft.nodes.rat.accept import accept, affordable, gathers, no_more
 from stepcraft.nodes.rat.draft import draft_thoughts
@@ -26,7 +28,7 @@ from stepcraft.nodes.rat.split import split
 from stepcraft.nodes.rat.step import Result, Step, keep_found, note, to_look_up
 from stepcraft.nodes.rat.to_query import query_thought
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import Build, SearchedSource
+from stepcraft.retrieval.build import SourceTarget
 
 __all__ = ["Input", "Output", "RatContext", "State", "build_rat", "graph"]
 
@@ -142,31 +144,31 @@ def build_rat(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    build = Build("rat", RatContext, given_models(model, node_models), SearchedSource(retriever))
-    kept = Kept(checkpointer, store, cache)
+    build = GraphResources("rat", RatContext, given_models(model, node_models), SourceTarget(retriever))
+    kept = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, RatContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build))
     for node in (draft_thoughts, split, finish):
         add(builder, build, node, kept)
     builder.add_node("step", _steps(build, kept))
-    builder.add_node("accept", Pure(_accept))
+    builder.add_node("accept", InlineNode(_accept))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "draft")
     builder.add_edge("draft", "split")
     for settled in ("split", "accept"):
-        builder.add_conditional_edges(settled, Pure(next_steps), ["step", "accept", "finish"])
+        builder.add_conditional_edges(settled, InlineNode(next_steps), ["step", "accept", "finish"])
     builder.add_edge("step", "accept")
     builder.add_edge("finish", END)
-    return finished(builder, build, kept, supersteps=_SUPERSTEPS)
+    return compile_graph(builder, build, kept, supersteps=_SUPERSTEPS)
 
 
-def _steps(build: Build, kept: Kept) -> Graph:
+def _steps(build: GraphResources, kept: Persistence) -> Graph:
     """One step: to_query, retrieve, revise (RAT §3.2)."""
     builder: Builder = StateGraph(Step, RatContext, output_schema=StepResults)
     add(builder, build, query_thought, kept)
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build))
     add(builder, build, revise_thought, kept)
-    builder.add_node("note", Pure(note))
+    builder.add_node("note", InlineNode(note))
     builder.add_edge(START, "to_query")
     builder.add_edge("to_query", "retrieve")
     builder.add_edge("retrieve", "revise")

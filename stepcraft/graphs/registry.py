@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from stepcraft.contexts.base import Context
-    from stepcraft.retrieval.build import Build
+    from stepcraft.llm.resources import GraphResources
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ def get_graph(name: str) -> "CompiledStateGraph[Any, Any, Any, Any]":
     return graph
 
 
-def build_of(name: str) -> "Build":
+def build_of(name: str) -> "GraphResources":
     """What a graph of the registry was built with: its context, its models, what it searches.
 
     Raises:
         BadInput: there is no graph of this name.
     """
     begin: Any = get_graph(name).builder.nodes["begin"].runnable
-    build: Build = begin.build
+    build: GraphResources = begin.build
     return build
 
 

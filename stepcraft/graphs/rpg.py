@@ -12,11 +12,13 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
+from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
-from stepcraft.graphs._rpg_state import Input, Kind, Output, RpgContext, State
-from stepcraft.graphs.compile import Builder, Kept, add, finished, given_models
-from stepcraft.graphs.inline import Pure
+from stepcraft.graphs._rpg_state import Input, Kind, Output, State
+from stepcraft.graphs.compile import Builder, Persistence, add, compile_graph, given_models
+from stepcraft.graphs.inline import InlineNode
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
 from stepcraft.nodes.rpg.answer import answer_segment
@@ -24,7 +26,7 @@ from stepcraft.nodes.rpg.combine import combine
 from stepcraft.nodes.rpg.input_passages import given_passages
 from stepcraft.nodes.rpg.plan import plan, repeats
 from stepcraft.nodes.rpg.select import SelectNode
-from stepcraft.retrieval.build import Build, SearchedSource
+from stepcraft.retrieval.build import SourceTarget
 from stepcraft.text.sections import COMPLETE, NO_INFO
 
 __all__ = ["Input", "Output", "RpgContext", "State", "build_rpg", "graph"]
@@ -133,8 +135,11 @@ def build_rpg(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name, or the reranker cannot be used.
     """
-    models, searched = given_models(model, node_models), SearchedSource(retriever)
-    build, kept = Build("rpg", RpgContext, models, searched, reranker), Kept(checkpointer, store, cache)
+    models, searched = given_models(model, node_models), SourceTarget(retriever)
+    build, kept = (
+        GraphResources("rpg", RpgContext, models, searched, reranker),
+        Persistence(checkpointer, store, cache),
+    )
     select = SelectNode(build)
     builder: Builder = StateGraph(State, RpgContext, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode(tuple(MODEL_NODES), partial(_fresh, select), build, _searches))
@@ -143,12 +148,12 @@ def build_rpg(
     for node in MODEL_NODES.values():
         add(builder, build, node, kept)
     builder.add_edge(START, "begin")
-    builder.add_conditional_edges("begin", Pure(after_begin), ["retrieve", "plan"])
-    builder.add_conditional_edges("plan", Pure(after_plan), ["select", "answer", "combine"])
-    builder.add_conditional_edges("select", Pure(after_select), ["answer", "combine"])
-    builder.add_conditional_edges("answer", Pure(after_answer), ["plan", "combine"])
+    builder.add_conditional_edges("begin", InlineNode(after_begin), ["retrieve", "plan"])
+    builder.add_conditional_edges("plan", InlineNode(after_plan), ["select", "answer", "combine"])
+    builder.add_conditional_edges("select", InlineNode(after_select), ["answer", "combine"])
+    builder.add_conditional_edges("answer", InlineNode(after_answer), ["plan", "combine"])
     builder.add_edge("combine", END)
-    return finished(builder, build, kept, supersteps=_SUPERSTEPS)
+    return compile_graph(builder, build, kept, supersteps=_SUPERSTEPS)
 
 
 _SUPERSTEPS = 100

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from stepcraft.concurrency import Line
+from stepcraft.concurrency import SerialExecutor
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import _rows as rows
 from stepcraft.index._file import (
@@ -69,7 +69,7 @@ class LocalIndex:
         self._lock = threading.RLock()
         self._connection, self.read_only = connect(self.path, create=create)
         self._reading = partial(_view, self._lock, self.path, self._connection)
-        self._line = Line(self._reading)
+        self._line = SerialExecutor(self._reading)
         self._close = weakref.finalize(self, self._connection.close)
         self._vectors = Vectors()
         wanted = dict(settings or {})
@@ -137,7 +137,7 @@ class LocalIndex:
         """Like `search`, without blocking the event loop."""
         query = _checked(query, k, alpha)
         vector = await aquery_vector(self._embedder, query) if alpha and self._embedder else None
-        return await self._line.made(lambda: self._hits(query, vector, k, alpha))
+        return await self._line.submit(lambda: self._hits(query, vector, k, alpha))
 
     def scores(self, query: str, *, alpha: float) -> dict[str, float]:
         """Return the score of each entry that `search` finds, by its id.

@@ -1,38 +1,38 @@
-"""A memory in LangGraph's own store, such as the platform gives to a graph."""
+"""A memory in a LangGraph store (`BaseStore`), such as the one that a server gives to its graphs."""
 
+import itertools
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
 from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError, without_secrets
 from stepcraft.index import Entry, LocalIndex
-from stepcraft.memory.procedure import TEMPLATE, Procedure, checked_template
-from stepcraft.memory.protocol import Found, ProcedureMemory
+from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
+from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.text.clean import clean
 
 NAMESPACE = "procedures"
-"""Where procedures are kept in a store when no namespace is named."""
+"""The namespace that is used when none is named."""
 
 _BATCH = 100
 _PAGE = 1000
 
 
 class StoreMemory(ProcedureMemory):
-    """Procedures in a namespace of a LangGraph store; items there that are no procedures are passed over.
+    """Procedures in a namespace of a LangGraph store; items that are no procedures are ignored.
 
-    A store with an index of its own ranks by meaning. In one without, all items are ranked by words.
+    A store with a vector index ranks by meaning. In a store without one, all items are ranked by words.
 
     Args:
         store: the store.
         namespace: its parts joined by "/", such as "team/recipes"; "procedures" if empty.
-        template: how a procedure reads as one text, as which it is embedded; TEMPLATE if None.
+        template: how a procedure is written as one text, which the store embeds; TEMPLATE if None.
 
     Raises:
-        BadInput: the namespace is not one that a store takes, or the template cannot be filled in.
+        BadInput: a store refuses such a namespace, or the template cannot be filled in.
     """
 
     def __init__(self, store: BaseStore, namespace: str = "", *, template: str | None = None) -> None:
@@ -49,15 +49,15 @@ class StoreMemory(ProcedureMemory):
 
     @property
     def template(self) -> str:
-        """How a procedure reads as one text."""
+        """How a procedure is written as one text."""
         return self._template
 
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
-        """Keep procedures, a hundred at a time."""
+        """Add procedures, a hundred at a time."""
         report, done, left = AddReport(), 0, iter(procedures)
-        while batch := list(islice(left, _BATCH)):
+        while batch := list(itertools.islice(left, _BATCH)):
             report.include(self._put(batch))
             done += len(batch)
             if progress:
@@ -65,37 +65,44 @@ class StoreMemory(ProcedureMemory):
         return report
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """The k procedures that fit best: by the store's own index unless alpha is 0, else by words."""
+        """Find the k procedures that fit best: by the store's vector index if it has one and alpha is not 0, else by words."""
         if k < 1 or not 0 <= (alpha or 0) <= 1:
             raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
         if alpha != 0:
             with self._plain_failures():
                 items = self._store.search(self._namespace, query=clean(query), limit=k)
             if all(item.score is not None for item in items):
-                return [Found(kept, item.score or 0.0) for item in items if (kept := _procedure(item))]
+                return [
+                    Found(procedure, item.score or 0.0) for item in items if (procedure := _procedure(item))
+                ]
         return self._search_words(query, k)
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
-        """The procedure with this id, or None."""
+        """Return the procedure with this id, or None."""
         with self._plain_failures():
             return _procedure(self._store.get(self._namespace, id))
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Forget procedures; how many of them there were."""
+        """Delete procedures, and return how many of the ids existed."""
         kept = self._kept(list(ids))
         self._batch([PutOp(self._namespace, name, None) for name in kept])
         return len(kept)
 
     def count(self) -> int:
-        """How many procedures there are; reads all of them."""
+        """Return the number of procedures; a store cannot count, so all of them are read, a page at a time."""
         return sum(1 for _ in self)
+
+    def is_empty(self) -> bool:
+        """Whether there is no procedure; reads one item, and more only where the first ones are no procedures."""
+        first = self._page(0, 1)
+        return not first or (_procedure(first[0]) is None and next(iter(self), None) is None)
 
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures, in the store's order."""
         return (procedure for item in self._items() if (procedure := _procedure(item)))
 
     def close(self) -> None:
-        """Let go of what was held for searching; the store is left as it is."""
+        """Close the index for searches by words; the store stays open."""
         self._words.close()
 
     def _put(self, procedures: list[Procedure]) -> AddReport:
@@ -126,15 +133,18 @@ class StoreMemory(ProcedureMemory):
             return self._store.batch(operations) if operations else []
 
     def _items(self) -> Iterator[SearchItem]:
-        for start in range(0, 1 << 62, _PAGE):
-            with self._plain_failures():
-                page = self._store.search(self._namespace, limit=_PAGE, offset=start)
+        for start in itertools.count(step=_PAGE):
+            page = self._page(start, _PAGE)
             yield from page
             if len(page) < _PAGE:
                 return
 
+    def _page(self, start: int, limit: int) -> list[SearchItem]:
+        with self._plain_failures():
+            return self._store.search(self._namespace, limit=limit, offset=start)
+
     def _search_words(self, query: str, k: int) -> list[Found]:
-        """Rank all items by words, in an index that is brought up to date first: others may have written."""
+        """Rank all items by words, in an index that is updated first, because others may have written to the store."""
         entries = [Entry(item.id, item.text(self._template), item.to_dict()) for item in self]
         with self._updating:
             now = {entry.id for entry in entries}
@@ -165,5 +175,7 @@ def _procedure(item: Item | None) -> Procedure | None:
 def _namespace(named: str) -> tuple[str, ...]:
     parts = tuple(part for part in named.strip().strip("/").split("/") if part) or (NAMESPACE,)
     if parts[0] == "langgraph" or any("." in part for part in parts):
-        raise BadInput(f"store:{named} cannot be used: no part may hold a dot, nor the first be 'langgraph'")
+        raise BadInput(
+            f"store:{named} cannot be used: no part of a namespace may hold a dot, nor the first one be 'langgraph'"
+        )
     return parts

@@ -1,4 +1,4 @@
-"""Procedures in text files: JSONL, JSON and CSV in, JSONL out."""
+"""Reading procedures from JSONL, JSON and CSV files, and writing them to JSONL."""
 
 import json
 import logging
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stepcraft.errors import AddReport, AddStopped, BadInput, Failed, MemoryFailure
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.procedure import Procedure, is_uuid
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import check_file, records
 from stepcraft.text.lists import read_steps
@@ -16,7 +16,7 @@ from stepcraft.text.lists import read_steps
 __all__ = ["FIELDS", "check_file", "import_file", "json_line", "read_all", "read_procedures", "write_jsonl"]
 
 FIELDS = ("output", "input", "steps", "source", "id", "metadata")
-"""What a record may hold; whatever else it holds goes into the metadata."""
+"""The fields of a record; any others go into the metadata."""
 
 _NEEDED = ("output", "input", "steps")
 _log = logging.getLogger(__name__)
@@ -25,14 +25,14 @@ _log = logging.getLogger(__name__)
 def read_procedures(
     path: str | Path, *, fields: Mapping[str, str] | None = None
 ) -> Iterator[tuple[int, Procedure | Failed]]:
-    """The line of each record of a file with its procedure, or why it is none.
+    """Read a file, and yield the line of each record with its procedure, or with the reason why it is none.
 
-    Steps are a list, or a text that holds a JSON list or numbered lines. An id that is no UUID goes into the
-    metadata with the fields that are not known.
+    Steps are a list, or a text that holds a JSON list or numbered lines. An id that is no UUID goes into the metadata,
+    as unknown fields do.
 
     Args:
         path: a .jsonl, .json (an array, or one object a line) or .csv (with a header) file, in UTF-8.
-        fields: what a field is called in the file, where it is called otherwise: `{"output": "title"}`.
+        fields: the names of fields in the file where they differ, as in `{"output": "title"}`.
 
     Raises:
         BadInput: the file cannot be read, has no records, or none of them has the fields of a procedure.
@@ -66,7 +66,7 @@ def import_file(
     fields: Mapping[str, str] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> AddReport:
-    """Add the procedures of a file to a memory; a record that cannot be read costs only itself.
+    """Add the procedures of a file to a memory; records that cannot be read are listed in the report.
 
     Raises:
         BadInput: as `read_procedures`; nothing was added.
@@ -91,7 +91,7 @@ def import_file(
 
 
 def _with_lines(failed: list[Failed], path: str | Path, fields: Mapping[str, str] | None) -> list[Failed]:
-    """Name the line instead of the id; the file is read again, for all its lines may not fit into memory."""
+    """Name lines instead of ids; the file is read again, because all its lines may not fit into memory."""
     if not failed:
         return []
     names = {failure.where for failure in failed}
@@ -104,7 +104,7 @@ def _with_lines(failed: list[Failed], path: str | Path, fields: Mapping[str, str
 
 
 def read_all(path: str | Path) -> list[Procedure]:
-    """The procedures of a file; each record that is none is named in a warning of the log.
+    """Read all procedures of a file; a warning is logged for each record that is none.
 
     Raises:
         BadInput: as `read_procedures`, or no record is a procedure.
@@ -120,7 +120,7 @@ def read_all(path: str | Path) -> list[Procedure]:
 
 
 def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
-    """Write procedures to a file, one JSON object a line, and say how many; an error leaves an old file as it was.
+    """Write procedures to a file, one JSON object a line, and return how many; an error leaves an old file unchanged.
 
     Raises:
         MemoryFailure: the file cannot be written.
@@ -141,7 +141,7 @@ def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
 
 
 def json_line(procedure: Procedure) -> str:
-    """A procedure as one line of JSON; `read_procedures` reads it back."""
+    """Format a procedure as one line of JSON, which `read_procedures` reads."""
     return json.dumps(procedure.to_dict(), ensure_ascii=False)
 
 
@@ -176,7 +176,7 @@ def _procedure(values: Mapping[str, Any], names: Mapping[str, str]) -> Procedure
     if not isinstance(metadata, Mapping):
         extra, metadata = {**extra, "metadata": metadata}, {}
     id = str(known.get("id", ""))  # noqa: A001 - the field is called id
-    if id and not _is_uuid(id):
+    if id and not is_uuid(id):
         extra, id = {"id": known["id"], **extra}, ""  # noqa: A001 - the field is called id
     return Procedure(
         input=_joined(known.get("input", "")),
@@ -188,8 +188,8 @@ def _procedure(values: Mapping[str, Any], names: Mapping[str, str]) -> Procedure
     )
 
 
-def _joined(value: object) -> Any:  # noqa: ANN401 - what is no text is refused by Procedure
-    """A list of texts, or a text that holds one, as one text with commas."""
+def _joined(value: object) -> Any:  # noqa: ANN401 - Procedure refuses anything but texts
+    """Join a list of texts, or a text that holds one, with commas."""
     items = _listed(value)
     if isinstance(items, str | Mapping):
         return value
@@ -199,25 +199,17 @@ def _joined(value: object) -> Any:  # noqa: ANN401 - what is no text is refused 
         return value
 
 
-def _steps(value: object) -> Any:  # noqa: ANN401 - what is no list is refused by Procedure
-    """A list of steps, from a list, or from a text that holds a JSON list or numbered lines."""
+def _steps(value: object) -> Any:  # noqa: ANN401 - Procedure refuses anything but lists
+    """Split a text that holds a JSON list or numbered lines into steps; a list is returned as it is."""
     items = _listed(value)
     return (read_steps(items) or [items]) if isinstance(items, str) else items
 
 
 def _listed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """The JSON list or object that a text holds; any other value as it is."""
+    """Parse a text that holds a JSON list or object; any other value is returned as it is."""
     if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         try:
             return json.loads(value)
         except (ValueError, RecursionError):
             return value
     return value
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True

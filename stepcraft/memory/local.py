@@ -1,4 +1,4 @@
-"""A memory in a SQLite file, or one that was read from a text file."""
+"""A memory in a SQLite file, or in this process, read from a text file."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -11,9 +11,8 @@ import numpy as np
 from stepcraft.errors import AddReport, AddStopped, BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, Entry, Hit, LocalIndex, recorded_settings
 from stepcraft.memory.files import read_all
-from stepcraft.memory.procedure import TEMPLATE, Procedure, checked_template
-from stepcraft.memory.protocol import ALPHA, Found
-from stepcraft.memory.vectors import MadeWith, VectorMemory, WithVector
+from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
+from stepcraft.memory.protocol import ALPHA, MadeWith, VectorMemory, WithVector
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:
@@ -26,14 +25,14 @@ class LocalMemory(VectorMemory):
     """Procedures in one SQLite file; several threads and processes may use it at once.
 
     Args:
-        path: the file, made when missing; ":memory:" for none.
+        path: the file; ":memory:" for none.
         embeddings: as in `open_memory`.
         template: as in `open_memory`.
-        create: whether a missing file is made.
-        name: what the memory is called; the path unless given.
+        create: whether a missing file is created.
+        name: the name of the memory; the path unless given.
 
     Raises:
-        BadInput: no embedding model goes by this name, or the template cannot be filled in.
+        BadInput: the embedding model is unknown, or the template cannot be filled in.
         MemoryFailure: the file cannot be opened, or was made with other embeddings or another template.
     """
 
@@ -62,7 +61,7 @@ class LocalMemory(VectorMemory):
         template: str | None = None,
         name: str = "",
     ) -> Self:
-        """The procedures of a JSONL, JSON or CSV file, read into memory, read-only.
+        """Load the procedures of a JSONL, JSON or CSV file into a read-only memory.
 
         Raises:
             BadInput: the file cannot be read, or none of its records is a procedure.
@@ -75,17 +74,17 @@ class LocalMemory(VectorMemory):
 
     @property
     def name(self) -> str:
-        """The path, or what the memory was called."""
+        """The path, or the name that was given."""
         return self._name
 
     @property
     def template(self) -> str:
-        """How a procedure reads as one text."""
+        """How a procedure is written as one text."""
         return self._template
 
     @property
     def read_only(self) -> bool:
-        """Whether it was read from a text file, or the database may not be written."""
+        """Whether it was loaded from a text file, or the database may not be written."""
         return self._frozen or self._index.read_only
 
     @property
@@ -97,11 +96,11 @@ class LocalMemory(VectorMemory):
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
-        """Keep procedures, a transaction for each thousand: what was reported as done survives the process.
+        """Add procedures in transactions of a thousand; those reported by `progress` survive a crash.
 
         Raises:
             ReadOnlyMemory: the memory cannot be changed.
-            AddStopped: it failed on the way; none of the procedures that came later are in.
+            AddStopped: it failed after some transactions, which stay.
             MemoryFailure: it failed before anything was added.
         """
         return self.add_with_vectors(((procedure, None) for procedure in procedures), progress=progress)
@@ -125,7 +124,7 @@ class LocalMemory(VectorMemory):
         return report
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """The k procedures that fit best, ranked exactly."""
+        """Find the k procedures that fit best, by an exact ranking."""
         return _found(self._index.search(query, k, alpha=ALPHA if alpha is None else alpha))
 
     async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
@@ -133,17 +132,17 @@ class LocalMemory(VectorMemory):
         return _found(await self._index.asearch(query, k, alpha=ALPHA if alpha is None else alpha))
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
-        """The procedure with this id, or None."""
+        """Return the procedure with this id, or None."""
         entry = self._index.get(id)
         return _procedure(entry) if entry else None
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Forget procedures; how many of them there were."""
+        """Delete procedures, and return how many of the ids existed."""
         self._check_writable()
         return self._index.delete(ids)
 
     def count(self) -> int:
-        """How many procedures there are."""
+        """Return the number of procedures."""
         return self._index.count()
 
     def __iter__(self) -> Iterator[Procedure]:
@@ -168,7 +167,9 @@ class LocalMemory(VectorMemory):
             )
 
     def _put(self, batch: list[WithVector]) -> AddReport:
-        entries = [self._entry(procedure) for procedure, _ in batch]
+        entries = [
+            Entry(procedure.id, procedure.text(self._template), procedure.to_dict()) for procedure, _ in batch
+        ]
         known = {
             entry.text: vector.astype(np.float32).tobytes()
             for entry, (_, vector) in zip(entries, batch, strict=True)
@@ -178,26 +179,22 @@ class LocalMemory(VectorMemory):
         failed = [Failed(name, reason) for name, reason in changes.failed.items()]
         return AddReport(changes.added, changes.present, changes.updated, failed)
 
-    def _entry(self, procedure: Procedure) -> Entry:
-        return Entry(procedure.id, procedure.text(self._template), procedure.to_dict())
-
 
 def _found(hits: Iterable[Hit]) -> list[Found]:
     return [Found(_procedure(hit.entry), hit.score) for hit in hits]
 
 
 def _procedure(entry: Entry) -> Procedure:
-    """What was kept as one is taken as it is; anything else is checked."""
-    kept: dict[str, Any] = dict(entry.payload)
+    stored: dict[str, Any] = dict(entry.payload)
     try:
-        whole: dict[str, Any] = {**kept, "steps": tuple(kept["steps"])}
+        whole: dict[str, Any] = {**stored, "steps": tuple(stored["steps"])}
         return Procedure.of_kept(**whole)
-    except (LookupError, TypeError):
-        return Procedure.from_dict(kept)
+    except (LookupError, TypeError):  # another program wrote it, so that it must be checked
+        return Procedure.from_dict(stored)
 
 
 def _embedder(path: str, given: "str | Embeddings | None", recorded: str | None) -> Embedder | None:
-    """What was asked for, else what the file was made with."""
+    """The model that was asked for, or else the one that the file was made with."""
     asked = given if given is not None else os.environ.get(VARIABLE) or None
     if asked is not None or recorded is None:
         return resolve_embeddings(asked)

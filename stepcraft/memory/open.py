@@ -1,4 +1,4 @@
-"""`open_memory`: a procedural memory by its URL."""
+"""`open_memory` opens a procedural memory by its URL."""
 
 import os
 import threading
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 BUNDLED = "the bundled procedures"
-"""The name of the memory that ships with the package."""
+"""The name of the memory with the procedures that ship with the package."""
 
 VARIABLE = "STEPCRAFT_MEMORY"
-"""The environment variable that is read where no memory is named."""
+"""The environment variable with the URL that is used where none is given."""
 
 
 def open_memory(
@@ -30,22 +30,24 @@ def open_memory(
     store: "BaseStore | None" = None,
     create: bool = True,
 ) -> ProcedureMemory:
-    """A memory by its URL.
+    """Open a memory by its URL.
 
     Args:
         url: `procedures.db` (a SQLite file), `procedures.jsonl`, `.json` or `.csv` (read into memory,
             read-only), `store:` or `store:name/space` (LangGraph's store, given as `store`),
             `weaviate://host:8080/Collection`, `weaviate+embedded:///folder/Collection` or
             `weaviate+cloud://cluster/Collection` (see WeaviateMemory). None means the URL in
-            STEPCRAFT_MEMORY, else the procedures that ship with the package (read-only).
-        embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object; None means what
-            an existing database was made with, else STEPCRAFT_EMBEDDINGS, else the best that needs no key.
-        template: how a procedure reads as one text; None means what a database was made with, else TEMPLATE.
-        store: the store that `store:` speaks of.
-        create: whether a missing database or collection is made.
+            STEPCRAFT_MEMORY, or else the procedures that ship with the package (read-only).
+        embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object. None means the
+            model that an existing database was made with, or else STEPCRAFT_EMBEDDINGS, or else the best one that needs
+            no key.
+        template: how a procedure is written as one text; None means the template that an existing database was made
+            with, or else TEMPLATE.
+        store: the store that a `store:` URL names.
+        create: whether a missing database or collection is created.
 
     Raises:
-        BadInput: the URL is not understood, or the file that it names cannot be read as procedures.
+        BadInput: the URL is malformed, or its file cannot be read as procedures.
         MemoryFailure: the database cannot be opened, or was made with other embeddings or another template.
     """
     where = os.fspath(url if url is not None else os.environ.get(VARIABLE, "")).strip()
@@ -55,7 +57,7 @@ def open_memory(
 
         if store is None:
             raise BadInput(
-                f"{where} is LangGraph's store: it is there in a graph that was given one, or pass store="
+                f"{where} names LangGraph's store: compile the graph with a store, or pass store= to open_memory"
             )
         return StoreMemory(store, where.removeprefix("store:"), template=template)
     if scheme.startswith("weaviate"):

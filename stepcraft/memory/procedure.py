@@ -1,4 +1,4 @@
-"""A procedure: what is needed, what is reached, and the steps between (AAG §3.1)."""
+"""Procedures: the unit that memories store (AAG §3.1)."""
 
 import json
 import uuid
@@ -10,41 +10,47 @@ from stepcraft.errors import BadInput
 from stepcraft.text.clean import clean, normalised
 
 TEMPLATE = "how to {output} using {input}\n{steps}"
-"""How a procedure reads as one text; `{steps}` becomes the numbered steps."""
+"""The default text of a procedure; `{steps}` becomes the numbered steps."""
 
 MAX_CHARACTERS = 100_000
-"""The longest procedure that is accepted, all fields together."""
+"""The length of the longest procedure that is accepted, all fields together."""
 
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 
 
 @dataclass(frozen=True)
 class Procedure:
-    """What is needed, what is reached, and the ordered steps between (AAG §3.1).
+    """A procedure: input resources, an output, and the ordered steps from one to the other (AAG §3.1).
 
-    Texts are cleaned on the way in. Equal content means an equal id, unless an id is given.
+    Texts are cleaned. Procedures of equal content have equal ids, unless an id is given.
 
     Raises:
-        BadInput: a field or a step is empty, the whole is too long, or the id is no UUID.
+        BadInput: a field or a step is empty, the procedure is too long, or the id is no UUID.
     """
 
     input: str
-    """The resources at hand, as a comma-separated text."""
+    """The resources, as a comma-separated text."""
     output: str
-    """The goal that is reached."""
+    """The goal."""
     steps: tuple[str, ...]
-    """What to do, in order."""
+    """The steps in order."""
     id: str = ""
-    """A UUID. Derived from the content unless given; give one to change a procedure in place."""
+    """A UUID, derived from the content unless given; give one to change a procedure in place."""
     source: str = ""
-    """Where the procedure was found."""
+    """Where the procedure comes from."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
-    """Further JSON values that belong to it."""
+    """Further JSON values."""
 
     def __post_init__(self) -> None:
+        steps = cast("object", self.steps)
+        if isinstance(steps, str) or not isinstance(steps, Sequence):
+            raise BadInput(f"steps must be a list of texts, not {type(steps).__name__}: {steps!r:.80}")
+        if not steps:
+            raise BadInput("steps is empty; a procedure has at least one step")
+        texts = tuple(_filled(f"step {n}", step) for n, step in enumerate(cast("Sequence[object]", steps), 1))
         for name in ("input", "output"):
             object.__setattr__(self, name, _filled(name, getattr(self, name)))
-        object.__setattr__(self, "steps", _filled_steps(self.steps))
+        object.__setattr__(self, "steps", texts)
         object.__setattr__(self, "source", _text("source", self.source))
         object.__setattr__(self, "metadata", _json_object(self.metadata))
         size = len(self.input) + len(self.output) + sum(map(len, self.steps))
@@ -52,11 +58,14 @@ class Procedure:
             raise BadInput(
                 f"the procedure has {size:,} characters; at most {MAX_CHARACTERS:,} are kept, so shorten it"
             )
-        object.__setattr__(self, "id", _as_uuid(self.id) if self.id else self._content_id())
-
-    def _content_id(self) -> str:
         content = [normalised(self.input), normalised(self.output), *map(normalised, self.steps)]
-        return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
+        content_id = uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False))
+        given: object = self.id or content_id
+        if not is_uuid(str(given)):
+            raise BadInput(
+                f"id must be a UUID, not {given!r:.80}; leave it out to derive it from the content"
+            )
+        object.__setattr__(self, "id", str(uuid.UUID(str(given))))
 
     @classmethod
     def of_kept(
@@ -69,7 +78,7 @@ class Procedure:
         source: str,
         metadata: dict[str, Any],
     ) -> "Procedure":
-        """A procedure as a memory kept it: its texts were cleaned on the way in, and are taken as they are.
+        """Rebuild a procedure that a memory stored; its texts were cleaned then, and are not checked again.
 
         Raises:
             BadInput: a field or a step is empty.
@@ -77,24 +86,18 @@ class Procedure:
         if not (input and output and steps and all(steps)):
             raise BadInput(f"the procedure {id} was kept without input, output or steps; add it again")
         procedure = object.__new__(cls)
-        values = {
-            "input": input,
-            "output": output,
-            "steps": steps,
-            "id": id,
-            "source": source,
-            "metadata": metadata,
-        }
-        procedure.__dict__.update(values)
+        procedure.__dict__.update(
+            input=input, output=output, steps=steps, id=id, source=source, metadata=metadata
+        )
         return procedure
 
     def text(self, template: str = TEMPLATE) -> str:
-        """The whole procedure as one text, as it is embedded and shown to a model (AAG §3.2)."""
+        """The procedure as one text, as it is embedded and shown to a model (AAG §3.2)."""
         numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
         return template.format(output=self.output, input=self.input, steps=numbered)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; `from_dict` reads them back."""
+        """The fields as plain JSON values, which `from_dict` reads."""
         return {
             "id": self.id,
             "input": self.input,
@@ -106,10 +109,10 @@ class Procedure:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Procedure":
-        """A procedure from what `to_dict` gave.
+        """Make a procedure of the result of `to_dict`; unknown keys are ignored.
 
         Raises:
-            BadInput: a field is missing or not of its type.
+            BadInput: a field is missing or has another type.
         """
         missing = [name for name in ("input", "output", "steps") if name not in record]
         if missing:
@@ -119,11 +122,19 @@ class Procedure:
         return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
 
 
+@dataclass(frozen=True)
+class Found:
+    """A search result: a procedure and its score, where higher is better."""
+
+    procedure: Procedure
+    score: float
+
+
 def compose(first: Procedure, second: Procedure) -> Procedure:
-    """Do `first`, then `second`: (first.input, second.output, the steps of both) (AAG §3.1).
+    """Compose two procedures into (first.input, second.output, the steps of both) (AAG §3.1).
 
     Raises:
-        BadInput: what `first` yields is not among the comma-separated inputs of `second`.
+        BadInput: the output of `first` is not among the comma-separated inputs of `second`.
     """
     needed = {
         normalised(part).casefold() for part in second.input.replace(";", ",").replace("\n", ",").split(",")
@@ -134,10 +145,10 @@ def compose(first: Procedure, second: Procedure) -> Procedure:
 
 
 def checked_template(template: str) -> str:
-    """The template itself.
+    """Return the template if it can be used.
 
     Raises:
-        BadInput: it cannot be filled in, or has no place for the steps.
+        BadInput: it has an unknown placeholder, or none for the steps.
     """
     try:
         filled = template.format(output="", input="", steps="\0")
@@ -148,6 +159,15 @@ def checked_template(template: str) -> str:
     if "\0" not in filled:
         raise BadInput(f"the template {template!r:.80} has no place for the steps; put {{steps}} into it")
     return template
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text is a UUID, as the ids of procedures are."""
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _text(name: str, value: object) -> str:
@@ -163,16 +183,6 @@ def _filled(name: str, value: object) -> str:
     return text
 
 
-def _filled_steps(steps: object) -> tuple[str, ...]:
-    if isinstance(steps, str) or not isinstance(steps, Sequence):
-        raise BadInput(f"steps must be a list of texts, not {type(steps).__name__}: {steps!r:.80}")
-    if not steps:
-        raise BadInput("steps is empty; a procedure has at least one step")
-    return tuple(
-        _filled(f"step {number}", step) for number, step in enumerate(cast("Sequence[object]", steps), 1)
-    )
-
-
 def _json_object(metadata: object) -> dict[str, Any]:
     try:
         copy = json.loads(clean(json.dumps(metadata, ensure_ascii=False, allow_nan=False)))
@@ -181,12 +191,3 @@ def _json_object(metadata: object) -> dict[str, Any]:
     if not isinstance(copy, dict):
         raise BadInput(f"metadata must be a mapping, not {type(metadata).__name__}")
     return cast("dict[str, Any]", copy)
-
-
-def _as_uuid(value: object) -> str:
-    try:
-        return str(uuid.UUID(str(value)))
-    except ValueError as error:
-        raise BadInput(
-            f"id must be a UUID, not {value!r:.80}; leave it out to derive it from the content"
-        ) from error

@@ -1,62 +1,68 @@
-"""The protocol that every procedural memory keeps."""
+"""The protocol of procedural memories."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
 
 from stepcraft.errors import AddReport
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.procedure import Found, Procedure
 
 if TYPE_CHECKING:
-    from stepcraft.memory.retriever import ProcedureRetriever
+    import numpy as np
+    from langchain_core.retrievers import BaseRetriever
+    from numpy.typing import NDArray
+
+__all__ = ["ALPHA", "Found", "MadeWith", "ProcedureMemory", "VectorMemory", "WithVector"]
 
 ALPHA = 0.4
-"""The default weight of the vectors in a hybrid search: 1 only vectors (the AAG paper), 0 only words."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """A procedure and how well it fits the query (higher is better)."""
-
-    procedure: Procedure
-    score: float
+"""The default weight of vectors in a hybrid search: 1 is vectors alone (the AAG paper), 0 is words alone."""
 
 
 class ProcedureMemory(Protocol):
-    """What the graphs and the command line ask of a memory. Safe to use from several threads."""
+    """A collection of procedures that can be searched; the memory of AAG (§3.2).
+
+    Graphs and the command line use a memory through these methods alone. All of them are thread-safe.
+    """
 
     @property
     def name(self) -> str:
-        """What the memory is called in messages and traces; never holds a secret."""
+        """The name of the memory in messages and traces; it holds no secret."""
         ...
 
     @property
     def template(self) -> str:
-        """How a procedure reads as one text, where it is embedded and where a model sees it."""
+        """How a procedure is written as one text, to be embedded and to be shown to a model."""
         ...
 
     @property
     def read_only(self) -> bool:
-        """Whether `add` and `delete` raise ReadOnlyMemory; no, unless a memory says otherwise."""
+        """Whether `add` and `delete` raise ReadOnlyMemory."""
         return False
 
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
-        """Keep procedures. Adding twice is adding once; the same id with other content is an update.
+        """Add procedures. Adding one twice is adding it once; the same id with other content is an update.
 
-        `progress` is called with the number of procedures done so far.
+        Args:
+            procedures: the procedures.
+            progress: called with the number of procedures processed so far.
 
         Raises:
             ReadOnlyMemory: the memory cannot be changed.
-            MemoryFailure: it cannot be written; what was done so far is kept, and adding again does the rest
-                (AddStopped tells what was done).
+            MemoryFailure: it cannot be written. What was written stays, and adding again completes it; AddStopped
+                holds the report so far.
         """
         ...
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """The k procedures that fit best, best first. `alpha` None means the memory's own weight.
+        """Find the k procedures that fit a query best, best first.
+
+        Args:
+            query: the query.
+            k: how many to find.
+            alpha: the weight of vectors, from 0 (words alone) to 1 (vectors alone); None for the memory's default.
 
         Raises:
             BadInput: k is below 1, or alpha not between 0 and 1.
@@ -65,33 +71,37 @@ class ProcedureMemory(Protocol):
         ...
 
     async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """As `search`, without blocking the event loop: in a thread, unless a memory knows better."""
+        """As `search`, without blocking the event loop; in a thread by default."""
         return await asyncio.to_thread(self.search, query, k, alpha=alpha)
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
-        """The procedure with this id, or None."""
+        """Return the procedure with this id, or None."""
         ...
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Forget procedures; how many of them there were."""
+        """Delete procedures, and return how many of the ids existed."""
         ...
 
     def count(self) -> int:
-        """How many procedures there are."""
+        """Return the number of procedures."""
         ...
+
+    def is_empty(self) -> bool:
+        """Whether there is no procedure; cheaper than `count` where counting reads every procedure."""
+        return self.count() == 0
 
     def __iter__(self) -> Iterator[Procedure]: ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         ...
 
     async def aclose(self) -> None:
         """As `close`, without blocking the event loop."""
         await asyncio.to_thread(self.close)
 
-    def as_retriever(self, k: int = 3, *, alpha: float | None = None) -> "ProcedureRetriever":
-        """This memory as a LangChain retriever, so that a search shows as a retriever run in a trace."""
+    def as_retriever(self, k: int = 3, *, alpha: float | None = None) -> "BaseRetriever":
+        """Return this memory as a LangChain retriever, whose searches show as retriever runs in a trace."""
         from stepcraft.memory.retriever import ProcedureRetriever  # noqa: PLC0415 - loads langchain-core
 
         return ProcedureRetriever(memory=self, k=k, alpha=alpha)
@@ -101,3 +111,46 @@ class ProcedureMemory(Protocol):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+WithVector: TypeAlias = "tuple[Procedure, NDArray[np.float32] | None]"
+"""A procedure and its unit vector: of length 0 where it has none, None where the vector is still to be made."""
+
+
+@dataclass(frozen=True)
+class MadeWith:
+    """The embedding model and template behind the vectors of a memory."""
+
+    embeddings: str
+    """The name of the model; "none" for a memory without vectors."""
+    dimensions: int
+    """The length of the vectors; 0 without embeddings, or before the first vector."""
+    template: str
+
+    def fits(self, other: "MadeWith") -> bool:
+        """Whether vectors can be copied between two memories."""
+        return (
+            self.embeddings == other.embeddings != "none"
+            and self.template == other.template
+            and (self.dimensions == other.dimensions or not self.dimensions or not other.dimensions)
+        )
+
+
+@runtime_checkable
+class VectorMemory(ProcedureMemory, Protocol):
+    """A memory that stores vectors with its procedures and can export and import them."""
+
+    @property
+    def made_with(self) -> MadeWith:
+        """What the vectors were made with."""
+        ...
+
+    def with_vectors(self) -> Iterator[WithVector]:
+        """Iterate over all procedures with their vectors."""
+        ...
+
+    def add_with_vectors(
+        self, items: Iterable[WithVector], *, progress: Callable[[int], None] | None = None
+    ) -> AddReport:
+        """As `add`; only vectors that are None are made."""
+        ...

@@ -1,41 +1,40 @@
-"""Procedures moved from one memory to another, and a memory compared with procedures from elsewhere."""
+"""Copying procedures from one memory to another, and comparing a memory with procedures from elsewhere."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from stepcraft.errors import AddReport
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.vectors import VectorMemory
+from stepcraft.memory.protocol import ProcedureMemory, VectorMemory
 
 
 @dataclass
 class Comparison:
-    """How a memory differs from procedures that it should hold."""
+    """The differences between a memory and the procedures that it should hold."""
 
     same: int = 0
     missing: list[Procedure] = field(default_factory=list[Procedure])
-    """Are not in the memory."""
+    """Not in the memory."""
     extra: list[Procedure] = field(default_factory=list[Procedure])
-    """Are in the memory alone."""
+    """In the memory alone."""
     different: list[Procedure] = field(default_factory=list[Procedure])
-    """Are in the memory under the same id with other content, source or metadata; as they should be."""
+    """In the memory under the same id with other content, source or metadata; listed as they should be."""
 
     @property
     def equal(self) -> bool:
-        """Whether the memory holds these procedures and no others."""
+        """Whether the memory holds exactly these procedures."""
         return not (self.missing or self.extra or self.different)
 
 
 def copy(
     source: ProcedureMemory, target: ProcedureMemory, *, progress: Callable[[int], None] | None = None
 ) -> AddReport:
-    """Add all procedures of one memory to another; run again after it was broken off, it does the rest.
+    """Add all procedures of one memory to another; after an interruption, running it again completes the copy.
 
-    Vectors go along where both were made with the same embedding model and template; else they are made anew.
+    Vectors are copied where both memories use the same embedding model and template, and made anew elsewhere.
 
     Raises:
-        AddStopped: one of them failed on the way; what was added so far stays.
+        AddStopped: one of them failed after procedures were added, which stay.
         MemoryFailure: one of them failed before anything was added.
     """
     if (
@@ -48,7 +47,7 @@ def copy(
 
 
 def compare(memory: ProcedureMemory, wanted: Iterable[Procedure]) -> Comparison:
-    """What is missing from a memory, extra in it, or different; of the same id wanted twice the last counts.
+    """Compare a memory with the procedures that it should hold; the last one counts where two have the same id.
 
     Raises:
         MemoryFailure: the memory cannot be read.

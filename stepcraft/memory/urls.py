@@ -1,4 +1,4 @@
-"""What the URL of a memory speaks of."""
+"""URLs of memories."""
 
 import re
 from pathlib import Path
@@ -13,16 +13,16 @@ _DATABASES = {".db", ".sqlite", ".sqlite3"}
 
 
 def scheme_of(where: str) -> str:
-    """What stands before the colon; "" for a path, a drive letter included."""
+    """The scheme of a URL in lower case; "" for a path, also for one with a drive letter."""
     scheme, colon, _ = where.partition(":")
     return scheme.lower() if colon and re.fullmatch(r"[A-Za-z][\w+.-]+", scheme) else ""
 
 
 def path_of(where: str) -> Path:
-    """The file that a URL without scheme, or with file://, speaks of.
+    """The file of a path or a file:// URL.
 
     Raises:
-        BadInput: the scheme or the kind of file is not known.
+        BadInput: the scheme or the kind of file is unknown.
     """
     scheme = scheme_of(where)
     if scheme not in ("", "file"):
@@ -34,12 +34,12 @@ def path_of(where: str) -> Path:
 
 
 def is_text(path: Path) -> bool:
-    """Whether the file is text that is read into memory, and no database."""
+    """Whether a file is a text file, which is read into memory, and not a database."""
     return path.suffix.lower() in _TEXT_FILES
 
 
 def fingerprint(where: str) -> object:
-    """What changes when a file has to be opened anew: of a database which file it is, of a text also its content."""
+    """A value that changes when a file must be opened anew: another file or, of a text file, other content."""
     if not where or scheme_of(where) not in ("", "file"):
         return None
     path = path_of(where)

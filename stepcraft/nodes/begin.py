@@ -14,9 +14,9 @@ from langgraph.types import Overwrite
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput
 from stepcraft.llm.budget import no_usage
+from stepcraft.llm.resources import GraphResources
 from stepcraft.models.keyless.model import ExtractiveModel
-from stepcraft.models.resolve import model_name, resolve_model
-from stepcraft.retrieval.build import Build
+from stepcraft.models.resolve import model_identity, resolve_model
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 50_000
@@ -35,7 +35,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         self,
         asks: Sequence[str],
         fresh: Callable[[Any], dict[str, Any]],
-        build: Build,
+        build: GraphResources,
         searches: Callable[[Any], bool] = lambda _input: True,
     ) -> None:
         self.name = "begin"
@@ -72,8 +72,8 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
 
     def _settings(self, context: Context) -> str:
         choices = [self.build.models.choice(node, context) for node in self.asks]
-        names = [choice if isinstance(choice, str) else model_name(choice) for choice in choices]
-        return hashlib.sha256(json.dumps([names, asdict(context)], sort_keys=True).encode()).hexdigest()
+        models = [model_identity(choice) for choice in choices]
+        return hashlib.sha256(json.dumps([models, asdict(context)], sort_keys=True).encode()).hexdigest()
 
     def _models(self, context: Context) -> list[str]:
         named = {**self.build.models.node_models, **context.node_models}

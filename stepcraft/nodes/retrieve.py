@@ -14,12 +14,13 @@ from stepcraft.contexts.base import Context
 from stepcraft.errors import StepcraftError, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
-from stepcraft.retrieval.build import Build, Searched, Searcher
+from stepcraft.llm.resources import GraphResources
+from stepcraft.retrieval.build import RetrievalTarget, Searcher
 from stepcraft.retrieval.shared import in_turn
 
 Outcome = list[Document] | Exception
 """What one search found, or why it failed."""
-Sources = Callable[[Any, Context], Sequence[Searched]]
+Sources = Callable[[Any, Context], Sequence[RetrievalTarget]]
 """What a node searches, from its state."""
 Queries = Callable[[Any], Sequence[str]]
 Keep = Callable[[Any, list[list[Evidence]], list[str]], dict[str, Any]]
@@ -28,7 +29,9 @@ Keep = Callable[[Any, list[list[Evidence]], list[str]], dict[str, Any]]
 class RetrieveNode(Runnable[Any, dict[str, Any]]):
     """Searches the graph's sources, all queries side by side. A search that fails costs that search."""
 
-    def __init__(self, queries: Queries, keep: Keep, build: Build, sources: Sources | None = None) -> None:
+    def __init__(
+        self, queries: Queries, keep: Keep, build: GraphResources, sources: Sources | None = None
+    ) -> None:
         self.name = "retrieve"
         self.queries = queries
         self.keep = keep
@@ -59,7 +62,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         found = [await searches[0]] if len(searches) == 1 else await asyncio.gather(*searches)
         return self._kept(input, found)
 
-    def _source(self, _state: object, _context: Context) -> list[Searched]:
+    def _source(self, _state: object, _context: Context) -> list[RetrievalTarget]:
         return [self.build.searched]
 
     def _kept(self, state: Any, sources: Sequence[list[Outcome]]) -> dict[str, Any]:  # noqa: ANN401 - any graph's state
@@ -80,7 +83,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
 
 
 def _search(
-    searched: Searched,
+    searched: RetrievalTarget,
     queries: list[str],
     context: Context,
     config: RunnableConfig | None,
@@ -98,7 +101,7 @@ def _search(
 
 
 async def _asearch(
-    searched: Searched,
+    searched: RetrievalTarget,
     queries: list[str],
     context: Context,
     config: RunnableConfig | None,
@@ -114,15 +117,15 @@ async def _asearch(
         return [failure] * len(queries)
 
 
-async def _searcher(searched: Searched, context: Context) -> Searcher:
+async def _searcher(searched: RetrievalTarget, context: Context) -> Searcher:
     if searched.is_open(context):
         return searched.searcher(context)
     return await asyncio.to_thread(searched.searcher, context)
 
 
-def wanted(question: str, at_hand: str) -> str:
+def wanted(question: str, resources_text: str) -> str:
     """What is searched for where a question or a goal has not been taken apart (AAG §3.2)."""
-    return f"{question} using {at_hand}" if at_hand else question
+    return f"{question} using {resources_text}" if resources_text else question
 
 
 def ranked(*lists: Sequence[Evidence]) -> list[Evidence]:

@@ -1,10 +1,9 @@
-"""What a graph was built with: the objects that its nodes use where the context names none."""
+"""What a graph searches: a memory or sources, as LangChain retrievers."""
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.metadata import version
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -16,11 +15,8 @@ from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, without_secrets
 from stepcraft.memory.open import BUNDLED, VARIABLE, shared_memory
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.models.resolve import GivenModels
 from stepcraft.retrieval.shared import is_open, shared_source
 from stepcraft.sources.open import KINDS
-
-VERSION = version("stepcraft")
 
 SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 """The environment variable that is read where no source is named."""
@@ -28,7 +24,7 @@ SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 Searcher = Runnable[str, list[Document]]
 
 
-class Searched(Protocol):
+class RetrievalTarget(Protocol):
     """What a graph's searches go to."""
 
     def searcher(self, context: Context) -> Searcher:
@@ -49,7 +45,7 @@ class Searched(Protocol):
 
 
 @dataclass(frozen=True)
-class SearchedMemory:
+class MemoryTarget:
     """A procedural memory: the context's, then the given one, then the environment's, then the bundled one."""
 
     memory: ProcedureMemory | str | None = None
@@ -57,8 +53,8 @@ class SearchedMemory:
 
     def searcher(self, context: Context) -> Searcher:
         """The memory as a retriever."""
-        memory = self.opened(context)
-        return memory.as_retriever(getattr(context, "k", 3), alpha=getattr(context, "alpha", None))
+        memory, settings = self.opened(context), context.search_settings()
+        return memory.as_retriever(settings.k, alpha=settings.alpha)
 
     def is_open(self, context: Context) -> bool:
         """Whether it was given as an object: a file that is named is looked at again."""
@@ -84,23 +80,23 @@ class SearchedMemory:
         choice = self._choice(context)
         if choice is not None and not isinstance(choice, str):
             return choice
-        embeddings = getattr(context, "embeddings", None) or self.embeddings
+        embeddings = context.search_settings().embeddings or self.embeddings
         return shared_memory(choice, embeddings=embeddings, store=get_runtime().store)
 
     def _choice(self, context: Context) -> ProcedureMemory | str | None:
-        named: str | None = getattr(context, "memory", None)
+        named = context.search_settings().memory
         return self.memory if named is None else named
 
 
 @dataclass(frozen=True)
-class SearchedSource:
+class SourceTarget:
     """Sources of passages: the context's, then the given ones, then the environment's."""
 
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None
 
     def searcher(self, context: Context) -> Searcher:
         """The sources as one retriever that takes k."""
-        return shared_source(self._choice(context)).bind(k=passages(context))
+        return shared_source(self._choice(context)).bind(k=context.search_settings().k)
 
     def is_open(self, context: Context) -> bool:
         """Whether all of them were opened."""
@@ -125,7 +121,7 @@ class SearchedSource:
         return bool(self._named(context))
 
     def _named(self, context: Context) -> BaseRetriever | str | Sequence[BaseRetriever | str] | None:
-        named: str | Sequence[str] | None = getattr(context, "retriever", None)
+        named = context.search_settings().retriever
         return named or self.retriever or os.environ.get(SOURCE_VARIABLE)
 
     def _choice(self, context: Context) -> list[BaseRetriever | str]:
@@ -133,33 +129,3 @@ class SearchedSource:
         if not choice:
             raise BadInput(f"no source is named for the evidence; name {KINDS}")
         return [choice] if isinstance(choice, str | BaseRetriever) else list(choice)
-
-
-def passages(context: Context) -> int:
-    """How many passages a search gives: k; for a thought by default 1 in planning and code, else 2 (RAT §4)."""
-    count: int | None = getattr(context, "k", None) or getattr(context, "passages_per_step", None)
-    return count or (1 if getattr(context, "finish", "answer") in {"thoughts", "code"} else 2)
-
-
-@dataclass(frozen=True)
-class Build:
-    """What a graph was built with."""
-
-    method: str = ""
-    """The graph's name in traces."""
-    context: type[Context] = Context
-    """The settings that a run of it takes."""
-    models: GivenModels = field(default_factory=GivenModels)
-    searched: Searched = field(default_factory=SearchedMemory)
-    reranker: object = None
-    """What scores sentences: a name, a LangChain cross-encoder, compressor or embeddings, or None."""
-
-    def labels(self, context: Context) -> Mapping[str, Any]:
-        """What makes a trace readable: the method, the version, what is searched and the settings that differ."""
-        options = {f"stepcraft_{name}": _shown(value) for name, value in context.changed().items()}
-        own = {"stepcraft_method": self.method, "stepcraft_version": VERSION}
-        return {**options, **own, **self.searched.labels(context)}
-
-
-def _shown(value: Any) -> Any:  # noqa: ANN401 - JSON
-    return without_secrets(value) if isinstance(value, str) else value

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stepcraft.contexts.base import Context
-from stepcraft.retrieval.build import Searched, SearchedMemory, SearchedSource, Searcher
+from stepcraft.retrieval.build import MemoryTarget, RetrievalTarget, Searcher, SourceTarget
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoRetrieval:
     """A graph without a search."""
 
     def searcher(self, context: Context) -> Searcher:
@@ -36,8 +36,8 @@ class Nothing:
 class SourceOrMemory:
     """Sources where some are named, else the memory: the context's word goes before what the graph was built with."""
 
-    source: SearchedSource = field(default_factory=SearchedSource)
-    memory: SearchedMemory = field(default_factory=SearchedMemory)
+    source: SourceTarget = field(default_factory=SourceTarget)
+    memory: MemoryTarget = field(default_factory=MemoryTarget)
 
     def searcher(self, context: Context) -> Searcher:
         """The retriever of the one that is searched."""
@@ -55,34 +55,33 @@ class SourceOrMemory:
         """What the one that is searched is called."""
         return self.chosen(context).labels(context)
 
-    def chosen(self, context: Context) -> Searched:
+    def chosen(self, context: Context) -> RetrievalTarget:
         """The one that is searched."""
-        if getattr(context, "retriever", None) or getattr(context, "memory", None):
-            return self.source if getattr(context, "retriever", None) else self.memory
+        settings = context.search_settings()
+        if settings.retriever or settings.memory:
+            return self.source if settings.retriever else self.memory
         if self.source.retriever is None and self.memory.memory is not None:
             return self.memory
         return self.source if self.source.is_named(context) else self.memory
 
 
 @dataclass(frozen=True)
-class Composing(SearchedMemory):
+class Composing(MemoryTarget):
     """A memory that offers two procedures of which one yields what the other needs as one, where a run asks for it."""
 
     def searcher(self, context: Context) -> Searcher:
         """The memory as a retriever."""
-        compose: bool = getattr(context, "compose", False)
-        retriever = self.opened(context).as_retriever(
-            getattr(context, "k", 3), alpha=getattr(context, "alpha", None)
-        )
-        return retriever.model_copy(update={"compose": compose})
+        settings = context.search_settings()
+        retriever = self.opened(context).as_retriever(settings.k, alpha=settings.alpha)
+        return retriever.model_copy(update={"compose": settings.compose})
 
 
 @dataclass(frozen=True)
 class MemoryAndSource:
     """A memory and, in a run that asks for it, sources beside it."""
 
-    memory: SearchedMemory = field(default_factory=SearchedMemory)
-    source: SearchedSource = field(default_factory=SearchedSource)
+    memory: MemoryTarget = field(default_factory=MemoryTarget)
+    source: SourceTarget = field(default_factory=SourceTarget)
 
     def searcher(self, context: Context) -> Searcher:
         """The memory as a retriever."""
@@ -100,7 +99,6 @@ class MemoryAndSource:
         """What all that the run searches is called."""
         return {name: label for one in self.all_of(context) for name, label in one.labels(context).items()}
 
-    def all_of(self, context: Context) -> list[Searched]:
+    def all_of(self, context: Context) -> list[RetrievalTarget]:
         """The memory, and the sources where the run asks for them."""
-        beside = getattr(context, "answer_from", "memory") == "memory+source"
-        return [self.memory, self.source] if beside else [self.memory]
+        return [self.memory, self.source] if context.search_settings().both else [self.memory]

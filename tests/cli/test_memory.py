@@ -1,4 +1,4 @@
-"""`stepcraft memory`, as a user types it."""
+"""`stepcraft memory`: its commands, their output and exit status."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ SOUP = {"output": "potato soup", "input": "potatoes", "steps": ["Peel.", "Boil."
 
 
 class Shell:
-    """Runs the commands in a folder, with words alone unless said otherwise."""
+    """Runs `stepcraft memory` on a database in a folder, without embeddings."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

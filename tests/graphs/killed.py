@@ -50,7 +50,9 @@ class Dying:
             for name in vars(self.context)
             if name.endswith("_instructions")
         ]
-        return next(node for node in nodes if told.startswith(self.context.instructions(node, "").strip()))
+        return next(
+            node for node in nodes if told.startswith(getattr(self.context, f"{node}_instructions").strip())
+        )
 
 
 class Moody(Dying):

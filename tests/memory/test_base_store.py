@@ -56,6 +56,31 @@ def test_items_that_are_no_procedures_are_passed_over(store):
         assert len(memory.search("potato soup", 5, alpha=0)) == 1
 
 
+def test_whether_it_is_empty_is_answered_without_reading_it():
+    class Counting(InMemoryStore):
+        read = 0
+
+        def batch(self, ops):
+            results = super().batch(ops)
+            self.read += sum(len(found) for found in results if isinstance(found, list))
+            return results
+
+    store = Counting()
+    with open_memory("store:", store=store) as memory:
+        assert memory.is_empty()
+        store.put(("procedures",), "note", {"text": "no procedure"})
+        assert memory.is_empty()
+        memory.add(DISHES)
+        memory.add(Procedure(output=f"dish {n}", input="flour", steps=["Bake."]) for n in range(2500))
+        assert not memory.is_empty()
+        memory.delete(item.id for item in memory if item.output.startswith("dish"))
+        store.delete(("procedures",), "note")
+        store.read = 0
+        assert not memory.is_empty()
+        assert store.read == 1
+        assert memory.count() == 3
+
+
 def test_a_store_that_fails_is_named():
     class Broken(InMemoryStore):
         def batch(self, ops):

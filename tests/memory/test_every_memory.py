@@ -121,6 +121,7 @@ def test_adding_twice_is_adding_once(memory):
     again = memory.add([dish(1), dish(3), dish(2, source="a book"), dish(3)])
     assert (again.added, again.present, again.updated, again.failed) == (1, 2, 1, [])
     assert memory.count() == 3
+    assert not memory.is_empty()
     assert memory.get(dish(2).id) == dish(2, source="a book")
     assert {item.output for item in memory} == {"dish 1", "dish 2", "dish 3"}
     assert memory.add([]).added == 0
@@ -214,6 +215,7 @@ def test_one_by_its_id(kitchen):
 def test_an_empty_memory_has_nothing(memory):
     assert list(memory) == []
     assert memory.count() == 0
+    assert memory.is_empty()
     for alpha in (0, None, 1):
         assert memory.search("bread", alpha=alpha) == []
     assert memory.get(WRONG_ID) is None

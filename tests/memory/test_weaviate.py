@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +11,15 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from weaviate.classes.config import DataType, Property
 
+from benchmarks.memory import procedures, queries
 from stepcraft import AagContext, build_aag, open_memory
 from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.files import import_file
+from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.open import shared_memory
 from stepcraft.memory.weaviate.memory import WeaviateMemory
 from tests.kitchen import GOAL, PROCEDURES, dish
-from tests.servers.weaviate_server import collection_of
+from tests.servers.weaviate_server import ROOT, collection_of
 
 RECIPES = Path(__file__).parents[3] / "shared" / "data" / "recipes" / "recipes.jsonl"
 GOALS = (
@@ -30,6 +34,26 @@ GOALS = (
     "vegetarian stew with beans",
     "chocolate cake",
 )
+
+
+FORKED = """
+import asyncio, os, sys
+from stepcraft import open_memory
+
+def look(who):
+    found = asyncio.run(memory.asearch("make yoghurt with a starter", 9))
+    assert found == memory.search("make yoghurt with a starter", 9)
+    print(who, memory.count(), len(list(memory)), flush=True)
+
+with open_memory(sys.argv[1]) as memory:
+    asyncio.run(memory.asearch("make yoghurt", 9))
+    child = os.fork()
+    if not child:
+        look("child")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    look("parent")
+"""
 
 
 @pytest.fixture
@@ -103,6 +127,56 @@ def test_a_quantizer_and_replicas_are_kept_to(new_collection, weaviate_client, q
     assert config.replication_config.factor == 1
 
 
+def index_of(client, url: str) -> tuple[int, int, int]:
+    config = client.collections.use(collection_of(url)).config.get()
+    index = config.vector_config["default"].vector_index_config
+    return index.ef, index.ef_construction, index.max_connections
+
+
+def test_the_index_is_made_for_procedures_of_one_domain_unless_the_url_says_otherwise(
+    new_collection, weaviate_client
+):
+    open_memory(url := new_collection()).close()
+    assert index_of(weaviate_client, url) == (512, 256, 64)
+    open_memory(url := new_collection(ef="300", ef_construction="128", max_connections="16")).close()
+    assert index_of(weaviate_client, url) == (300, 128, 16)
+
+
+def test_ef_of_a_collection_is_changed_and_what_cannot_be_changed_is_named(new_collection, weaviate_client):
+    open_memory(url := new_collection()).close()
+    with open_memory(f"{url}&ef=700&max_connections=64", create=False) as memory:
+        memory.add([dish(1)])
+    assert index_of(weaviate_client, url) == (700, 256, 64)
+    open_memory(url).close()
+    assert index_of(weaviate_client, url) == (700, 256, 64), "a URL without ef leaves it as it is"
+    for name, value in {"ef_construction": 256, "max_connections": 64}.items():
+        with pytest.raises(
+            MemoryFailure,
+            match=rf"was created with {name}={value}, which cannot be changed to 99: leave {name}= out",
+        ):
+            open_memory(f"{url}&ef=800&{name}=99")
+    assert index_of(weaviate_client, url) == (700, 256, 64)
+
+
+def test_near_procedures_of_one_domain_are_found_by_default(url: str):
+    """The index of Weaviate's default settings finds 0.90 of the nearest ten among these."""
+    known = procedures(10_000)
+    with (
+        open_memory(url, embeddings="wordllama") as memory,
+        LocalMemory(":memory:", embeddings="wordllama") as exact,
+    ):
+        memory.add(known)
+        exact.add(known)
+        found = [
+            len(
+                {hit.procedure.id for hit in memory.search(query, 10, alpha=1)}
+                & {hit.procedure.id for hit in exact.search(query, 10, alpha=1)}
+            )
+            for query in queries(known)
+        ]
+    assert sum(found) / (10 * len(found)) >= 0.98
+
+
 def test_a_collection_that_takes_nothing_more_says_so_and_what_is_in(url: str, weaviate_client):
     name = collection_of(url)
     shards = weaviate_client.collections.use(name).config
@@ -169,6 +243,21 @@ def test_searches_from_several_event_loops(url: str):
             ] * 16
 
 
+def test_a_child_process_and_its_parent_go_on_after_a_fork(url: str):
+    """In a process of its own, as the test's process has threads of all kinds."""
+    with open_memory(url, embeddings="none") as memory:
+        memory.add(PROCEDURES)
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED, url],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (0, "child 4 4\nparent 4 4\n"), run.stderr
+
+
 def test_a_memory_that_nobody_closes_is_let_go_without_a_warning(url: str):
     open_memory(url, embeddings="none").count()
     gc.collect()
@@ -200,6 +289,9 @@ async def test_aag_runs_on_it(url: str):
         ("weaviate://host/Dishes?grpc=no", "must be a number"),
         ("weaviate://host/Dishes?tls=yes", "true or false"),
         ("weaviate://host/Dishes?quantizer=zip", "no quantizer 'zip'"),
+        ("weaviate://host/Dishes?ef=0", "ef=0; it must be a number from 1 to"),
+        ("weaviate+embedded:///tmp/Dishes?ef_construction=high", "ef_construction=high; it must be a number"),
+        ("weaviate+cloud://host/Dishes?max_connections=3", "a number from 4 to 2047"),
         ("weaviates://host/Dishes", "no memory goes by weaviates"),
         ("weaviate+embedded://folder/Dishes", "three slashes"),
     ],

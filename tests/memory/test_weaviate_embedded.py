@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from stepcraft import open_memory
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.memory.protocol import Found, ProcedureMemory
-from stepcraft.memory.weaviate import embedded as embedded_servers
+from stepcraft.memory.weaviate.embedded import server_in
 from stepcraft.memory.weaviate.program import Ports, listens, program
 from tests.kitchen import PROCEDURES
 from tests.servers.weaviate_server import ROOT
@@ -33,6 +34,7 @@ sys.stdin.readline()
 TAKER = """
 import os, socket, sys
 from pathlib import Path
+from urllib.parse import urlsplit
 tries = Path(__file__).with_name("tries")
 with tries.open("a") as file:
     file.write("x")
@@ -50,7 +52,7 @@ def url(weaviate_folder: Path, tmp_path: Path) -> str:
 
 def test_memories_share_one_server_that_ends_with_the_last(url: str, tmp_path: Path, weaviate_folder: Path):
     with open_memory(url, embeddings="wordllama") as first:
-        server = embedded_servers.server_in(tmp_path / "data", weaviate_folder)
+        server = server_in(tmp_path / "data", weaviate_folder)
         with open_memory(url) as second:
             first.add(PROCEDURES)
             assert second.count() == 4
@@ -79,6 +81,25 @@ def test_a_folder_is_of_one_process_and_outlives_its_being_killed(url: str):
         holder.kill()
     with open_memory(url, create=False) as memory:
         assert {item.id: item for item in memory} == {item.id: item for item in PROCEDURES}
+
+
+def test_a_process_that_has_the_id_of_a_former_server_by_now_is_left_alone(
+    url: str, tmp_path: Path, weaviate_url: str
+):
+    """Another Weaviate may answer at the port of the former server."""
+    parts = urlsplit(weaviate_url)
+    ports = {"port": parts.port, "grpc": int(parts.query.removeprefix("grpc="))}
+    (tmp_path / "data").mkdir()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        for started in ({}, {"started": "long ago"}):
+            (tmp_path / "data" / "stepcraft.json").write_text(
+                json.dumps({"pid": other.pid, **ports, **started})
+            )
+            with open_memory(url, embeddings="none") as memory:
+                assert memory.count() == 0
+            assert other.poll() is None
+        other.communicate(b"\n")
+        assert other.returncode == 0, "it ended by itself"
 
 
 def test_a_server_that_ended_is_started_again(url: str, tmp_path: Path):

@@ -215,7 +215,7 @@ def test_an_import_whose_server_stays_away_tells_what_is_in(own_weaviate: Weavia
             own_weaviate.kill()
 
     known = list(procedures(10_000))
-    with WeaviateMemory(url, embeddings="wordllama", patience_s=1) as memory:
+    with WeaviateMemory(url, embeddings="wordllama", reconnect_timeout_s=1) as memory:
         with pytest.raises(
             AddStopped, match=r"the first 4,000 procedures were dealt with.*add again"
         ) as stop:

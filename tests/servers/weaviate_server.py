@@ -61,18 +61,20 @@ def found_weaviate(data: Path) -> Iterator[str]:
 
 
 def _embedded(data: Path) -> Iterator[str]:
-    """Of the client's own program, which it downloads."""
+    """The server of the client's own program, which it downloads."""
     from stepcraft.errors import MemoryFailure  # noqa: PLC0415 - scripts/weaviate runs without the client
-    from stepcraft.memory.weaviate import embedded as embedded_servers  # noqa: PLC0415
+    from stepcraft.memory.weaviate import embedded  # noqa: PLC0415
+    from stepcraft.memory.weaviate.url import parse_url  # noqa: PLC0415
 
+    address = parse_url(f"weaviate+embedded://{data}/Held")
     try:
-        embedded_servers.borrow(data, None)
+        embedded.acquire_server(address)
     except MemoryFailure as error:
         yield f"run scripts/weaviate install, or set {URL_VARIABLE}; {error}"
         return
-    server = embedded_servers.server_in(data, None)
+    server = embedded.locator(address)()
     yield f"weaviate://{server.host}:{server.port}/?grpc={server.grpc_port}"
-    embedded_servers.give_back(data)
+    embedded.release_server(address)
 
 
 def own_collection(base: str, **options: str) -> str:

@@ -8,14 +8,14 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
 
 from stepcraft.graphs.baselines._state import Input, Output, State, fresh_alone
-from stepcraft.graphs.compile import Builder, Graph, Kept, add, finished
+from stepcraft.graphs.compile import Builder, Graph, Persistence, add, compile_graph
 from stepcraft.llm.node import ModelNode
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode
-from stepcraft.retrieval.build import Build
 
 
 def begun(
-    build: Build,
+    build: GraphResources,
     asks: Sequence[str],
     *,
     state: type[Any] = State,
@@ -30,8 +30,8 @@ def begun(
     return builder
 
 
-def in_line(
-    builder: Builder, build: Build, node: ModelNode, kept: Kept, *before: Runnable[Any, Any]
+def linear_graph(
+    builder: Builder, build: GraphResources, node: ModelNode, kept: Persistence, *before: Runnable[Any, Any]
 ) -> Graph:
     """The whole graph: the beginning, the nodes before the answer, the answer."""
     for runnable in before:
@@ -39,4 +39,4 @@ def in_line(
     add(builder, build, node, kept)
     for one, other in pairwise(["begin", *(str(runnable.name) for runnable in before), node.node, END]):
         builder.add_edge(one, other)
-    return finished(builder, build, kept)
+    return compile_graph(builder, build, kept)

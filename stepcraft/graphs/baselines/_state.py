@@ -1,14 +1,11 @@
 """What the baselines are given, what they hand on and give back: as the methods, so that whatever runs one runs all."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from langgraph.channels import EphemeralValue
-from pydantic import Field
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context, Name
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted, Usage
@@ -17,25 +14,6 @@ from stepcraft.nodes.retrieve import wanted
 from stepcraft.nodes.rpg.input_passages import Passage, given_passages
 
 Kind = Literal["long", "short", "multihop"]
-
-
-@dataclass(frozen=True)
-class SearchContext(Context):
-    """What a caller may set for one run of a baseline that searches.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    retriever: Annotated[
-        Name | list[Name] | None,
-        Field(description="Where evidence comes from: corpus:docs/, web, memory, …; by default the memory."),
-    ] = None
-    memory: Annotated[
-        Name | None,
-        Field(description="The procedures to search where no source is named; by default the bundled ones."),
-    ] = None
-    k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 5
 
 
 class Input(TypedDict):
@@ -75,7 +53,7 @@ class State(Output, Budgeted):
     """As they were given; a thread's next run does not find them."""
     given: bool
     """Whether the passages were given, so that nothing is searched."""
-    at_hand: str
+    resources_text: str
     """The resources as one text, "" if nothing was named."""
     task: Kind
     """How the question is answered."""
@@ -93,7 +71,7 @@ def fresh(given: Mapping[str, Any]) -> dict[str, Any]:
     evidence, warnings = ([], []) if passages is None else given_passages(passages)
     return {
         "answer": "",
-        "at_hand": checked("resources", given.get("resources") or ""),
+        "resources_text": checked("resources", given.get("resources") or ""),
         "task": kind,
         "given": passages is not None,
         "evidence": evidence,
@@ -117,7 +95,7 @@ def searches(given: Mapping[str, Any]) -> bool:
 
 def to_look_up(state: State) -> list[str]:
     """The question with what is at hand; nothing where the passages were given."""
-    return [] if state["given"] else [wanted(state["question"], state["at_hand"])]
+    return [] if state["given"] else [wanted(state["question"], state["resources_text"])]
 
 
 def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:

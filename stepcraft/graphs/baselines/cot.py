@@ -1,34 +1,22 @@
 """Chain of thought: the model thinks the question through in writing and answers it, in one call, zero-shot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
-from stepcraft.contexts.base import Context, prompt_of
+from stepcraft.contexts.baselines import CotContext
 from stepcraft.graphs.baselines import _state
-from stepcraft.graphs.baselines._assemble import begun, in_line
+from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import Input
-from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.baselines import think as thinking
-from stepcraft.retrieval.build import Build
-from stepcraft.retrieval.searched import Nothing
+from stepcraft.retrieval.searched import NoRetrieval
 
 __all__ = ["CotContext", "Input", "Output", "State", "build_cot", "graph"]
-
-
-@dataclass(frozen=True)
-class CotContext(Context):
-    """What a caller may set for one run.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    answer_instructions: Annotated[str, prompt_of("answer")] = thinking.INSTRUCTIONS
 
 
 class Output(_state.Output):
@@ -59,9 +47,9 @@ def build_cot(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    build = Build("cot", CotContext, given_models(model, node_models), Nothing())
+    build = GraphResources("cot", CotContext, given_models(model, node_models), NoRetrieval())
     builder = begun(build, [thinking.think.node], state=State, output=Output, starts=_fresh)
-    return in_line(builder, build, thinking.think, Kept(checkpointer, store, cache))
+    return linear_graph(builder, build, thinking.think, Persistence(checkpointer, store, cache))
 
 
 graph = build_cot()

@@ -1,32 +1,20 @@
 """Direct: the question is put to the model, and that is all."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
-from stepcraft.contexts.base import Context, prompt_of
-from stepcraft.graphs.baselines._assemble import begun, in_line
+from stepcraft.contexts.baselines import DirectContext
+from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import Input, Output, State
-from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.baselines import answer as answering
-from stepcraft.retrieval.build import Build
-from stepcraft.retrieval.searched import Nothing
+from stepcraft.retrieval.searched import NoRetrieval
 
 __all__ = ["DirectContext", "Input", "Output", "State", "build_direct", "graph"]
-
-
-@dataclass(frozen=True)
-class DirectContext(Context):
-    """What a caller may set for one run.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    answer_instructions: Annotated[str, prompt_of("answer")] = answering.DIRECT
 
 
 def build_direct(
@@ -42,9 +30,9 @@ def build_direct(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    build = Build("direct", DirectContext, given_models(model, node_models), Nothing())
+    build = GraphResources("direct", DirectContext, given_models(model, node_models), NoRetrieval())
     node = answering.answer_question
-    return in_line(begun(build, [node.node]), build, node, Kept(checkpointer, store, cache))
+    return linear_graph(begun(build, [node.node]), build, node, Persistence(checkpointer, store, cache))
 
 
 graph = build_direct()

@@ -1,43 +1,23 @@
 """Few-shot: procedures picked at random from the memory show the model what a good one looks like."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
-from pydantic import Field
 
-from stepcraft.contexts.base import Context, Name, prompt_of
-from stepcraft.graphs.baselines._assemble import begun, in_line
+from stepcraft.contexts.baselines import FewShotContext
+from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import Input, Output, State
-from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.baselines.sample import SampleNode
-from stepcraft.retrieval.build import Build, SearchedMemory
+from stepcraft.retrieval.build import MemoryTarget
 
 __all__ = ["FewShotContext", "Input", "Output", "State", "build_few_shot", "graph"]
-
-
-@dataclass(frozen=True)
-class FewShotContext(Context):
-    """What a caller may set for one run.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    memory: Annotated[
-        Name | None,
-        Field(
-            description="Where the examples are picked: procedures.db, x.jsonl, …; by default the bundled ones."
-        ),
-    ] = None
-    k: Annotated[int, Field(ge=1, le=50, description="How many examples.")] = 3
-    seed: Annotated[int, Field(description="The same seed picks the same examples.")] = 0
-    answer_instructions: Annotated[str, prompt_of("answer")] = answering.LIKE_EXAMPLES
 
 
 def build_few_shot(
@@ -55,10 +35,12 @@ def build_few_shot(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = SearchedMemory(memory, embeddings)
-    build = Build("few_shot", FewShotContext, given_models(model, node_models), searched)
+    searched = MemoryTarget(memory, embeddings)
+    build = GraphResources("few_shot", FewShotContext, given_models(model, node_models), searched)
     node, sample = answering.answer_question, SampleNode(searched.opened, FewShotContext)
-    return in_line(begun(build, [node.node]), build, node, Kept(checkpointer, store, cache), sample)
+    return linear_graph(
+        begun(build, [node.node]), build, node, Persistence(checkpointer, store, cache), sample
+    )
 
 
 graph = build_few_shot()

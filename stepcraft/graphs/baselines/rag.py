@@ -1,45 +1,33 @@
 """RAG: what a search for the question finds is shown to the model (with k = 1 and 5 the papers' RAG-1 and RAG-5)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
-from stepcraft.contexts.base import prompt_of
-from stepcraft.graphs.baselines._assemble import begun, in_line
+from stepcraft.contexts.baselines import RagContext
+from stepcraft.graphs.baselines._assemble import begun, linear_graph
 from stepcraft.graphs.baselines._state import (
     Input,
     Output,
-    SearchContext,
     State,
     fresh,
     keep_found,
     searches,
     to_look_up,
 )
-from stepcraft.graphs.compile import Checkpointer, Graph, Kept, Models, given_models
+from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines import answer as answering
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import Build, SearchedMemory, SearchedSource
+from stepcraft.retrieval.build import MemoryTarget, SourceTarget
 from stepcraft.retrieval.searched import SourceOrMemory
 
 __all__ = ["Input", "Output", "RagContext", "State", "build_rag", "graph"]
-
-
-@dataclass(frozen=True)
-class RagContext(SearchContext):
-    """What a caller may set for one run.
-
-    Raises:
-        BadInput: a value is out of its bounds or of another type.
-    """
-
-    answer_instructions: Annotated[str, prompt_of("answer")] = answering.FROM_EVIDENCE
 
 
 def build_rag(
@@ -57,11 +45,11 @@ def build_rag(
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = SourceOrMemory(SearchedSource(retriever), SearchedMemory(memory))
-    build = Build("rag", RagContext, given_models(model, node_models), searched)
+    searched = SourceOrMemory(SourceTarget(retriever), MemoryTarget(memory))
+    build = GraphResources("rag", RagContext, given_models(model, node_models), searched)
     node, retrieve = answering.answer_question, RetrieveNode(to_look_up, keep_found, build)
     builder = begun(build, [node.node], starts=fresh, searches=searches)
-    return in_line(builder, build, node, Kept(checkpointer, store, cache), retrieve)
+    return linear_graph(builder, build, node, Persistence(checkpointer, store, cache), retrieve)
 
 
 graph = build_rag()

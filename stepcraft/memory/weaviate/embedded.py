@@ -1,24 +1,28 @@
-"""Weaviate servers embedded in this process: one for each folder, whoever uses it."""
+"""Weaviate servers embedded in this process: one for each folder, shared by all memories in it."""
 
+import json
+import os
+import signal
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 import httpx
 from weaviate.embedded import DEFAULT_BINARY_PATH, EmbeddedOptions, EmbeddedV4
 from weaviate.exceptions import WeaviateBaseError, WeaviateStartUpError
 
 from stepcraft.errors import BadInput, MemoryFailure, without_secrets
-from stepcraft.memory.weaviate.claim import Claim
-from stepcraft.memory.weaviate.probe import ready, unreachable
-from stepcraft.memory.weaviate.program import VERSION, ServerPorts, program
-from stepcraft.memory.weaviate.url import Place, Server
+from stepcraft.memory.weaviate.connection import ready, unreachable
+from stepcraft.memory.weaviate.program import VERSION, ServerPorts, listens, program, start_time
+from stepcraft.memory.weaviate.url import Address, Server
 
 _RELEASES = "https://github.com/weaviate/weaviate/releases"
-_DOWNLOAD_S = 4
-"""How long the place that the client downloads from may take to answer, in seconds."""
+_RELEASES_TIMEOUT_S = 4
+_END_TIMEOUT_S = 20
+"""How long to wait for a left-over server to end, in seconds."""
 
 _SETTINGS = {
     "AUTOSCHEMA_ENABLED": "false",
@@ -34,52 +38,179 @@ _SETTINGS = {
 }
 
 
-class _Program(EmbeddedV4):
-    """The client's embedded server, with ports of its own; one that ends while it starts is not waited for."""
+def acquire_server(address: Address) -> None:
+    """Count one more user of an embedded server, started if necessary; other servers need none.
 
-    def __init__(self, folder: Path, binary: Path | None, ports: ServerPorts) -> None:
-        self.ports = ports
-        self.server = Server("127.0.0.1", ports.http, "127.0.0.1", ports.grpc)
-        settings = {
-            **_SETTINGS,
-            **ports.settings,
-            "PERSISTENCE_DATA_PATH": str(folder),
-            "RAFT_JOIN": f"node1:{ports.settings['RAFT_INTERNAL_RPC_PORT']}",
-        }
+    Raises:
+        BadInput: the folder named for the program does not hold it.
+        MemoryFailure: the server cannot be started, or another process serves the folder.
+    """
+    if address.folder:
+        with _lock:
+            server_in(address.folder, address.binary)
+            _running[address.folder].users += 1
+
+
+def release_server(address: Address) -> None:
+    """Count one user less of an embedded server; the last one ends it."""
+    with _lock:
+        held = _running.get(address.folder) if address.folder else None
+        if held:
+            held.users -= 1
+            if held.users <= 0:
+                del _running[held.folder]
+                held.end()
+
+
+def locator(address: Address) -> Callable[[], Server]:
+    """A function that returns where the server of an address answers, and starts an embedded one that has ended."""
+    if address.folder:
+        folder, binary = address.folder, address.binary
+        return lambda: server_in(folder, binary)
+    server = address.server
+    assert server  # noqa: S101 - an address has one or the other
+    return lambda: server
+
+
+def server_in(folder: Path, binary: Path | None) -> Server:
+    """Return where the server of a folder answers; it is started, again if it has ended.
+
+    Raises:
+        BadInput: the folder named for the program does not hold it.
+        MemoryFailure: the server cannot be started, or another process serves the folder.
+    """
+    with _lock:
+        held = _running.get(folder)
+        # A child process after a fork cannot tell whether its parent's server has ended.
+        if held and (held.owner != os.getpid() or not held.process.ended):
+            return held.process.server
+        if held:
+            del _running[folder]
+            held.end()
+        started = _start(folder, binary)
+        started.users = held.users if held else 0
+        _running[folder] = started
+        return started.process.server
+
+
+class Claim:
+    """The claim of this process to a folder of data, until it is given up or the process ends.
+
+    A second server in the same folder would wait for the first one without a word. A server that an earlier process
+    left running because it was killed is ended.
+
+    Raises:
+        MemoryFailure: the folder cannot be written, or another process holds it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = (folder / "stepcraft.json").open("a+", encoding="utf-8")
+        except OSError as error:
+            raise MemoryFailure(
+                f"an embedded Weaviate cannot be started in {folder}: {error.strerror}; "
+                "name a folder that can be written"
+            ) from error
+        try:
+            self._lock(folder)
+            self._end_left_over()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def record(self, pid: int, server: Server) -> None:
+        """Record which process serves the folder, and where."""
+        self._file.truncate(0)
+        known = {"pid": pid, "started": start_time(pid), "port": server.port, "grpc": server.grpc_port}
+        self._file.write(json.dumps(known))
+        self._file.flush()
+
+    def give_up(self) -> None:
+        """Let others have the folder."""
+        self._file.truncate(0)
+        self._file.close()
+
+    def _lock(self, folder: Path) -> None:
+        import fcntl  # noqa: PLC0415 - not on Windows, where there is no embedded Weaviate either
+
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            _, _, server = self._recorded()
+            where = (
+                f" as weaviate://127.0.0.1:{server.port}/Collection?grpc={server.grpc_port}" if server else ""
+            )
+            raise MemoryFailure(
+                f"another process has an embedded Weaviate in {folder}; use that one{where}, "
+                "end that process, or name another folder"
+            ) from error
+
+    def _recorded(self) -> tuple[int, str, Server | None]:
+        """The id and start time of the process that served the folder last, and where it answered."""
+        self._file.seek(0)
+        try:
+            known = json.loads(self._file.read())
+            server = Server("127.0.0.1", int(known["port"]), "127.0.0.1", int(known["grpc"]))
+            return int(known["pid"]), str(known["started"]), server
+        except (ValueError, LookupError, TypeError):
+            return 0, "", None
+
+    def _end_left_over(self) -> None:
+        pid, started, server = self._recorded()
+        if not server or not started or start_time(pid) != started:
+            return  # it has ended; the id may be another process's by now
+        with suppress(OSError):
+            os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + _END_TIMEOUT_S
+        while (start_time(pid) == started or listens(server.port)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+
+class _Process(EmbeddedV4):
+    """The client's embedded server on ports of its own; one that ends while it starts is not waited for."""
+
+    def __init__(self, folder: Path, binary: Path | None) -> None:
+        self.ports = ServerPorts()
+        self.server = Server("127.0.0.1", self.ports.http, "127.0.0.1", self.ports.grpc)
         super().__init__(
             EmbeddedOptions(
                 version=VERSION,
                 persistence_data_path=str(folder),
                 binary_path=str(binary or DEFAULT_BINARY_PATH),
-                port=ports.http,
-                grpc_port=ports.grpc,
-                additional_env_vars=settings,
+                port=self.ports.http,
+                grpc_port=self.ports.grpc,
+                additional_env_vars={
+                    **_SETTINGS,
+                    **self.ports.settings,
+                    "PERSISTENCE_DATA_PATH": str(folder),
+                    "RAFT_JOIN": f"node1:{self.ports.settings['RAFT_INTERNAL_RPC_PORT']}",
+                },
             )
         )
 
     @property
-    def ended(self) -> int | None:
-        """What the process ended with, if it has."""
-        return self.process.poll() if self.process else None
+    def ended(self) -> bool:
+        """Whether the process was started and has ended."""
+        return self.process is not None and self.process.poll() is not None
 
     def is_listening(self) -> bool:
-        """Whether it serves; somebody else at its ports does not count."""
+        """Whether it serves; another process on its ports does not count."""
         serves = super().is_listening() and not unreachable(self.server) and ready(self.server)
-        if self.ended is not None:
-            raise _EndedEarly(f"it ended with {self.ended} while it started")
+        if self.process is not None and (status := self.process.poll()) is not None:
+            raise _EndedEarly(f"it ended with {status} while it started")
         return serves
 
-    def started(self) -> Self:
-        """This, once it serves; if it does not come to that it is stopped."""
+    def start(self) -> None:
+        """Start the process and wait until it serves; if it does not, it is stopped."""
         try:
-            self.start()
+            super().start()
         except BaseException:
             self.stop()
             raise
-        return self
 
     def stop(self) -> None:
-        """End the process and let others have the ports."""
+        """End the process and release the ports."""
         super().stop()
         self.ports.close()
 
@@ -90,75 +221,32 @@ class _EndedEarly(WeaviateStartUpError):
 
 @dataclass
 class _Running:
-    program: _Program
+    folder: Path
+    process: _Process
     claim: Claim
     users: int = 0
+    owner: int = field(default_factory=os.getpid)
 
     def end(self) -> None:
-        self.program.stop()
-        self.claim.give_up()
+        if self.owner == os.getpid():  # a child process after a fork leaves it to the parent
+            self.process.stop()
+            self.claim.give_up()
 
 
 _running: dict[Path, _Running] = {}
 _lock = threading.RLock()
 
 
-def borrow(folder: Path, binary: Path | None) -> None:
-    """Count one more user of the server of a folder, started if need be.
-
-    Raises:
-        MemoryFailure: it cannot be started.
-    """
-    with _lock:
-        server_in(folder, binary)
-        _running[folder].users += 1
-
-
-def server_in(folder: Path, binary: Path | None) -> Server:
-    """Where the server of a folder answers; it is started, again if it ended.
-
-    Raises:
-        BadInput: the folder named for the program does not hold it.
-        MemoryFailure: it cannot be started, or another process serves the folder.
-    """
-    with _lock:
-        held = _running.get(folder)
-        if held and held.program.ended is None:
-            return held.program.server
-        if held:
-            held.end()
-            del _running[folder]
-        _running[folder] = _started(folder, binary)
-        _running[folder].users = held.users if held else 0
-        return _running[folder].program.server
-
-
-def server_of(place: Place) -> Callable[[], Server]:
-    """What tells where the server of a place is, and starts an embedded one that does not run."""
-    if place.server:
-        server = place.server
-        return lambda: server
-    folder, binary = place.folder, place.binary
-    assert folder  # noqa: S101 - a place has one or the other
-    return lambda: server_in(folder, binary)
-
-
-def give_back(folder: Path) -> None:
-    """Count one user less; the last one ends the server."""
-    with _lock:
-        held = _running.get(folder)
-        if held:
-            held.users -= 1
-            if held.users <= 0:
-                del _running[folder]
-                held.end()
-
-
-def _started(folder: Path, binary: Path | None) -> _Running:
+def _start(folder: Path, binary: Path | None) -> _Running:
     _check_program(binary)
     claim = Claim(folder)
     try:
-        started = _program(folder, binary)
+        try:
+            process = _Process(folder, binary)
+            process.start()
+        except _EndedEarly:  # somebody may have taken one of its ports since it was found free
+            process = _Process(folder, binary)
+            process.start()
     except (WeaviateBaseError, OSError) as error:
         claim.give_up()
         what = " ".join(without_secrets(str(error)).split())[:300]
@@ -166,20 +254,12 @@ def _started(folder: Path, binary: Path | None) -> _Running:
             f"an embedded Weaviate {VERSION} cannot be started in {folder}: {what}; "
             "see whether there is room and memory for it, or run a server and name weaviate://host:8080/Collection"
         ) from error
-    claim.note(started.process.pid if started.process else 0, started.server)
-    return _Running(started, claim)
-
-
-def _program(folder: Path, binary: Path | None) -> _Program:
-    """One that ended gets a second try at other ports: somebody may have taken one since it was found free."""
-    try:
-        return _Program(folder, binary, ServerPorts()).started()
-    except _EndedEarly:
-        return _Program(folder, binary, ServerPorts()).started()
+    claim.record(process.process.pid if process.process else 0, process.server)
+    return _Running(folder, process, claim)
 
 
 def _check_program(binary: Path | None) -> None:
-    """The client would download without end, or into the folder named, where the program is missing."""
+    """Where the program is missing, the client would download without end, or into the folder named."""
     if program(binary or Path(DEFAULT_BINARY_PATH)).exists():
         return
     if binary:
@@ -188,7 +268,7 @@ def _check_program(binary: Path | None) -> None:
             "name the folder that `scripts/weaviate install` filled, or leave out binary= to have it downloaded"
         )
     try:
-        httpx.head(_RELEASES, timeout=_DOWNLOAD_S)
+        httpx.head(_RELEASES, timeout=_RELEASES_TIMEOUT_S)
     except httpx.TransportError as error:
         raise MemoryFailure(
             f"the embedded Weaviate {VERSION} is not here yet, and cannot be downloaded from {_RELEASES} "

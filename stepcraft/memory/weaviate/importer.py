@@ -1,175 +1,352 @@
-"""An import into Weaviate: batches on their way, a server that goes away and comes back, an exact account."""
+"""Imports into Weaviate: batches sent side by side, through outages of the server, with an exact account."""
 
-import threading
+import asyncio
+import json
+import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence, Set
+from concurrent.futures import Future
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
-from stepcraft.errors import AddReport, AddStopped, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import Embedder
-from stepcraft.memory.vectors import MadeWith, WithVector
-from stepcraft.memory.weaviate.batch import Batch, batches, lookup, mend, prepared, send
-from stepcraft.memory.weaviate.client import Away
-from stepcraft.memory.weaviate.objects import Objects
+import numpy as np
+from numpy.typing import NDArray
+from weaviate.classes.data import DataObject
+from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
 
-_UNDER_WAY = 2
-_PAUSE_S = 0.5
+from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure, ReadOnlyMemory
+from stepcraft.index import Embedder, cjk_words, embedded
+from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.protocol import MadeWith, WithVector
+from stepcraft.memory.weaviate.connection import Connection, Objects, ServerUnavailable
+from stepcraft.memory.weaviate.loop import BackgroundLoop
+from stepcraft.memory.weaviate.objects import BATCH, Stored, delete, half_stored, indexed, stored
+
+BATCH_CHARACTERS = 5_000_000
+"""How many characters one message holds at most, unless a single procedure has more."""
+
+_BATCHES_UNDER_WAY = 2
+_RETRY_PAUSE_S = 0.5
 _SILENCE_S = 2.0
-"""A longer time without a reply may have been a death of the server: a small one serves again in less than four."""
+"""A longer time without a reply may have been a restart of the server: a small one takes less than four seconds."""
 
-_SUSPECT = 4
-"""So many of the last batches are looked at again after a silence."""
+_RECENT_BATCHES = 4
+"""How many of the last batches are verified after a silence."""
 
 _Result = TypeVar("_Result")
+_Vector = NDArray[np.float32]
+_Item = tuple[Procedure, _Vector, datetime]
+"""A procedure, its vector, and when it was created."""
+
+_sending = ContextVar("sending", default=False)
+# The client logs whole objects that were refused; they are in the report.
+logging.getLogger("weaviate-client").addFilter(lambda _: not _sending.get())
 
 
-class On(Protocol):
-    """Does something on the objects of a collection."""
+@dataclass
+class _Batch:
+    """The content of one message, and what is known before it is sent."""
 
-    def __call__(self, action: Callable[[Objects], _Result], /) -> _Result:
-        """What the action gives."""
-        ...
+    given: int
+    """How many procedures were given for it."""
+    items: dict[str, _Item]
+    """By id."""
+    replaced: set[str]
+    """The ids under which something else is stored."""
+    unusable: list[Failed]
+    present: int
+    silences: int = 0
+    """How many silences of the server there had been when the batch was sent or last verified."""
+
+    def report(self, written: Collection[str], refused: Iterable[Failed] = ()) -> AddReport:
+        """Return what became of the batch, given the ids that were written."""
+        updated = sum(name in self.replaced for name in written)
+        return AddReport(len(written) - updated, self.present, updated, [*self.unusable, *refused])
 
 
 class Import:
-    """One `add`: two batches are sent while the next is made ready, so that memory use does not grow.
+    """One `add`: two batches are sent while the next is prepared, so that memory use does not grow with their number.
 
-    A server that was there when the import began may go away: the batches wait for it, and are sent again. The ids
-    are the same, so that nothing is doubled; the last batches before it went are looked at again.
+    A server that answered once may go away: the batches wait for it and are sent again. Ids derive from the content,
+    so that nothing is stored twice. A server that is killed loses some of what it acknowledged last, and keeps some
+    without its vector; after a silence the last batches are therefore verified.
 
     Args:
-        on: does something on the objects of the collection.
-        embedder: makes vectors where there are none.
+        connection: the connection to the collection.
+        embedder: makes missing vectors.
         made_with: what the collection was made with.
-        patience_s: how long to wait for the server.
+        reconnect_timeout_s: how long to wait for the server.
     """
 
-    def __init__(self, on: On, embedder: Embedder | None, made_with: MadeWith, patience_s: float) -> None:
-        self._on = on
+    def __init__(
+        self,
+        connection: Connection,
+        embedder: Embedder | None,
+        made_with: MadeWith,
+        reconnect_timeout_s: float,
+    ) -> None:
+        self._connection = connection
         self._embedder = embedder
         self._made_with = made_with
-        self._patience_s = patience_s
+        self._reconnect_timeout_s = reconnect_timeout_s
         self._report = AddReport()
         self._done = 0
-        self._out: deque[tuple[Batch, Future[AddReport]]] = deque()
-        self._recent: deque[Batch] = deque(maxlen=_SUSPECT)
-        self._heard = 0.0
+        self._under_way: deque[tuple[_Batch, Future[AddReport]]] = deque()
+        self._recent: deque[_Batch] = deque(maxlen=_RECENT_BATCHES)
+        self._last_reply = 0.0
         self._silences = 0
-        self._ended = threading.Event()
+        self._ended = False
 
     def run(self, items: Iterable[WithVector], progress: Callable[[int], None] | None) -> AddReport:
-        """Send everything; what became of it.
+        """Send everything, and return what became of it.
 
         Raises:
-            AddStopped: it failed on the way.
+            AddStopped: it failed after something was sent.
             MemoryFailure: it failed before anything was sent.
         """
-        with ThreadPoolExecutor(_UNDER_WAY, thread_name_prefix="stepcraft-add") as pool:
-            try:
-                for group in batches(items):
-                    batch = self._prepared(group)
-                    self._take(progress, _UNDER_WAY - 1)
-                    self._out.append((batch, pool.submit(self._sent, batch)))
-                self._take(progress, 0)
-            except MemoryFailure as error:
-                self._account(error)
-                raise
-            finally:
-                self._ended.set()
+        try:
+            for group in _groups(items):
+                batch = self._prepare(group)
+                self._collect(progress, _BATCHES_UNDER_WAY - 1)
+                self._under_way.append((batch, BackgroundLoop.current().start(self._send(batch))))
+            self._collect(progress, 0)
+        except MemoryFailure as error:
+            self._account(error)
+            if isinstance(error, ServerUnavailable):
+                raise MemoryFailure(str(error)) from error.__cause__
+            raise
+        finally:
+            self._ended = True
+            for _, sending in self._under_way:
+                sending.cancel()
         return self._report
 
-    def _prepared(self, group: Sequence[WithVector]) -> Batch:
-        """What is there already is asked once no batch is under way that shares an id."""
-        ids = {procedure.id for procedure, _ in group}
-        for batch, sending in self._out:
-            if not ids.isdisjoint(batch.items):
-                sending.exception()
-        kept = self._patiently(partial(lookup, ids=ids, dimensions=self._made_with.dimensions))
-        return prepared(group, kept, self._embedder, self._made_with)
+    def _prepare(self, group: Sequence[WithVector]) -> _Batch:
+        """Make a batch of what is not stored already, with its vectors.
 
-    def _sent(self, batch: Batch) -> AddReport:
-        batch.silences = self._silences
-        refused = self._patiently(partial(send, items=list(batch.items.values())))
-        return batch.outcome(batch.items.keys() - {failed.where for failed in refused}, refused)
-
-    def _take(self, progress: Callable[[int], None] | None, left: int) -> None:
-        """Wait until so many batches are left under way, and count in the others, in their order.
-
-        A server that is killed loses some of what it acknowledged last, and keeps some by halves: after a silence
-        the last batches are looked at again.
+        Raises:
+            MemoryFailure: the embedding model is missing, failed, or gives vectors of another length.
         """
-        while len(self._out) > left:
-            batch, sending = self._out[0]
+        unique = {item[0].id: item for item in group}
+        for batch, sending in self._under_way:
+            if not unique.keys().isdisjoint(batch.items):
+                sending.exception()  # wait: what is stored under a shared id is known only then
+        kept = self._wait(partial(_lookup, ids=unique, dimensions=self._made_with.dimensions))
+        changed = [
+            item for name, item in unique.items() if name not in kept or kept[name].procedure != item[0]
+        ]
+        made = _vectors(
+            [procedure for procedure, vector in changed if vector is None], self._embedder, self._made_with
+        )
+        now, batch = datetime.now(UTC), _Batch(len(group), {}, set(), [], len(group) - len(changed))
+        for procedure, given in changed:
+            name = procedure.id
+            vector = made[name] if given is None else given
+            if vector is None:
+                reason = f"the embedding model {self._made_with.embeddings} gave a vector that is not finite"
+                batch.unusable.append(Failed(name, reason))
+                continue
+            before = kept.get(name)
+            batch.items[name] = (procedure, vector, (before and before.created) or now)
+            if before:
+                batch.replaced.add(name)
+        return batch
+
+    async def _send(self, batch: _Batch) -> AddReport:
+        batch.silences = self._silences
+        refused = await self._perform(partial(_send, items=list(batch.items.values())))
+        return batch.report(batch.items.keys() - {failed.where for failed in refused}, refused)
+
+    def _collect(self, progress: Callable[[int], None] | None, left: int) -> None:
+        """Wait until so many batches are left under way, and include the others in the report, in order."""
+        while len(self._under_way) > left:
+            batch, sending = self._under_way[0]
             self._report.include(sending.result())
-            self._out.popleft()
+            self._under_way.popleft()
             self._done += batch.given
             self._recent.append(batch)
             for place, recent in enumerate(self._recent):
                 if recent.silences < self._silences:
-                    self._mend(place)
+                    self._verify(place)
             if progress:
                 progress(self._done)
 
-    def _mend(self, place: int) -> None:
-        """An id that a later batch has too is left to that one."""
-        batch, *later = [*self._recent, *(batch for batch, _ in self._out)][place:]
+    def _verify(self, place: int) -> None:
+        """Send again what a restarted server lost of a recent batch; later batches decide about shared ids."""
+        batch, *later = [*self._recent, *(batch for batch, _ in self._under_way)][place:]
         batch.silences = self._silences
         others = {failed.where for failed in self._report.failed}.union(*(other.items for other in later))
-        refused = self._patiently(
-            partial(mend, batch=batch, others=others, dimensions=self._made_with.dimensions)
+        refused = self._wait(
+            partial(_mend, batch=batch, others=others, dimensions=self._made_with.dimensions)
         )
         updates = sum(failed.where in batch.replaced for failed in refused)
         self._report.include(AddReport(updates - len(refused), updated=-updates, failed=refused))
 
-    def _patiently(self, action: Callable[[Objects], _Result]) -> _Result:
-        """What the action gives; once the server went away, what fails is tried again as long as patience lasts."""
+    def _wait(self, action: Callable[[Objects], Awaitable[_Result]]) -> _Result:
+        return BackgroundLoop.current().call(self._perform(action))
+
+    async def _perform(self, action: Callable[[Objects], Awaitable[_Result]]) -> _Result:
+        """Return what the action gives; once the server went away, failures are retried until the time-out."""
         until = 0.0
         while True:
             try:
-                result = self._on(action)
+                result = await self._connection.perform(lambda session: action(session.objects))
             except MemoryFailure as error:
-                silent = time.monotonic() - self._heard > _SILENCE_S
-                away = isinstance(error, Away) or silent
-                if not until and away and self._heard:
-                    until = time.monotonic() + self._patience_s
-                if isinstance(error, ReadOnlyMemory) or time.monotonic() >= until:
+                now = time.monotonic()
+                away = isinstance(error, ServerUnavailable) or now - self._last_reply > _SILENCE_S
+                if not until and away and self._last_reply:
+                    until = now + self._reconnect_timeout_s
+                if isinstance(error, ReadOnlyMemory) or now >= until or self._ended:
                     raise
-                if self._ended.wait(_PAUSE_S):
-                    raise
+                await asyncio.sleep(_RETRY_PAUSE_S)
             else:
                 now = time.monotonic()
-                silent = bool(self._heard) and now - self._heard > _SILENCE_S
+                silent = bool(self._last_reply) and now - self._last_reply > _SILENCE_S
                 self._silences += silent or bool(until)
-                self._heard = now
+                self._last_reply = now
                 return result
 
     def _account(self, error: MemoryFailure) -> None:
-        """Raise AddStopped if anything was dealt with; of a batch without an answer the server is asked what is in."""
-        gap, unanswered = False, list[Batch]()
-        for batch, sending in self._out:
+        """Raise AddStopped if anything was sent; the server is asked about batches without a reply."""
+        gap, unanswered = False, list[_Batch]()
+        for batch, sending in self._under_way:
             if sending.exception():
                 gap = True
                 unanswered.append(batch)
             else:
                 self._report.include(sending.result())
                 self._done += 0 if gap else batch.given
-        in_doubt = self._ask_for(unanswered)
+        in_doubt = self._ask_about(unanswered)
         if self._report != AddReport() or in_doubt:
             raise AddStopped(str(error), self._report, self._done, in_doubt) from error
 
-    def _ask_for(self, unanswered: Sequence[Batch]) -> list[str]:
+    def _ask_about(self, unanswered: Sequence[_Batch]) -> list[str]:
+        """Include in the report what is stored of batches without a reply; return the ids if nobody answers."""
         wanted = {name: item[0] for batch in unanswered for name, item in batch.items.items()}
         if not wanted:
             return []
+        lookup = partial(_lookup, ids=wanted, dimensions=self._made_with.dimensions)
         try:
-            kept = self._on(partial(lookup, ids=wanted, dimensions=self._made_with.dimensions))
+            kept = self._connection.call(lambda session: lookup(session.objects))
         except MemoryFailure:
             return list(wanted)
         for batch in unanswered:
-            there = {name for name in batch.items if name in kept and kept[name].procedure == wanted[name]}
-            if there:
-                self._report.include(batch.outcome(there))
+            written = {name for name in batch.items if name in kept and kept[name].procedure == wanted[name]}
+            if written:
+                self._report.include(batch.report(written))
         return []
+
+
+def _groups(items: Iterable[WithVector]) -> Iterator[list[WithVector]]:
+    """Group procedures so that each group fits into a message."""
+    group: list[WithVector] = []
+    room = BATCH_CHARACTERS
+    for item in items:
+        procedure = item[0]
+        size = len(procedure.input) + len(procedure.output) + sum(map(len, procedure.steps))
+        if group and (len(group) == BATCH or size > room):
+            yield group
+            group, room = [], BATCH_CHARACTERS
+        group.append(item)
+        room -= size
+    if group:
+        yield group
+
+
+def _vectors(
+    procedures: Sequence[Procedure], embedder: Embedder | None, made_with: MadeWith
+) -> dict[str, _Vector | None]:
+    """The vector of each procedure: of length 0 without embeddings, None where it is not finite."""
+    if not procedures:
+        return {}
+    if not embedder:
+        if made_with.embeddings != "none":
+            raise MemoryFailure(
+                f"the collection was made with embeddings {made_with.embeddings!r}: open it with them to add"
+            )
+        return {item.id: np.empty(0, np.float32) for item in procedures}
+    texts = {item.id: item.text(made_with.template) for item in procedures}
+    made = embedded(embedder, list(texts.values()))
+    lengths = {len(vector) // 4 for vector in made.values() if vector} - {made_with.dimensions}
+    if lengths:
+        raise MemoryFailure(
+            f"the collection holds vectors of {made_with.dimensions} dimensions, and the embedding model "
+            f"{embedder.name} gives {lengths.pop()}: open it with the model that it was made with"
+        )
+    return {
+        name: None if (vector := made[text]) is None else np.frombuffer(vector, np.float32)
+        for name, text in texts.items()
+    }
+
+
+async def _lookup(objects: Objects, ids: Collection[str], dimensions: int) -> dict[str, Stored]:
+    """Return what is stored under ids; what is stored without its vector is deleted, so that it is added as new."""
+    kept = await stored(objects, ids)
+    broken = await half_stored(objects, kept, dimensions)
+    await delete(objects, broken)
+    return {name: item for name, item in kept.items() if name not in broken}
+
+
+async def _mend(objects: Objects, batch: _Batch, others: Set[str], dimensions: int) -> list[Failed]:
+    """Send again what is missing, incomplete or outdated, except some ids; return those that were refused."""
+    sure = await indexed(objects, batch.items, dimensions) - batch.replaced
+    items = {name: item for name, item in batch.items.items() if name not in sure | others}
+    kept = await _lookup(objects, items.keys(), dimensions)
+    return await _send(
+        objects,
+        [item for name, item in items.items() if name not in kept or kept[name].procedure != item[0]],
+    )
+
+
+async def _send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
+    """Send objects, and return those that the server refused, with its reasons.
+
+    Raises:
+        ReadOnlyMemory: the server refused all of them because the collection is read-only.
+    """
+    if not items:
+        return []
+    token = _sending.set(True)
+    try:
+        errors = (await objects.data.insert_many([_object(*item) for item in items])).errors
+    except WeaviateInsertManyAllFailedError as error:
+        reason = " ".join(str(error).rpartition("set of all errors: ")[2].split())[:300]
+        if "read-only" in reason:
+            raise ReadOnlyMemory(
+                f"the collection {objects.name} takes nothing more ({reason}); make room on the disk of the server, "
+                "and set its shards READY again"
+            ) from error
+        return [Failed(item[0].id, reason) for item in items]
+    except WeaviateQueryError as error:
+        if "larger than max" not in str(error):
+            raise
+        if len(items) == 1:
+            return [Failed(items[0][0].id, "it is larger than a message to Weaviate may be; shorten it")]
+        half = len(items) // 2
+        return await _send(objects, items[:half]) + await _send(objects, items[half:])
+    finally:
+        _sending.reset(token)
+    return [Failed(items[place][0].id, error.message) for place, error in errors.items()]
+
+
+def _object(item: Procedure, vector: _Vector, created: datetime) -> DataObject[dict[str, Any], None]:
+    """Make an object; empty properties are left out, which is quicker, and zero vectors, which have no angle."""
+    properties: dict[str, Any] = {
+        "input": item.input,
+        "output": item.output,
+        "steps": list(item.steps),
+        "created": created,
+    }
+    if item.source:
+        properties["source"] = item.source
+    if item.metadata:
+        properties["metadata"] = json.dumps(dict(item.metadata), ensure_ascii=False)
+    # Weaviate takes a run of such characters for one word.
+    if words := cjk_words("\n".join((item.input, item.output, *item.steps))):
+        properties["cjk"] = words
+    numbers: list[float] | None = vector.tolist() if vector.any() else None
+    return DataObject(properties=properties, uuid=item.id, vector=numbers)

@@ -1,95 +1,152 @@
-"""Procedures as objects of Weaviate: looked up, read page by page, and deleted."""
+"""Procedures as objects of a collection: searched, looked up, read page by page and deleted.
+
+The functions run on the background loop, on the collection of a session (`Connection.call`).
+"""
 
 import json
-import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weaviate.classes.query import Filter
-from weaviate.collections import Collection
+from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.weaviate.schema import CONTENT
-
-Objects = Collection[Any, Any]
+from stepcraft.memory.procedure import Found, Procedure, is_uuid
+from stepcraft.memory.weaviate.connection import Objects
+from stepcraft.memory.weaviate.schema import CONTENT, SEARCHED
 
 BATCH = 1000
-"""How many procedures go into one message at most."""
+"""How many objects one message holds at most."""
+
+_DISTANCE, _SCORE = MetadataQuery(distance=True), MetadataQuery(score=True)
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is kept under an id: the procedure, None if it is none, and when it was made."""
+class Stored:
+    """An object: its procedure, None if it is none, and when it was created."""
 
     procedure: Procedure | None
     created: datetime | None
 
 
-def stored(objects: Objects, ids: Iterable[str]) -> dict[str, Kept]:
-    """What is kept under these ids, of those that there are."""
+async def search(
+    objects: Objects, words: str, vector: Sequence[float] | None, k: int, alpha: float
+) -> list[Found]:
+    """Find the k procedures that fit best: by vector, by words (BM25), or by both, weighted by alpha.
+
+    Args:
+        objects: the collection.
+        words: the words of the query; "" for none.
+        vector: the vector of the query; None for none. One of the two must be given.
+        k: how many to find.
+        alpha: the weight of the vector where both are given.
+
+    Returns:
+        The procedures, best first: scores are cosines by vector alone, relative to the best by words alone.
+    """
+    content = list(CONTENT)
+    if vector is not None and not words:
+        near = await objects.query.near_vector(
+            vector, limit=k, return_properties=content, return_metadata=_DISTANCE
+        )
+        return [
+            Found(procedure, 1 - (hit.metadata.distance or 0))
+            for hit in near.objects
+            if (procedure := procedure_of(str(hit.uuid), hit.properties))
+        ]
+    shared: dict[str, Any] = {
+        "query": words,
+        "limit": k,
+        "query_properties": list(SEARCHED),
+        "return_properties": content,
+        "return_metadata": _SCORE,
+    }
+    if vector is not None:
+        found = await objects.query.hybrid(
+            vector=vector, alpha=alpha, fusion_type=HybridFusion.RELATIVE_SCORE, **shared
+        )
+        scale = 1.0
+    else:
+        found = await objects.query.bm25(**shared)
+        scale = max((hit.metadata.score or 0 for hit in found.objects), default=0) or 1
+    return [
+        Found(procedure, (hit.metadata.score or 0) / scale)
+        for hit in found.objects
+        if (procedure := procedure_of(str(hit.uuid), hit.properties))
+    ]
+
+
+async def stored(objects: Objects, ids: Iterable[str]) -> dict[str, Stored]:
+    """Look up ids, and return what is stored under those that exist."""
     wanted = list(ids)
-    found = objects.query.fetch_objects_by_ids(wanted, limit=len(wanted)).objects if wanted else []
+    if not wanted:
+        return {}
+    found = await objects.query.fetch_objects_by_ids(wanted, limit=len(wanted))
     return {
-        str(item.uuid): Kept(procedure_of(str(item.uuid), item.properties), item.properties.get("created"))
-        for item in found
+        str(item.uuid): Stored(procedure_of(str(item.uuid), item.properties), item.properties.get("created"))
+        for item in found.objects
     }
 
 
-def searched(objects: Objects, ids: Iterable[str], dimensions: int) -> set[str]:
-    """Those of the ids whose objects are found by their vectors: they are whole."""
+async def indexed(objects: Objects, ids: Iterable[str], dimensions: int) -> set[str]:
+    """Return those of the ids that a search by vector finds: they are stored completely."""
     wanted = list(ids)
     if not wanted or not dimensions:
         return set()
-    anywhere = [1.0] + [0.0] * (dimensions - 1)
-    found = objects.query.near_vector(
-        anywhere, filters=Filter.by_id().contains_any(wanted), limit=len(wanted), return_properties=[]
+    any_vector = [1.0] + [0.0] * (dimensions - 1)
+    found = await objects.query.near_vector(
+        any_vector, filters=Filter.by_id().contains_any(wanted), limit=len(wanted), return_properties=[]
     )
     return {str(item.uuid) for item in found.objects}
 
 
-def half_in(objects: Objects, ids: Iterable[str], dimensions: int) -> list[str]:
-    """Those of the ids whose vector is kept and yet not searched: the server was killed before it came so far.
+async def half_stored(objects: Objects, ids: Iterable[str], dimensions: int) -> list[str]:
+    """Return those of the ids whose vector is stored but not indexed, because the server was killed in between.
 
-    Sending such an object again does not mend it, for it is the same; it must be deleted first.
+    Sending such an object again does not help, since it has not changed; it must be deleted first.
     """
     wanted = set(ids)
-    left = sorted(wanted - searched(objects, wanted, dimensions)) if dimensions else []
+    left = sorted(wanted - await indexed(objects, wanted, dimensions)) if dimensions else []
     if not left:
         return []
-    found = objects.query.fetch_objects_by_ids(
+    found = await objects.query.fetch_objects_by_ids(
         left, limit=len(left), return_properties=[], include_vector=True
     )
     return [str(item.uuid) for item in found.objects if vector_of(item).size]
 
 
-def page_after(objects: Objects, after: str | None, *, vectors: bool = False) -> list[Any]:
-    """The objects that follow an id, in the order of ids, `BATCH` at most; the first ones for None."""
-    return list(
-        objects.query.fetch_objects(
-            limit=BATCH, after=after, return_properties=list(CONTENT), include_vector=vectors
-        ).objects
+async def page_after(objects: Objects, after: str | None, *, vectors: bool = False) -> list[Any]:
+    """Return the next `BATCH` objects in the order of their ids, from the first one for None."""
+    found = await objects.query.fetch_objects(
+        limit=BATCH, after=after, return_properties=list(CONTENT), include_vector=vectors
     )
+    return list(found.objects)
 
 
-def vector_of(item: Any) -> NDArray[np.float32]:  # noqa: ANN401 - the client's class for it is generic
-    """The vector of an object, of length 0 where it has none."""
-    return np.asarray(item.vector.get("default", ()), np.float32)
+async def count(objects: Objects) -> int:
+    """Return the number of objects."""
+    return (await objects.aggregate.over_all(total_count=True)).total_count or 0
 
 
-def forget(objects: Objects, ids: Iterable[str]) -> int:
-    """Delete objects; how many of the ids there were.
+async def is_empty(objects: Objects) -> bool:
+    """Return whether there is no object; reads one at most."""
+    return not (await objects.query.fetch_objects(limit=1, return_properties=[])).objects
+
+
+async def delete(objects: Objects, ids: Iterable[str]) -> int:
+    """Delete objects, and return how many of the ids existed.
 
     Raises:
-        MemoryFailure: the server kept some of them, of which its client says nothing.
+        MemoryFailure: the server kept some of them, which its client does not report.
     """
     wanted, deleted = [name for name in dict.fromkeys(ids) if is_uuid(name)], 0
     for start in range(0, len(wanted), BATCH):
-        reply = objects.data.delete_many(where=Filter.by_id().contains_any(wanted[start : start + BATCH]))
+        reply = await objects.data.delete_many(
+            where=Filter.by_id().contains_any(wanted[start : start + BATCH])
+        )
         deleted += reply.successful
         if reply.successful < reply.matches:
             raise MemoryFailure(
@@ -99,30 +156,23 @@ def forget(objects: Objects, ids: Iterable[str]) -> int:
     return deleted
 
 
+def vector_of(item: Any) -> NDArray[np.float32]:  # noqa: ANN401 - the client's class for it is generic
+    """The vector of an object, of length 0 where it has none."""
+    return np.asarray(item.vector.get("default", ()), np.float32)
+
+
 def procedure_of(name: str, properties: Mapping[str, Any]) -> Procedure | None:
-    """The procedure that an object holds, or None."""
+    """The procedure that an object holds, None if it holds none."""
     try:
+        metadata = properties.get("metadata")
         return Procedure.of_kept(
             id=name,
             input=properties["input"],
             output=properties["output"],
             steps=tuple(properties["steps"]),
             source=properties.get("source") or "",
-            metadata=_metadata(properties.get("metadata")),
+            # Most procedures have none, and a search reads many.
+            metadata={} if not metadata or metadata == "{}" else json.loads(metadata),
         )
     except (BadInput, LookupError, ValueError, TypeError):
         return None
-
-
-def _metadata(kept: str | None) -> dict[str, Any]:
-    """Most procedures have none, and a search reads many."""
-    return {} if not kept or kept == "{}" else json.loads(kept)
-
-
-def is_uuid(name: str) -> bool:
-    """Whether an id can be one of Weaviate's."""
-    try:
-        uuid.UUID(name)
-    except ValueError:
-        return False
-    return True

@@ -1,27 +1,64 @@
-"""The Weaviate program that is started here, and ports for it; scripts/weaviate reads this without the client."""
+"""The Weaviate program that is started here, its ports, and its process; needs nothing but the standard library."""
 
 import hashlib
 import random
 import socket
+import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 VERSION = "1.39.1"
-"""Of the server that is embedded, and that the tests run on."""
+"""The version of the embedded server, and of the one that the tests run on."""
+
+_INTERNAL_PORTS = (
+    "RAFT_PORT",
+    "RAFT_INTERNAL_RPC_PORT",
+    "CLUSTER_GOSSIP_BIND_PORT",
+    "CLUSTER_DATA_BIND_PORT",
+)
+_PORT_RANGE = (20_000, 32_000)
+"""Operating systems choose the ports of outgoing connections above these."""
 
 
 def program(folder: Path) -> Path:
-    """The program in a folder, under the name by which the client looks for it."""
+    """The path of the program in a folder, under the name that the client's embedded mode expects."""
     tag = f"v{VERSION}"
     return folder / f"weaviate-{tag}-{hashlib.sha256(tag.encode()).hexdigest()}"
 
 
-class Ports:
-    """Free ports, in a row, that nobody else is given until they are closed.
+def start_time(pid: int) -> str:
+    """When a process was started, in the operating system's form; "" if there is none or it has ended.
 
-    Each is held by a socket that is bound and does not listen: others that look for a port pass it by, and so does
-    the system, while Linux lets a server listen beside it. Elsewhere a server could not, so that nothing is held.
+    A process id is given to another process some time after the first one has ended. Id and start time together name
+    one process.
+    """
+    if sys.platform == "linux":
+        try:
+            # The name of the program comes second, in brackets, and may hold anything.
+            state, *numbers = (
+                Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
+            )
+        except OSError:
+            return ""
+        return "" if state in "ZX" else numbers[18]
+    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split(maxsplit=1)  # noqa: S603 - constant but for a number
+    return found[1].strip() if found and not found[0].startswith("Z") else ""
+
+
+def listens(port: int) -> bool:
+    """Whether a process listens on a port of the loopback address."""
+    with socket.socket() as probe:
+        probe.settimeout(2)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Ports:
+    """Consecutive free ports, reserved until they are closed.
+
+    Each is bound by a socket that does not listen: others that look for a port pass it over, and so does the system,
+    while Linux lets a server listen beside it. Elsewhere a server could not, so that nothing is reserved.
 
     Raises:
         OSError: no more files can be opened.
@@ -29,7 +66,7 @@ class Ports:
 
     def __init__(self, count: int) -> None:
         self._held = ExitStack()
-        while not self._holds(random.randrange(*_NEVER_DEALT), count):  # noqa: S311 - no secret
+        while not self._reserve(random.randrange(*_PORT_RANGE), count):  # noqa: S311 - no secret
             pass
 
     def __enter__(self) -> range:
@@ -39,10 +76,10 @@ class Ports:
         self.close()
 
     def close(self) -> None:
-        """Let others have them; it may be called twice."""
+        """Release the ports; it may be called twice."""
         self._held.close()
 
-    def _holds(self, first: int, count: int) -> bool:
+    def _reserve(self, first: int, count: int) -> bool:
         self.numbers = range(first, first + count)
         with ExitStack() as held:
             for port in self.numbers:
@@ -58,27 +95,15 @@ class Ports:
 
 
 class ServerPorts(Ports):
-    """Those of one server.
+    """The ports of one server.
 
     Attributes:
-        http: where it answers.
-        grpc: likewise.
-        settings: of the ports by which it talks to itself; two pairs of them must be neighbours.
+        http: the port of its HTTP API.
+        grpc: the port of its gRPC API.
+        settings: environment variables with its internal ports; two pairs of them must be consecutive.
     """
 
     def __init__(self) -> None:
-        super().__init__(2 + len(_INNER))
+        super().__init__(2 + len(_INTERNAL_PORTS))
         self.http, self.grpc, *inner = self.numbers
-        self.settings = dict(zip(_INNER, map(str, inner), strict=True))
-
-
-_INNER = ("RAFT_PORT", "RAFT_INTERNAL_RPC_PORT", "CLUSTER_GOSSIP_BIND_PORT", "CLUSTER_DATA_BIND_PORT")
-_NEVER_DEALT = (20_000, 32_000)
-"""Operating systems deal outgoing connections ports above these."""
-
-
-def listens(port: int) -> bool:
-    """Whether anybody listens on a port of loopback."""
-    with socket.socket() as probe:
-        probe.settimeout(2)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        self.settings = dict(zip(_INTERNAL_PORTS, map(str, inner), strict=True))

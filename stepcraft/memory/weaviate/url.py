@@ -1,4 +1,4 @@
-"""The URL of a memory in Weaviate."""
+"""URLs of collections in Weaviate."""
 
 import os
 import re
@@ -9,26 +9,33 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from stepcraft.errors import BadInput, without_secrets
 
 KEY_VARIABLE = "WEAVIATE_API_KEY"
-"""The environment variable that holds the key of a server that asks for one."""
+"""The environment variable that holds the API key of a server that requires one."""
 
 QUANTIZERS = ("rq", "pq", "bq", "sq")
-SCHEMES = ("weaviate", "weaviate+embedded", "weaviate+cloud")
 
+_COLLECTION_OPTIONS = {"tenant", "quantizer", "ef", "ef_construction", "max_connections"}
 _OPTIONS = {
-    "weaviate": {"grpc", "tls", "tenant", "replicas", "quantizer"},
-    "weaviate+embedded": {"tenant", "quantizer", "binary"},
-    "weaviate+cloud": {"tenant", "replicas", "quantizer"},
+    "weaviate": {"grpc", "tls", "replicas"} | _COLLECTION_OPTIONS,
+    "weaviate+embedded": {"binary"} | _COLLECTION_OPTIONS,
+    "weaviate+cloud": {"replicas"} | _COLLECTION_OPTIONS,
 }
-_SHAPE = {
+_EXAMPLES = {
     "weaviate": "weaviate://host:8080/Collection?grpc=50051",
     "weaviate+embedded": "weaviate+embedded:///folder/Collection",
     "weaviate+cloud": "weaviate+cloud://cluster/Collection",
+}
+_BOUNDS = {
+    "grpc": (1, 65535),
+    "replicas": (1, 65535),
+    "ef": (1, 65535),
+    "ef_construction": (4, 65535),
+    "max_connections": (4, 2047),
 }
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where a Weaviate answers."""
+    """Host and ports of a Weaviate server."""
 
     host: str
     port: int
@@ -44,64 +51,98 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A collection, and the server or the embedded server's folder that it is in."""
+class IndexSettings:
+    """The settings of a collection's HNSW index that its URL names; None where it names none."""
+
+    ef: int | None = None
+    """How many candidates a search keeps: higher is slower and finds more. Can be changed at any time."""
+    ef_construction: int | None = None
+    """The same while the index is built. Fixed when the collection is created."""
+    max_connections: int | None = None
+    """Edges of each vector in the graph. Fixed when the collection is created."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """A collection, and the server or the embedded server's folder that holds it."""
 
     name: str
-    """The URL without what is secret."""
+    """The URL; it holds no secret."""
     collection: str
     server: Server | None
+    """None for an embedded server, whose ports are chosen when it starts."""
     folder: Path | None = None
-    """Of the embedded server's data."""
+    """The embedded server's data."""
     binary: Path | None = None
-    """The folder of the embedded server's program; None for the client's own, which it fills by downloading."""
+    """The folder of the embedded server's program; None for the client's own, which downloads it."""
     tenant: str = ""
     replicas: int = 0
+    """The replication factor of a new collection; 0 for the server's default."""
     quantizer: str = ""
+    """Of a new collection; "" for none."""
+    index: IndexSettings = IndexSettings()
 
 
-def place_of(where: str) -> Place:
-    """What a URL speaks of.
+def parse_url(url: str) -> Address:
+    """Parse the URL of a collection.
 
     Raises:
-        BadInput: it is not understood, or holds a key.
+        BadInput: the URL is malformed, names an unknown option, or holds a key.
     """
     try:
-        parts = urlsplit(where)
+        parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise BadInput(f"{without_secrets(where)} is no URL: {error}") from error
+        raise BadInput(f"{without_secrets(url)} is no URL: {error}") from error
     scheme = parts.scheme
-    if scheme not in SCHEMES:
-        raise BadInput(f"no memory goes by {scheme}: name {', '.join(_SHAPE.values())}")
+    if scheme not in _EXAMPLES:
+        raise BadInput(f"no memory goes by {scheme}: name {', '.join(_EXAMPLES.values())}")
     if parts.username is not None or parts.password is not None:
         raise BadInput(f"a key does not belong into the URL of a memory; set {KEY_VARIABLE} to it")
-    options = _options(where, parts)
-    folder, collection = _last(where, parts)
-    place = Place(
-        name=where,
-        collection=collection,
+    options = _options(url, parts)
+    numbers = {name: _number(url, name, options[name]) for name in _BOUNDS if name in options}
+    folder, _, collection = unquote(parts.path).rpartition("/")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", collection):
+        raise BadInput(
+            f"{url} names no collection: end it with a name of letters, digits and _, as in {_EXAMPLES[scheme]}"
+        )
+    address = Address(
+        name=url,
+        collection=collection[0].upper() + collection[1:],
         server=None,
         tenant=options.get("tenant", ""),
-        replicas=_number(where, "replicas", options.get("replicas", "0")),
+        replicas=numbers.get("replicas", 0),
         quantizer=options.get("quantizer", ""),
+        index=IndexSettings(
+            numbers.get("ef"), numbers.get("ef_construction"), numbers.get("max_connections")
+        ),
     )
     if scheme == "weaviate+embedded":
+        if parts.netloc or not folder.strip("/"):
+            raise BadInput(f"{url} is not understood; write {_EXAMPLES[scheme]}, with three slashes")
         binary = Path(options["binary"]).expanduser() if "binary" in options else None
-        return replace(place, folder=_embedded_folder(where, parts, folder), binary=binary)
+        return replace(address, folder=Path(folder).resolve(), binary=binary)
     if not parts.hostname or folder.strip("/"):
-        raise BadInput(f"{where} is not understood; write {_SHAPE[scheme]}")
+        raise BadInput(f"{url} is not understood; write {_EXAMPLES[scheme]}")
     if scheme == "weaviate+cloud":
-        return replace(place, server=_cloud(parts.hostname))
-    return replace(place, server=_server(where, parts.hostname, port, options))
+        return replace(address, server=_cloud(parts.hostname))
+    tls = options.get("tls", "false")
+    if tls not in ("true", "false"):
+        raise BadInput(f"{url} has tls={tls}; write true or false")
+    secure = tls == "true"
+    grpc_port = numbers.get("grpc", 443 if secure else 50051)
+    host = parts.hostname
+    return replace(
+        address, server=Server(host, port or (443 if secure else 8080), host, grpc_port, tls=secure)
+    )
 
 
 def api_key() -> str:
-    """The key of the server; "" if there is none."""
+    """The API key of the server; "" if there is none."""
     return os.environ.get(KEY_VARIABLE, "").strip()
 
 
-def _options(where: str, parts: SplitResult) -> dict[str, str]:
+def _options(url: str, parts: SplitResult) -> dict[str, str]:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     known = _OPTIONS[parts.scheme]
     for name in options:
@@ -109,47 +150,20 @@ def _options(where: str, parts: SplitResult) -> dict[str, str]:
             shown = f"{parts.scheme}://…/{parts.path.rpartition('/')[2]}"
             raise BadInput(f"{shown} has no option {name!r}; there are {', '.join(sorted(known))}")
     if (quantizer := options.get("quantizer")) is not None and quantizer not in QUANTIZERS:
-        raise BadInput(f"{where} names no quantizer {quantizer!r}; there are {', '.join(QUANTIZERS)}")
+        raise BadInput(f"{url} names no quantizer {quantizer!r}; there are {', '.join(QUANTIZERS)}")
     return options
 
 
-def _last(where: str, parts: SplitResult) -> tuple[str, str]:
-    """The folder and the collection of a path."""
-    folder, _, collection = unquote(parts.path).rpartition("/")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", collection):
-        raise BadInput(
-            f"{where} names no collection: end it with a name of letters, digits and _, as in {_SHAPE[parts.scheme]}"
-        )
-    return folder, collection[0].upper() + collection[1:]
-
-
-def _embedded_folder(where: str, parts: SplitResult, folder: str) -> Path:
-    if parts.netloc or not folder.strip("/"):
-        raise BadInput(f"{where} is not understood; write {_SHAPE['weaviate+embedded']}, with three slashes")
-    return Path(folder).resolve()
-
-
-def _server(where: str, host: str, port: int | None, options: dict[str, str]) -> Server:
-    tls = _yes(where, options.get("tls", "false"))
-    grpc = _number(where, "grpc", options.get("grpc", "443" if tls else "50051"))
-    return Server(host, port or (443 if tls else 8080), host, grpc, tls)
+def _number(url: str, name: str, value: str) -> int:
+    least, most = _BOUNDS[name]
+    if not value.isdecimal() or not least <= int(value) <= most:
+        raise BadInput(f"{url} has {name}={value}; it must be a number from {least} to {most}")
+    return int(value)
 
 
 def _cloud(host: str) -> Server:
-    """Weaviate's cloud serves gRPC under a name of its own."""
+    """Weaviate's cloud serves gRPC under another host name."""
     if host.endswith(".weaviate.network"):
         cluster, _, domain = host.partition(".")
         return Server(host, 443, f"{cluster}.grpc.{domain}", 443, tls=True)
     return Server(host, 443, f"grpc-{host}", 443, tls=True)
-
-
-def _number(where: str, name: str, value: str) -> int:
-    if not value.isdecimal() or not 0 <= int(value) <= 65535:
-        raise BadInput(f"{where} has {name}={value}; it must be a number")
-    return int(value)
-
-
-def _yes(where: str, value: str) -> bool:
-    if value not in ("true", "false"):
-        raise BadInput(f"{where} has tls={value}; write true or false")
-    return value == "true"

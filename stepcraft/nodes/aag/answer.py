@@ -6,19 +6,12 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.aag import AagContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
 from stepcraft.text.clean import unfenced, without_markers
 from stepcraft.text.sections import NOT_SAID, section
-
-INSTRUCTIONS = """\
-Answer the question from the evidence and from nothing else. The evidence holds procedures for other goals.
-Answer in one to five sentences that are complete in themselves: say what is done, in which order, with the exact
-names, calls, settings and amounts that the evidence gives. Do not mention the evidence, a procedure or an example.
-If the evidence answers only a part of the question, answer that part. Add nothing that you know from elsewhere, and
-do not carry over to one product, version or setting what the evidence says of another; name the one it speaks of."""
 
 _FORMAT = f"Plain sentences, without a heading or a list. If the evidence answers no part of the question: {NOT_SAID}"
 
@@ -42,14 +35,14 @@ class Answered(TypedDict):
     evidence: list[str]
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """The procedures and the question."""
     sections = [section("question", state["query"]), *evidence_sections(state["evidence"])]
-    form = _FORMAT + (_PASSAGES if getattr(context, "answer_from", "memory") == "memory+source" else "")
-    return prompt(context.instructions("answer", INSTRUCTIONS), form, "text", sections)
+    form = _FORMAT + (_PASSAGES if context.answer_from == "memory+source" else "")
+    return prompt(context.answer_instructions, form, "text", sections)
 
 
-def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
     """The answer, without a fence or a remark before it."""
     text = without_markers(unfenced(reply)).strip()
     return {"questions": [answered(state["query"], text, state["evidence"])]}

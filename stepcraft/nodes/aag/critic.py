@@ -5,22 +5,13 @@ from typing import Any, Literal
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.aag import AagContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
 from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import numbered, read_bullets
 from stepcraft.text.sections import CONTENT, section
-
-INSTRUCTIONS = """\
-You are the last to check a procedure before somebody follows it to the letter.
-Go through it step by step. Does following the steps in this order reach the goal? Is every resource used where it is
-needed? Is anything wrong, missing, contradictory, unsafe, doubled or in the wrong place?
-Ask for an edit wherever the procedure would fail, mislead its reader or leave them stuck, however small the flaw.
-Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing else is left, ask
-for none.
-Each edit names the step and says what to change, add, move or remove, in one or two sentences."""
 
 _FORMAT = f"""\
 Either exactly the line
@@ -42,21 +33,21 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    at_hand: str
+    resources_text: str
     steps: list[str]
     critiques: list[Critique]
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """Goal, resources and the steps as they stand."""
     sections = [
-        *asked_sections("goal", state["question"], state["at_hand"]),
+        *asked_sections("goal", state["question"], state["resources_text"]),
         section("steps", numbered(state["steps"])),
     ]
-    return prompt(context.instructions("critic", INSTRUCTIONS), _FORMAT, "critique", sections)
+    return prompt(context.critic_instructions, _FORMAT, "critique", sections)
 
 
-def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
     """The bulleted edits; none of them and the phrase, or the phrase as the last word, means content."""
     lines = [line for line in reply.splitlines() if line.strip()]
     if lines and _is_phrase(lines[-1]):

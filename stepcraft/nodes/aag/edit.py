@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.aag import AagContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
@@ -16,19 +16,12 @@ from stepcraft.nodes.aag.steps import STEPS_FORMAT, answered, steps_of
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import section
 
-INSTRUCTIONS = """\
-Apply the edits to the steps of a procedure.
-Change what the edits ask for and nothing else: every other step stays as it is, word for word and in its order; only
-where steps refer to each other by number, the numbers follow.
-Where an edit leaves details open, take them from the notes or the evidence if they have them.
-Reply with all the steps, the changed ones and the others. Do not mention the edits, the notes or the evidence."""
-
 
 class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    at_hand: str
+    resources_text: str
     steps: list[str]
     edits: list[str]
     questions: list[Answered]
@@ -36,18 +29,18 @@ class Reading(TypedDict):
     critiques: list[Critique]
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """Goal, resources and what was looked up first; they are the same at every edit. Steps and edits last."""
     sections = [
-        *asked_sections("goal", state["question"], state["at_hand"]),
+        *asked_sections("goal", state["question"], state["resources_text"]),
         *notes_sections(state["questions"], state["knowledge"]),
         section("steps", numbered(state["steps"])),
         section("edits", "\n".join(f"- {wish}" for wish in state["edits"])),
     ]
-    return prompt(context.instructions("edit", INSTRUCTIONS), STEPS_FORMAT, "steps", sections)
+    return prompt(context.edit_instructions, STEPS_FORMAT, "steps", sections)
 
 
-def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
     """The edited steps."""
     return {**answered(steps_of(reply)), **_closed(state, "unverified")}
 
@@ -62,4 +55,4 @@ def _closed(state: Reading, status: str) -> dict[str, Any]:
     return {"critiques": [*past, {**last, "status": status}]}
 
 
-edit = model_node("edit", ask, read, fallback=keep_the_steps, shortens="knowledge")
+edit = model_node("edit", ask, read, fallback=keep_the_steps, truncate_key="knowledge")

@@ -5,24 +5,12 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.baselines import DirectContext
 from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
-from stepcraft.llm.reply_text import text_of
-
-DIRECT = "Answer the question from what you know. Be exact: give the names, numbers, calls and settings that matter."
-
-FROM_EVIDENCE = """\
-Answer the question. The evidence holds what was found on it; it may be on something else, in part or in whole.
-Rely on the evidence where it speaks of what is asked, with its exact names, numbers, calls and settings; where it is
-silent, say what you know. Do not mention the evidence."""
-
-LIKE_EXAMPLES = """\
-Answer the question. The evidence holds procedures for other goals, picked at random: they show how detailed a good
-procedure is and what it looks like, not what to say. Where the question asks how something is done, write a procedure
-like them; else answer it as it asks. Do not mention the examples."""
+from stepcraft.llm.reply import text_of
 
 LENGTHS = {
     "long": "Running text of up to three paragraphs, or numbered steps where the question asks how something is done.",
@@ -36,22 +24,22 @@ class Reading(TypedDict):
     """What this node reads."""
 
     question: str
-    at_hand: str
+    resources_text: str
     task: str
     evidence: list[Evidence]
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: DirectContext) -> list[BaseMessage]:
     """The question, what is at hand, and the passages or examples."""
     form = f"The answer alone, without a preamble. {LENGTHS[state['task']]}"
     sections = [
-        *asked_sections("question", state["question"], state["at_hand"]),
+        *asked_sections("question", state["question"], state["resources_text"]),
         *evidence_sections(state["evidence"]),
     ]
-    return prompt(context.instructions("answer", DIRECT), form, "reply", sections)
+    return prompt(context.answer_instructions, form, "reply", sections)
 
 
-def read(reply: str, _state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, _state: Reading, _context: DirectContext) -> dict[str, Any]:
     """The answer, without a fence around it."""
     answer = text_of(reply)
     if not answer:

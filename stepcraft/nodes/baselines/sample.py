@@ -9,20 +9,20 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from stepcraft.concurrency import within
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.baselines import FewShotContext
 from stepcraft.errors import StepcraftError, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 
-Opened = Callable[[Context], ProcedureMemory]
+Opened = Callable[[FewShotContext], ProcedureMemory]
 
 
 class SampleNode(Runnable[Any, dict[str, Any]]):
     """The same seed picks the same procedures of a memory, in whatever order it keeps them. It reads them all."""
 
-    def __init__(self, opened: Opened, settings: type[Context]) -> None:
+    def __init__(self, opened: Opened, settings: type[FewShotContext]) -> None:
         self.name = "sample"
         self.opened = opened
         self.settings = settings
@@ -43,8 +43,8 @@ class SampleNode(Runnable[Any, dict[str, Any]]):
         return await asyncio.to_thread(self.invoke, input, config)
 
 
-def _sampled(memory: ProcedureMemory, context: Context) -> list[Evidence]:
-    seed, k = getattr(context, "seed", 0), getattr(context, "k", 3)
+def _sampled(memory: ProcedureMemory, context: FewShotContext) -> list[Evidence]:
+    seed, k = context.seed, context.k
 
     def drawn(procedure: Procedure) -> bytes:
         return blake2b(f"{seed}/{procedure.id}".encode()).digest()

@@ -5,16 +5,12 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.baselines import DirectContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.nodes.baselines.answer import LENGTHS, Reading, no_answer
-
-INSTRUCTIONS = """\
-Answer the question from what you know. First think it through step by step in writing; then answer it for a reader
-who sees the answer alone."""
 
 _FORMAT = """\
 The thoughts, each a paragraph of its own. Then a line ANSWER, and under it the answer and nothing else. {}"""
@@ -24,14 +20,14 @@ _HEADING = re.compile(
 )
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: DirectContext) -> list[BaseMessage]:
     """The question and what is at hand."""
     form = _FORMAT.format(LENGTHS[state["task"]])
-    sections = asked_sections("question", state["question"], state["at_hand"])
-    return prompt(context.instructions("answer", INSTRUCTIONS), form, "reasoned", sections)
+    sections = asked_sections("question", state["question"], state["resources_text"])
+    return prompt(context.answer_instructions, form, "reasoned", sections)
 
 
-def read(reply: str, _state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, _state: Reading, _context: DirectContext) -> dict[str, Any]:
     """What stands before the last heading, and under it; without a heading the last paragraph is the answer."""
     text = text_of(reply)
     headings = list(_HEADING.finditer(text))

@@ -6,13 +6,12 @@ from typing import Any
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.rat import MAX_PARALLEL_STEPS, RatContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget, Usage, add_usage, calls_left, no_usage, too_few_calls, totals
 from stepcraft.nodes.rat.step import Result
 from stepcraft.nodes.retrieve import ranked
 
-WIDEST = 8
 """The most steps that work side by side under `window="auto"`."""
 
 
@@ -33,7 +32,7 @@ class Revision(TypedDict):
     """Why the thought was not checked, "" if it was."""
 
 
-def accept(state: Mapping[str, Any], context: Context) -> dict[str, Any]:
+def accept(state: Mapping[str, Any], context: RatContext) -> dict[str, Any]:
     """The text and the revisions so far; where no further step can be made, the rest of the draft as it is."""
     results = _of_this_round(state)
     taken = _taken(results)
@@ -48,38 +47,35 @@ def accept(state: Mapping[str, Any], context: Context) -> dict[str, Any]:
     return {**update, "results": Overwrite([]), **told, "usage": used}
 
 
-def gathers(state: Mapping[str, Any], context: Context) -> bool:
+def gathers(state: Mapping[str, Any], context: RatContext) -> bool:
     """Whether passages are still to be gathered for all thoughts at once, before one revision (not causal)."""
-    return not getattr(context, "causal", True) and state["found"] is None
+    return not context.causal and state["found"] is None
 
 
-def no_more(state: Mapping[str, Any], context: Context) -> str:
+def no_more(state: Mapping[str, Any], context: RatContext) -> str:
     """Why no further thought can be checked; "" if one can."""
     if affordable(state, context) >= 1:
         return Budget.of("accept", state, context).spent() or ""
-    most: int | None = getattr(context, "max_retrievals", None)
+    most: int | None = context.max_retrievals
     if most is not None and state["retrievals"] >= most:
         return f"only the first {state['done']} thoughts were checked: max_retrievals={most} is reached"
     return too_few_calls(context)
 
 
-def affordable(state: Mapping[str, Any], context: Context) -> int:
+def affordable(state: Mapping[str, Any], context: RatContext) -> int:
     """How many steps the limits on searches and calls still allow; one call is kept for the finish."""
     steps = len(state["thoughts"])
-    most: int | None = getattr(context, "max_retrievals", None)
+    most: int | None = context.max_retrievals
     if most is not None and state["found"] is None:
         steps = min(steps, most - state["retrievals"])
     if (calls := calls_left(state, context)) is not None:
-        last = getattr(context, "finish", "answer") != "thoughts"
+        last = context.finish != "thoughts"
         steps = min(steps, (calls - last) // _calls_a_step(context))
     return steps
 
 
-def _calls_a_step(context: Context) -> int:
-    asks = (
-        getattr(context, "query", "model") == "model"
-        and getattr(context, "query_from", "thought") != "question"
-    )
+def _calls_a_step(context: RatContext) -> int:
+    asks = context.query == "model" and context.query_from != "question"
     return 2 if asks else 1
 
 
@@ -122,10 +118,10 @@ def _gathered(state: Mapping[str, Any], results: Sequence[Result]) -> dict[str, 
     }
 
 
-def _revised(state: Mapping[str, Any], results: Sequence[Result], context: Context) -> dict[str, Any]:
+def _revised(state: Mapping[str, Any], results: Sequence[Result], context: RatContext) -> dict[str, Any]:
     """The text and the revisions with the results that are taken."""
     text, revisions = state["text"], list(state["revisions"])
-    whole = getattr(context, "revise_scope", "prefix") == "prefix"
+    whole = context.revise_scope == "prefix"
     for result in results:
         revisions.append(_revision(state["thoughts"][result["number"]], result))
         text = result["after"] if whole else text + result["after"]
@@ -152,11 +148,11 @@ def _revision(thought: str, result: Result) -> Revision:
     )
 
 
-def _width(width: int, revisions: Sequence[Revision], context: Context) -> int:
+def _width(width: int, revisions: Sequence[Revision], context: RatContext) -> int:
     """Doubled while nothing changes, 1 again after a change; what the caller set, if that is a number."""
-    if getattr(context, "window", "auto") != "auto" or not revisions:
+    if context.window != "auto" or not revisions:
         return width
-    return 1 if revisions[-1]["changed"] else min(WIDEST, 2 * width)
+    return 1 if revisions[-1]["changed"] else min(MAX_PARALLEL_STEPS, 2 * width)
 
 
 def _closed(state: Mapping[str, Any], why: str) -> dict[str, Any]:

@@ -5,19 +5,12 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import language_of, text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.sections import section
-
-INSTRUCTIONS = """\
-Answer the question by thinking it through in writing, one thought after the other.
-Each thought makes a claim of its own that can be looked up and found right or wrong, with the names, dates, numbers
-or calls that it rests on, and brings the answer nearer. What the claim is about is named in full, not by "it" or
-"they". Where you are not sure, write what you hold likeliest.
-No thought repeats the question, says what will be done, or sums up what was said."""
 
 _FORMAT = """\
 Two to eight thoughts, each a paragraph of one to four sentences, with a blank line between them. Nothing before the
@@ -32,15 +25,15 @@ class Reading(TypedDict):
     question: str
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
     """The question alone."""
-    language = language_of(context)
+    language = context.program_language
     form = _FORMAT + (_PROGRAM.format(language) if language else "")
     sections = [section("question", state["question"])]
-    return prompt(context.instructions("draft", INSTRUCTIONS), form, "thoughts", sections)
+    return prompt(context.draft_instructions, form, "thoughts", sections)
 
 
-def read(reply: str, _state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, _state: Reading, _context: RatContext) -> dict[str, Any]:
     """The draft as it was written, without a remark before it."""
     draft = text_of(reply)
     if not draft:

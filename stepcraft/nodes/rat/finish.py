@@ -5,17 +5,12 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import language_of, text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.sections import section
-
-INSTRUCTIONS = """\
-The text holds thoughts that lead to the answer to the question; they were checked one by one. Write for a reader who
-sees nothing but your reply. Use what the text says and nothing that it does not say. Say nothing twice, and do not
-speak of thoughts, steps or checks."""
 
 _FORMATS = {
     "answer": """\
@@ -35,15 +30,15 @@ class Reading(TypedDict):
     text: str
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
     """The question and the revised text."""
     kind = _kind(context)
-    form = _FORMATS[kind].format(language=language_of(context))
+    form = _FORMATS[kind].format(language=context.program_language)
     sections = [section("question", state["question"]), section("text", state["text"].strip())]
-    return prompt(context.instructions("finish", INSTRUCTIONS), form, kind, sections)
+    return prompt(context.finish_instructions, form, kind, sections)
 
 
-def read(reply: str, _state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, _state: Reading, _context: RatContext) -> dict[str, Any]:
     """The answer, without a fence around it."""
     answer = text_of(reply)
     if not answer:
@@ -56,13 +51,13 @@ def the_text(state: Reading, _why: str = "") -> dict[str, Any]:
     return {"answer": state["text"].strip()}
 
 
-def without_model(state: Reading, context: Context) -> dict[str, Any] | None:
+def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     """No call where the thoughts themselves are the answer."""
     return the_text(state) if _kind(context) == "thoughts" else None
 
 
-def _kind(context: Context) -> str:
-    return str(getattr(context, "finish", "answer"))
+def _kind(context: RatContext) -> str:
+    return context.finish
 
 
-finish = model_node("finish", ask, read, fallback=the_text, without=without_model)
+finish = model_node("finish", ask, read, fallback=the_text, skip_model=skip_model)

@@ -6,22 +6,14 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.clean import normalised
 from stepcraft.text.sections import UNCHANGED, section
-
-INSTRUCTIONS = f"""\
-The text is the beginning of an answer to the question. Its last thought was looked up, and the evidence is what was
-found. Correct what the evidence shows to be wrong, and add what the text lacks, the question needs and the evidence
-gives. Evidence that is about something else shows nothing; where it is silent, the text stands.
-What stands in rest follows the text and is not yours to write: do not bring it forward, answer it or repeat it.
-Leave all other words, the paragraphs and the headings as they are. Do not mention the evidence or the correction.
-If nothing has to be corrected or added, reply {UNCHANGED}."""
 
 _WHOLE = f"Exactly {UNCHANGED}, or the whole text with its corrections and nothing else."
 _THOUGHT = f"""\
@@ -42,7 +34,7 @@ class Reading(TypedDict):
     revises: bool
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
     """Question and text first, what was found last, so that a provider's prompt cache hits."""
     whole = _is_whole(context)
     sections = [
@@ -53,10 +45,10 @@ def ask(state: Reading, context: Context) -> list[BaseMessage]:
         *evidence_sections(state["evidence"]),
     ]
     form = _WHOLE if whole else _THOUGHT
-    return prompt(context.instructions("revise", INSTRUCTIONS), form, "revision", sections)
+    return prompt(context.revise_instructions, form, "revision", sections)
 
 
-def read(reply: str, state: Reading, context: Context) -> dict[str, Any]:
+def read(reply: str, state: Reading, context: RatContext) -> dict[str, Any]:
     """What the text, or the thought alone, is after the revision, with the blanks around it as they were.
 
     Raises:
@@ -80,8 +72,8 @@ def _blanks_of(before: str, after: str) -> str:
     return before[:start] + after + before[start + len(inner) :]
 
 
-def _is_whole(context: Context) -> bool:
-    return getattr(context, "revise_scope", "prefix") == "prefix"
+def _is_whole(context: RatContext) -> bool:
+    return context.revise_scope == "prefix"
 
 
 def skipped(_state: Reading, why: str) -> dict[str, Any]:
@@ -89,9 +81,9 @@ def skipped(_state: Reading, why: str) -> dict[str, Any]:
     return {"skipped": why}
 
 
-def without_model(state: Reading, _context: Context) -> dict[str, Any] | None:
+def skip_model(state: Reading, _context: RatContext) -> dict[str, Any] | None:
     """No call where there is nothing to revise with, or where only what was found is wanted."""
     return {} if state["skipped"] or not state["revises"] else None
 
 
-revise_thought = model_node("revise", ask, read, fallback=skipped, without=without_model)
+revise_thought = model_node("revise", ask, read, fallback=skipped, skip_model=skip_model)

@@ -6,17 +6,13 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.sections import section
 from stepcraft.text.thoughts import placed_in, split_thoughts
-
-INSTRUCTIONS = """\
-Cut the text into thoughts: pieces that each make one claim and can be checked on their own. A heading stays with what
-stands under it, and code stays in one piece. Change no word, and leave none out."""
 
 _FORMAT = "The whole text, word for word, with a line ===== between one thought and the next."
 _CUT = re.compile(r"^[ \t]*={3,}[ \t]*$", re.MULTILINE)
@@ -28,13 +24,13 @@ class Reading(TypedDict):
     draft: str
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
     """The draft alone."""
     sections = [section("text", state["draft"])]
-    return prompt(context.instructions("split", INSTRUCTIONS), _FORMAT, "split", sections)
+    return prompt(context.split_instructions, _FORMAT, "split", sections)
 
 
-def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, state: Reading, _context: RatContext) -> dict[str, Any]:
     """The draft cut where the reply cuts it."""
     parts = [part for part in _CUT.split(text_of(reply, fenced=True)) if part.strip()]
     thoughts = placed_in(state["draft"], parts)
@@ -48,11 +44,11 @@ def by_paragraphs(state: Reading, _why: str = "") -> dict[str, Any]:
     return {"thoughts": split_thoughts(state["draft"])}
 
 
-def without_model(state: Reading, context: Context) -> dict[str, Any] | None:
+def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     """By paragraphs unless a model is asked for; one thought where the whole draft is checked at once."""
-    if getattr(context, "query_from", "thought") != "thought":
+    if context.query_from != "thought":
         return {"thoughts": [state["draft"]]}
-    return by_paragraphs(state) if getattr(context, "split", "paragraphs") == "paragraphs" else None
+    return by_paragraphs(state) if context.split == "paragraphs" else None
 
 
-split = model_node("split", ask, read, fallback=by_paragraphs, without=without_model)
+split = model_node("split", ask, read, fallback=by_paragraphs, skip_model=skip_model)

@@ -6,19 +6,12 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.sections import section
-
-INSTRUCTIONS = """\
-An answer to the question is being written thought by thought, and each thought is looked up as soon as it stands.
-The text is the answer so far; the thought is the part of it that is looked up now.
-Write the one search query that would best show whether the thought is right: short and specific, with the names of
-the persons, places, works or products in full, and with what is claimed of them as what is sought, not as known.
-Whoever searches knows neither the question nor the text."""
 
 _FORMAT = (
     "The query alone, on one line, at most fifteen words, without quotation marks, operators or a full stop."
@@ -37,17 +30,17 @@ class Reading(TypedDict):
     evidence: list[Any]
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
     """Question and text first, the thought last, so that a provider's prompt cache hits."""
     sections = [
         section("question", state["question"]),
         section("text", state["text"].rstrip()),
         section("thought", state["thought"].strip()),
     ]
-    return prompt(context.instructions("to_query", INSTRUCTIONS), _FORMAT, "query", sections)
+    return prompt(context.to_query_instructions, _FORMAT, "query", sections)
 
 
-def read(reply: str, _state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, _state: Reading, _context: RatContext) -> dict[str, Any]:
     """The first line that says something, without what models put around a query."""
     for line in text_of(reply).splitlines():
         query = _LABEL.sub("", line.strip(" \t#*-`>"), count=1).strip(" \t\"'`*\u201c\u201d\u2018\u2019.")
@@ -61,13 +54,13 @@ def skipped(_state: Reading, why: str) -> dict[str, Any]:
     return {"skipped": why}
 
 
-def without_model(state: Reading, context: Context) -> dict[str, Any] | None:
+def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     """No call where the question or the text is the query, or where the evidence is there already."""
     if state["evidence"]:
         return {}
-    if getattr(context, "query_from", "thought") == "question":
+    if context.query_from == "question":
         return {"query": state["question"]}
-    return {"query": state["text"].strip()} if getattr(context, "query", "model") == "draft" else None
+    return {"query": state["text"].strip()} if context.query == "draft" else None
 
 
-query_thought = model_node("to_query", ask, read, fallback=skipped, without=without_model)
+query_thought = model_node("to_query", ask, read, fallback=skipped, skip_model=skip_model)

@@ -6,24 +6,15 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt, titled
-from stepcraft.llm.reply_text import told_in
+from stepcraft.llm.reply import answer_text
 from stepcraft.segments import Segment, Selected, passages_of, used, written
 from stepcraft.text.citations import with_marks_of
 from stepcraft.text.sections import section
-
-INSTRUCTIONS = """\
-An answer to the question is written segment by segment. The text, if there is one, is the answer so far; the plan, if
-there is one, is the topic of the segment that you write now; the evidence, if there is any, was looked up for it.
-Write what the evidence says on the plan, as far as the question needs it, so that it follows on the text. Pass over
-what in it is about something else, and add nothing that it does not say: what is known otherwise cannot be checked.
-Without any evidence on the plan write only what you are sure of, in one sentence; if that is nothing, say what is not
-known.
-Repeat nothing that the text says. Do not speak of plans, segments or evidence."""
 
 _FORMATS = {
     "long": "The segment alone: one to four sentences of running text, at most 100 tokens (about 70 words).",
@@ -51,7 +42,7 @@ class Reading(TypedDict):
     segments: list[Segment]
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
     """Question and text first, the plan and its evidence last, so that a provider's prompt cache hits."""
     text = written(state["segments"])
     sections = [
@@ -63,7 +54,7 @@ def ask(state: Reading, context: Context) -> list[BaseMessage]:
     form = _FORMATS[state["task"]]
     if is_inline(context) and state["selected"]:
         form += _MARKS
-    return prompt(context.instructions("answer", INSTRUCTIONS), form, "segment", sections)
+    return prompt(context.answer_instructions, form, "segment", sections)
 
 
 def _evidence(state: Reading) -> list[str]:
@@ -85,9 +76,9 @@ def _numbers(state: Reading) -> dict[str, int]:
     return {id_: known.index(id_) + 1 for id_ in chosen}
 
 
-def read(reply: str, state: Reading, context: Context) -> dict[str, Any]:
+def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
     """The segment, without the text before it where that is repeated, and without marks that cite nothing."""
-    text = told_in(reply).removeprefix(written(state["segments"])).strip()
+    text = answer_text(reply).removeprefix(written(state["segments"])).strip()
     if is_inline(context):
         text = with_marks_of(text, _numbers(state).values())
     if not text:
@@ -111,9 +102,9 @@ def _planned(state: Reading) -> list[str]:
     return [*state["plans"], state["plan"]] if state["plan"] else state["plans"]
 
 
-def is_inline(context: Context) -> bool:
+def is_inline(context: RpgContext) -> bool:
     """Whether sentences are followed by the numbers of their evidence."""
-    return getattr(context, "citations", "ids") == "inline"
+    return context.citations == "inline"
 
 
 def kept_for_later(state: Mapping[str, Any]) -> int:
@@ -128,5 +119,11 @@ def newest(update: dict[str, Any]) -> dict[str, Any]:
 
 
 answer_segment = model_node(
-    "answer", ask, read, fallback=skipped, shortens="selected", keeps=kept_for_later, tells=newest
+    "answer",
+    ask,
+    read,
+    fallback=skipped,
+    truncate_key="selected",
+    reserve_calls=kept_for_later,
+    stream_event=newest,
 )

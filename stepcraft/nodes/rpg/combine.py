@@ -5,20 +5,16 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import told_in
+from stepcraft.llm.reply import answer_text
 from stepcraft.nodes.rpg.answer import is_inline
 from stepcraft.segments import Segment, used, written
 from stepcraft.text.citations import marks, with_marks_of
 from stepcraft.text.sections import NO_INFO, section
-
-INSTRUCTIONS = """\
-The text holds what was found out, piece by piece, to answer the question. Put the pieces together and give the final
-answer to the question, and nothing that it does not ask for. Go by the text."""
 
 _FORMAT = """\
 The final answer alone, in as few words as it takes: the name, the date, the number, the thing, or yes or no. No
@@ -37,17 +33,17 @@ class Reading(TypedDict):
     warnings: list[str]
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
     """The question and the segments."""
     text = written(state["segments"])
     sections = [section("question", state["question"]), section("text", text)]
     form = _FORMAT + _MARKS if is_inline(context) and marks(text) else _FORMAT
-    return prompt(context.instructions("combine", INSTRUCTIONS), form, "combine", sections)
+    return prompt(context.combine_instructions, form, "combine", sections)
 
 
-def read(reply: str, state: Reading, context: Context) -> dict[str, Any]:
+def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
     """The answer, without marks that the segments do not have."""
-    text = told_in(reply)
+    text = answer_text(reply)
     if is_inline(context):
         text = with_marks_of(text, marks(written(state["segments"])))
     if not text:
@@ -66,7 +62,7 @@ def _ended(state: Reading, answer: str) -> dict[str, Any]:
     return {"answer": answer, "evidence": [passages[id_] for id_ in used(state["segments"])]}
 
 
-def without_model(state: Reading, _context: Context) -> dict[str, Any] | None:
+def skip_model(state: Reading, _context: RpgContext) -> dict[str, Any] | None:
     """No call where the segments are the answer.
 
     Raises:
@@ -77,4 +73,4 @@ def without_model(state: Reading, _context: Context) -> dict[str, Any] | None:
     return joined(state) if state["task"] != "multihop" or state["signal"] == NO_INFO else None
 
 
-combine = model_node("combine", ask, read, fallback=joined, without=without_model, shortens="")
+combine = model_node("combine", ask, read, fallback=joined, skip_model=skip_model, truncate_key="")

@@ -7,24 +7,15 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import text_of, unwrapped
+from stepcraft.llm.reply import text_of, unwrapped
 from stepcraft.segments import Segment, written
 from stepcraft.text.clean import terms
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import COMPLETE, NO_INFO, section
-
-INSTRUCTIONS = """\
-An answer to the question is written segment by segment, and you plan its next segment. The plans are those that were
-made so far, and the text is what was written for them.
-Name the topic of the next segment: one thing that the question asks for, or that has to be known to answer it, and
-that the text does not say yet. Where the question can be read in several ways, each way is a topic of its own.
-Whoever looks the topic up sees neither the question nor the text: name persons, places, works and things in full, as
-the text found them out.
-Do not answer the question, and do not plan anything again that was planned before."""
 
 _TOPIC = "The topic alone, on one line, at most 12 words, without a label or quotation marks."
 _FIRST = f"""\
@@ -64,7 +55,7 @@ class Reading(TypedDict):
     segments: list[Segment]
 
 
-def ask(state: Reading, context: Context) -> list[BaseMessage]:
+def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
     """The question, the plans and the segments; never the evidence."""
     text = written(state["segments"])
     sections = [
@@ -73,10 +64,10 @@ def ask(state: Reading, context: Context) -> list[BaseMessage]:
         section("text", text) if text else "",
     ]
     form = _LATER if state["plans"] else _FIRST
-    return prompt(context.instructions("plan", INSTRUCTIONS), form, "plan", sections)
+    return prompt(context.plan_instructions, form, "plan", sections)
 
 
-def read(reply: str, state: Reading, _context: Context) -> dict[str, Any]:
+def read(reply: str, state: Reading, _context: RpgContext) -> dict[str, Any]:
     """The topic, or a signal where it means something: `<no_info>` on the first turn, `<complete>` after a segment."""
     text = unwrapped(text_of(reply))
     signal = _signal(text)
@@ -141,9 +132,9 @@ def skipped(state: Reading, _why: str) -> dict[str, Any]:
     return {"plan": "", "signal": COMPLETE} if state["segments"] else the_question(state)
 
 
-def without_model(state: Reading, context: Context) -> dict[str, Any] | None:
+def skip_model(state: Reading, context: RpgContext) -> dict[str, Any] | None:
     """No call where the question itself is the plan."""
-    return None if getattr(context, "plan", True) else the_question(state)
+    return None if context.plan else the_question(state)
 
 
 def repeats(plan: str, plans: Sequence[str]) -> bool:
@@ -161,5 +152,5 @@ def kept_for_later(state: Mapping[str, Any]) -> int:
 
 
 plan = model_node(
-    "plan", ask, read, fallback=skipped, without=without_model, shortens="", keeps=kept_for_later
+    "plan", ask, read, fallback=skipped, skip_model=skip_model, truncate_key="", reserve_calls=kept_for_later
 )

@@ -9,15 +9,15 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import TypedDict
 
-from stepcraft.concurrency import Line, in_thread, within
-from stepcraft.contexts.base import Context
+from stepcraft.concurrency import SerialExecutor, in_thread, within
+from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import SourceFailure, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
+from stepcraft.llm.resources import GraphResources
 from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.ready import Ready, ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
-from stepcraft.retrieval.build import Build
 from stepcraft.segments import Segment, Selected
 from stepcraft.text.clean import normalised, tokens
 
@@ -40,13 +40,13 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         BadInput: the reranker that the graph is built with cannot be used.
     """
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: GraphResources) -> None:
         self.name = "select"
         self.build = build
         self._given = None if isinstance(build.reranker, str | None) else resolve_reranker(build.reranker)
         self._checked: dict[str | None, Reranker] = {}
         self._ready = ReadySentences()
-        self._line = Line()
+        self._line = SerialExecutor()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """What is selected, and what went wrong.
@@ -54,55 +54,55 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         Raises:
             BadInput: the context names a reranker that there is not.
         """
-        context = self.build.context.current()
-        if not getattr(context, "select", True):
-            return _update(whole(input["evidence"], _budget(context)))
+        context = RpgContext.current()
+        if not context.select:
+            return _update(whole(input["evidence"], context.max_evidence_tokens))
         return self.selected(input, context, self._reranker(context))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """As `invoke`, off the event loop."""
-        context = self.build.context.current()
-        if not getattr(context, "select", True):
-            return _update(whole(input["evidence"], _budget(context)))
+        context = RpgContext.current()
+        if not context.select:
+            return _update(whole(input["evidence"], context.max_evidence_tokens))
         reranker = await self._known(context)
 
         def work() -> dict[str, Any]:
             return self.selected(input, context, reranker)
 
-        return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._line.made(work))
+        return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._line.submit(work))
 
-    def check(self, context: Context) -> None:
+    def check(self, context: RpgContext) -> None:
         """See before a run's first call that its reranker can be used, and load it.
 
         Raises:
             BadInput: there is no such reranker, or its package is not installed.
         """
-        if getattr(context, "retrieve", True) and getattr(context, "select", True):
-            self._checked[getattr(context, "reranker", None)] = self._reranker(context)
+        if context.retrieve and context.select:
+            self._checked[context.reranker] = self._reranker(context)
 
-    def prepare(self, evidence: Sequence[Evidence], context: Context) -> None:
+    def prepare(self, evidence: Sequence[Evidence], context: RpgContext) -> None:
         """Make the sentences ready in a thread of its own, while the first segment is planned."""
-        if evidence and getattr(context, "select", True):
+        if evidence and context.select:
             reranker = self._reranker(context)
             in_thread(lambda: self._ready.of(evidence, reranker))
 
-    def _reranker(self, context: Context) -> Reranker:
+    def _reranker(self, context: RpgContext) -> Reranker:
         """The context's, then the one that the graph was built with, then the default."""
-        named: str | None = getattr(context, "reranker", None)
+        named: str | None = context.reranker
         return self._given if self._given and not named else resolve_reranker(named or self.build.reranker)
 
-    async def _known(self, context: Context) -> Reranker:
+    async def _known(self, context: RpgContext) -> Reranker:
         """The one that was checked when the run began; a run that is resumed elsewhere has to load it first."""
-        name: str | None = getattr(context, "reranker", None)
+        name: str | None = context.reranker
         if name in self._checked:
             return self._checked[name]
         return await asyncio.to_thread(self._reranker, context)
 
-    def selected(self, state: Reading, context: Context, reranker: Reranker) -> dict[str, Any]:
+    def selected(self, state: Reading, context: RpgContext, reranker: Reranker) -> dict[str, Any]:
         """What is selected for the plan of this state, by this reranker."""
         plan = state["plan"].strip() or state["question"]
         limit = Budget.of("select", state, context).seconds_left()
-        wanted: float | None = getattr(context, "threshold", None)
+        wanted: float | None = context.threshold
         used = [one["text"] for segment in state["segments"] for one in segment["sentences"]]
         warnings: list[str] = []
         for choice in (reranker, "hybrid", "words"):
@@ -115,7 +115,9 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
                 warnings.append(_failed(choice if isinstance(choice, str) else choice.name, failure))
                 continue
             least = ranks.threshold if wanted is None or warnings else wanted
-            return _update(chosen(ready.sentences, scores, least, _budget(context), used), warnings)
+            return _update(
+                chosen(ready.sentences, scores, least, context.max_evidence_tokens, used), warnings
+            )
         return _update([], warnings)
 
     def _scored(self, state: Reading, plan: str, reranker: Reranker) -> tuple[Ready, list[float]]:
@@ -126,11 +128,6 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         if any(math.isnan(score) or score == math.inf for score in scores):
             raise SourceFailure("it gave a score that is not finite")
         return ready, scores
-
-
-def _budget(context: Context) -> int:
-    tokens_left: int = getattr(context, "max_evidence_tokens", 800)
-    return tokens_left
 
 
 def _update(selected: list[Selected], warnings: Sequence[str] = ()) -> dict[str, Any]:

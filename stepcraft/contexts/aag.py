@@ -1,0 +1,137 @@
+"""The settings of a run of AAG, its prompts among them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
+
+DRAFT_INSTRUCTIONS = """\
+You write procedures for people who will follow them to the letter.
+Write the steps that reach the goal with the resources at hand, in the order in which they are done.
+The evidence holds procedures that were written for similar goals, the most similar first. Carry over what serves
+this goal, with its exact names, calls, settings and amounts; change what differs; leave out the rest. Where the
+evidence is silent, write what you know.
+Each step is one action, in one to three sentences beside its code, concrete enough to be done without asking back.
+Use every resource that the goal needs. Do not repeat the goal or the resources as a step.
+Where you are not sure that a step, or part of one, is right for this goal, put it between [[ and ]]."""
+
+TO_QUERY_INSTRUCTIONS = """\
+Somebody is about to write a procedure for the goal, with the resources at hand.
+First outline the steps that it will need, a few words each.
+Then ask the questions whose answers would help most to get these steps right. They are answered from a memory of
+procedures for other goals in the same field, so ask how a part of the work is done in general ("How is ... set up?",
+"How does one ...?"), neither how the whole goal is reached nor for a detail that only this goal has.
+Each question is about another part of the work, asks one thing in one short sentence, and stands on its own: it
+names what it is about. Begin with the part where a mistake is likeliest."""
+
+ANSWER_INSTRUCTIONS = """\
+Answer the question from the evidence and from nothing else. The evidence holds procedures for other goals.
+Answer in one to five sentences that are complete in themselves: say what is done, in which order, with the exact
+names, calls, settings and amounts that the evidence gives. Do not mention the evidence, a procedure or an example.
+If the evidence answers only a part of the question, answer that part. Add nothing that you know from elsewhere, and
+do not carry over to one product, version or setting what the evidence says of another; name the one it speaks of."""
+
+REVISE_INSTRUCTIONS = """\
+Improve the steps of a procedure with what has been looked up since they were drafted: the notes, or the evidence.
+Correct what it contradicts, and add steps or details that it shows to be missing for this goal. What it says of
+another product, version or setting contradicts nothing.
+What stands between [[ and ]] is what the writer doubted: settle it with what was looked up; where that is silent,
+keep it if it is right as far as you know, and drop or mend it if it is not.
+Leave every other step as it is, in its words. Add nothing that the goal does not need, and say nothing twice.
+If there are no steps yet, write them.
+Do not mention what was looked up, and write no [[ or ]] around doubts."""
+
+CRITIC_INSTRUCTIONS = """\
+You are the last to check a procedure before somebody follows it to the letter.
+Go through it step by step. Does following the steps in this order reach the goal? Is every resource used where it is
+needed? Is anything wrong, missing, contradictory, unsafe, doubled or in the wrong place?
+Ask for an edit wherever the procedure would fail, mislead its reader or leave them stuck, however small the flaw.
+Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing else is left, ask
+for none.
+Each edit names the step and says what to change, add, move or remove, in one or two sentences."""
+
+EDIT_INSTRUCTIONS = """\
+Apply the edits to the steps of a procedure.
+Change what the edits ask for and nothing else: every other step stays as it is, word for word and in its order; only
+where steps refer to each other by number, the numbers follow.
+Where an edit leaves details open, take them from the notes or the evidence if they have them.
+Reply with all the steps, the changed ones and the others. Do not mention the edits, the notes or the evidence."""
+
+
+@dataclass(frozen=True)
+class AagContext(Context):
+    """What a caller may set for one run of AAG.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    memory: Annotated[
+        Name | None,
+        Field(
+            description="The procedures to learn from: procedures.db, x.jsonl, store: …; by default the bundled ones."
+        ),
+    ] = None
+    embeddings: Annotated[
+        Name | None,
+        Field(
+            description='How texts are compared: "wordllama", "none" (by words alone), or as init_embeddings names it.'
+        ),
+    ] = None
+    alpha: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="Weight of the vectors in a search: 1 only vectors (the paper), 0 only words.",
+        ),
+    ] = None
+    k: Annotated[int, Field(ge=1, le=50, description="Procedures retrieved for each query.")] = 3
+    compose: Annotated[
+        bool,
+        Field(
+            description="Offer the draft two procedures as one where the first yields what the second needs."
+        ),
+    ] = False
+    answer_from: Annotated[
+        Literal["memory", "memory+source"],
+        Field(description="What the questions are answered from: procedures alone, or passages beside them."),
+    ] = "memory"
+    retriever: Annotated[
+        Name | list[Name] | None,
+        Field(
+            description='Where the passages come from with answer_from="memory+source": corpus:docs/, web, …'
+        ),
+    ] = None
+    n_questions: Annotated[
+        int, Field(ge=1, le=20, description="Questions asked before the draft is revised (N).")
+    ] = 4
+    max_updates: Annotated[int, Field(ge=0, le=20, description="The most times that edits are applied.")] = 3
+    questions: Annotated[bool, Field(description="Ask questions and revise; off is the ablation NOQG.")] = (
+        True
+    )
+    answers: Annotated[
+        bool,
+        Field(description="Answer the questions; off (NOAG), their procedures are the context themselves."),
+    ] = True
+    critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
+    draft_instructions: Annotated[str, prompt_of("draft")] = DRAFT_INSTRUCTIONS
+    to_query_instructions: Annotated[str, prompt_of("to_query")] = TO_QUERY_INSTRUCTIONS
+    answer_instructions: Annotated[str, prompt_of("answer")] = ANSWER_INSTRUCTIONS
+    revise_instructions: Annotated[str, prompt_of("revise")] = REVISE_INSTRUCTIONS
+    critic_instructions: Annotated[str, prompt_of("critic")] = CRITIC_INSTRUCTIONS
+    edit_instructions: Annotated[str, prompt_of("edit")] = EDIT_INSTRUCTIONS
+
+    def search_settings(self) -> SearchSettings:
+        """The memory, and the sources beside it where the questions are answered from both."""
+        return SearchSettings(
+            memory=self.memory,
+            embeddings=self.embeddings,
+            retriever=self.retriever,
+            alpha=self.alpha,
+            k=self.k,
+            compose=self.compose,
+            both=self.answer_from == "memory+source",
+        )

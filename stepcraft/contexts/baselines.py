@@ -1,0 +1,112 @@
+"""The settings of runs of the baselines, their prompts among them."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
+
+DIRECT = "Answer the question from what you know. Be exact: give the names, numbers, calls and settings that matter."
+
+FROM_EVIDENCE = """\
+Answer the question. The evidence holds what was found on it; it may be on something else, in part or in whole.
+Rely on the evidence where it speaks of what is asked, with its exact names, numbers, calls and settings; where it is
+silent, say what you know. Do not mention the evidence."""
+
+LIKE_EXAMPLES = """\
+Answer the question. The evidence holds procedures for other goals, picked at random: they show how detailed a good
+procedure is and what it looks like, not what to say. Where the question asks how something is done, write a procedure
+like them; else answer it as it asks. Do not mention the examples."""
+
+STEP_BY_STEP = """\
+Answer the question from what you know. First think it through step by step in writing; then answer it for a reader
+who sees the answer alone."""
+
+AGENT_INSTRUCTIONS = """\
+Answer the question. You may search before you answer, and search again where what you found is not enough: for each
+thing that the question needs, one short and specific query that names it in full. Where a search finds nothing of use,
+try other words once. When you know enough, answer; where the evidence is silent, say what you know. The answer goes to
+a reader who sees it alone: do not mention searches or evidence."""
+
+
+@dataclass(frozen=True)
+class DirectContext(Context):
+    """What a caller may set for one run.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    answer_instructions: Annotated[str, prompt_of("answer")] = DIRECT
+
+
+@dataclass(frozen=True)
+class CotContext(DirectContext):
+    """What a caller may set for one run.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    answer_instructions: Annotated[str, prompt_of("answer")] = STEP_BY_STEP
+
+
+@dataclass(frozen=True)
+class RagContext(DirectContext):
+    """What a caller may set for one run of RAG.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    retriever: Annotated[
+        Name | list[Name] | None,
+        Field(description="Where evidence comes from: corpus:docs/, web, memory, …; by default the memory."),
+    ] = None
+    memory: Annotated[
+        Name | None,
+        Field(description="The procedures to search where no source is named; by default the bundled ones."),
+    ] = None
+    k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 5
+    answer_instructions: Annotated[str, prompt_of("answer")] = FROM_EVIDENCE
+
+    def search_settings(self) -> SearchSettings:
+        """The sources where some are named, else the memory."""
+        return SearchSettings(memory=self.memory, retriever=self.retriever, k=self.k)
+
+
+@dataclass(frozen=True)
+class FewShotContext(DirectContext):
+    """What a caller may set for one run.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    memory: Annotated[
+        Name | None,
+        Field(
+            description="Where the examples are picked: procedures.db, x.jsonl, …; by default the bundled ones."
+        ),
+    ] = None
+    k: Annotated[int, Field(ge=1, le=50, description="How many examples.")] = 3
+    seed: Annotated[int, Field(description="The same seed picks the same examples.")] = 0
+    answer_instructions: Annotated[str, prompt_of("answer")] = LIKE_EXAMPLES
+
+    def search_settings(self) -> SearchSettings:
+        """The memory."""
+        return SearchSettings(memory=self.memory, k=self.k)
+
+
+@dataclass(frozen=True)
+class ReactContext(RagContext):
+    """What a caller may set for one run.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 3
+    max_searches: Annotated[int, Field(ge=1, le=50, description="The most searches of a run.")] = 5
+    agent_instructions: Annotated[str, prompt_of("agent")] = AGENT_INSTRUCTIONS

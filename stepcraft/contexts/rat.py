@@ -1,0 +1,134 @@
+"""The settings of a run of RAT, its prompts among them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
+from stepcraft.text.sections import UNCHANGED
+
+MAX_PARALLEL_STEPS = 8
+"""The most steps that run side by side under `window="auto"`."""
+
+DRAFT_INSTRUCTIONS = """\
+Answer the question by thinking it through in writing, one thought after the other.
+Each thought makes a claim of its own that can be looked up and found right or wrong, with the names, dates, numbers
+or calls that it rests on, and brings the answer nearer. What the claim is about is named in full, not by "it" or
+"they". Where you are not sure, write what you hold likeliest.
+No thought repeats the question, says what will be done, or sums up what was said."""
+
+SPLIT_INSTRUCTIONS = """\
+Cut the text into thoughts: pieces that each make one claim and can be checked on their own. A heading stays with what
+stands under it, and code stays in one piece. Change no word, and leave none out."""
+
+TO_QUERY_INSTRUCTIONS = """\
+An answer to the question is being written thought by thought, and each thought is looked up as soon as it stands.
+The text is the answer so far; the thought is the part of it that is looked up now.
+Write the one search query that would best show whether the thought is right: short and specific, with the names of
+the persons, places, works or products in full, and with what is claimed of them as what is sought, not as known.
+Whoever searches knows neither the question nor the text."""
+
+REVISE_INSTRUCTIONS = f"""\
+The text is the beginning of an answer to the question. Its last thought was looked up, and the evidence is what was
+found. Correct what the evidence shows to be wrong, and add what the text lacks, the question needs and the evidence
+gives. Evidence that is about something else shows nothing; where it is silent, the text stands.
+What stands in rest follows the text and is not yours to write: do not bring it forward, answer it or repeat it.
+Leave all other words, the paragraphs and the headings as they are. Do not mention the evidence or the correction.
+If nothing has to be corrected or added, reply {UNCHANGED}."""
+
+FINISH_INSTRUCTIONS = """\
+The text holds thoughts that lead to the answer to the question; they were checked one by one. Write for a reader who
+sees nothing but your reply. Use what the text says and nothing that it does not say. Say nothing twice, and do not
+speak of thoughts, steps or checks."""
+
+
+@dataclass(frozen=True)
+class RatContext(Context):
+    """What a caller may set for one run of RAT.
+
+    Raises:
+        BadInput: a value is out of its bounds or of another type.
+    """
+
+    retriever: Annotated[
+        Name | list[Name] | None,
+        Field(
+            description="Where evidence comes from: corpus:docs/, web, memory, weaviate://…; one or several."
+        ),
+    ] = None
+    finish: Annotated[
+        Literal["answer", "thoughts", "article", "code"],
+        Field(description="What is made of the revised thoughts; the thoughts themselves take no call."),
+    ] = "answer"
+    language: Annotated[Name, Field(description='The programming language where finish is "code".')] = (
+        "Python"
+    )
+    split: Annotated[
+        Literal["paragraphs", "model"], Field(description="How the draft is cut into thoughts.")
+    ] = "paragraphs"
+    query: Annotated[
+        Literal["model", "draft"],
+        Field(description='Who writes the query; with "draft" the text so far is itself the query.'),
+    ] = "model"
+    query_from: Annotated[
+        Literal["thought", "draft", "question"],
+        Field(
+            description="What is looked up: each thought (RAT), the draft once (CoT+RAG), the question once (RAG-1)."
+        ),
+    ] = "thought"
+    causal: Annotated[
+        bool,
+        Field(description="Revise thought by thought; off, all is looked up at once and revised once."),
+    ] = True
+    revise_scope: Annotated[
+        Literal["prefix", "thought"],
+        Field(
+            description="What a revision rewrites: all of the text so far (the paper), or the thought alone."
+        ),
+    ] = "prefix"
+    show_rest: Annotated[
+        bool,
+        Field(description="Show a revision the thoughts still to come, so that it does not repeat them."),
+    ] = True
+    passages_per_step: Annotated[
+        int | None,
+        Field(
+            ge=1, le=50, description="Passages for each thought; by default 1 in planning and code, else 2."
+        ),
+    ] = None
+    max_retrievals: Annotated[
+        int | None, Field(ge=1, description="The most thoughts that are looked up; by default every one.")
+    ] = None
+    window: Annotated[
+        Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_PARALLEL_STEPS)],
+        Field(description="Steps that work ahead side by side; the answer is that of strict order (1)."),
+    ] = "auto"
+    step_deadline_s: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            allow_inf_nan=False,
+            description="Seconds after which a step is given up and its thought kept.",
+        ),
+    ] = None
+    draft_instructions: Annotated[str, prompt_of("draft")] = DRAFT_INSTRUCTIONS
+    split_instructions: Annotated[str, prompt_of("split")] = SPLIT_INSTRUCTIONS
+    to_query_instructions: Annotated[str, prompt_of("to_query")] = TO_QUERY_INSTRUCTIONS
+    revise_instructions: Annotated[str, prompt_of("revise")] = REVISE_INSTRUCTIONS
+    finish_instructions: Annotated[str, prompt_of("finish")] = FINISH_INSTRUCTIONS
+
+    @property
+    def step_limit_s(self) -> float | None:
+        """Seconds that one step may take."""
+        return self.step_deadline_s
+
+    def search_settings(self) -> SearchSettings:
+        """The sources; by default one passage a thought in planning and code, else two (RAT §4)."""
+        default = 1 if self.finish in {"thoughts", "code"} else 2
+        return SearchSettings(retriever=self.retriever, k=self.passages_per_step or default)
+
+    @property
+    def program_language(self) -> str:
+        """The programming language of the answer; "" where the answer is no program."""
+        return self.language if self.finish == "code" else ""
