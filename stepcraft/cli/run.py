@@ -20,7 +20,7 @@ from stepcraft.cli.output import progress_lines, show_result, show_revisions
 from stepcraft.cli.tracing import tracing
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, NoAnswer
-from stepcraft.graphs.registry import build_of, context_of, get_graph, inputs_of, outputs_of
+from stepcraft.graphs.registry import context_of, get_graph, inputs_of, outputs_of, resources_of
 from stepcraft.nodes.begin import KEYLESS
 from stepcraft.records import records
 from stepcraft.report import StepTime, page
@@ -56,7 +56,7 @@ def answer(
         raise BadInput(f"{html} cannot be written: there is no folder {html.parent}; create it first")
     cleaned = {name: clean(part) if isinstance(part, str) else part for name, part in given.items()}
     with tracing(err) as callbacks:
-        labels = dict(build_of(graph).labels(context))
+        labels = dict(resources_of(graph).labels(context))
         config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks]}
         # On an event loop Ctrl-C cancels a model call at once; a thread would have to be waited for.
         result, steps = asyncio.run(_stream(graph, cleaned, config, context, err))

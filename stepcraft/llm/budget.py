@@ -86,8 +86,9 @@ class Budgeted(TypedDict):
     """Model calls and tokens so far, in total and by node."""
     started: NotRequired[Annotated[float | None, UntrackedValue(float, guard=False)]]
     """When this process began or resumed the run, on the monotonic clock."""
-    settings: str
-    """A digest of the run's settings and models, part of the key of every cached reply."""
+    settings: dict[str, Any]
+    """The settings that the run began with (`Context.for_state`), which hold when it is resumed, and a digest of the
+    settings and models, part of the key of every cached reply."""
     share: NotRequired[int]
     """Model calls that this branch may make; only in the input of a parallel branch."""
     answered: NotRequired[bool]
@@ -156,6 +157,8 @@ class Budget:
     is_started: bool
     """Whether the state holds `started`. It does not at the start of a branch or after a resumption."""
     used: NodeUsage = field(default_factory=_zero)
+    notes: list[str] = field(default_factory=list[str])
+    """Warnings on the settings of a resumed run."""
 
     @classmethod
     def of(cls, node: str, state: Mapping[str, Any], context: Context) -> "Budget":
@@ -168,6 +171,7 @@ class Budget:
             started or now - (elapsed or 0.0),
             state.get("step_started") or (None if elapsed is None else now),
             started is not None,
+            notes=context.resumption_warnings(state),
         )
 
     def seconds_left(self) -> float | None:
@@ -220,7 +224,7 @@ class Budget:
         """The state update of the step: its usage, its warnings and, where the state lacks them, its clocks."""
         update: dict[str, Any] = {
             "usage": {**self.used, "nodes": {self.node: self.used} if self.used["calls"] else {}},
-            "warnings": list(warnings),
+            "warnings": [*self.notes, *warnings],
         }
         if not self.is_started:
             update["started"] = self.started

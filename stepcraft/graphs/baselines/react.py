@@ -11,21 +11,29 @@ from langgraph.cache.base import BaseCache
 from langgraph.graph import END
 from langgraph.store.base import BaseStore
 
+from stepcraft.contexts.base import Context
 from stepcraft.contexts.baselines import ReactContext
 from stepcraft.errors import UnreadableReply
-from stepcraft.graphs.baselines import _state
-from stepcraft.graphs.baselines._assemble import begun
-from stepcraft.graphs.baselines._state import Input, Output, keep_found, searches, to_look_up
+from stepcraft.graphs.baselines import _baseline
+from stepcraft.graphs.baselines._baseline import (
+    Input,
+    Output,
+    builder_with_begin,
+    initial_state,
+    keep_found,
+    searches,
+    to_look_up,
+)
 from stepcraft.graphs.compile import (
     Checkpointer,
     Graph,
+    InlineNode,
     Models,
     Persistence,
-    add,
+    add_model_node,
     compile_graph,
     given_models,
 )
-from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.prompt import asked_sections
 from stepcraft.llm.reply import Refused, reply_text, text_of
 from stepcraft.llm.resources import GraphResources
@@ -33,7 +41,7 @@ from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes.baselines.agent import NODE, BudgetedModelMiddleware, search_tool
-from stepcraft.nodes.baselines.answer import answer_question
+from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.retrieve import RetrieveNode
 from stepcraft.retrieval.target import RetrievalTarget
 
@@ -45,15 +53,15 @@ MAX_SUPERSTEPS = 1_000
 """The recursion limit: fifty searches with a turn each exceed the 25 of older versions of LangGraph."""
 
 
-class State(_state.State):
+class State(_baseline.State):
     """The state of a run: that of every baseline, and the agent's messages."""
 
     messages: list[AnyMessage]
     """The conversation of the agent: the question, its searches, what they found, its replies."""
 
 
-def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
-    start = _state.fresh(given)
+def _initial_state(given: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    start = initial_state(given, context)
     asked = "\n\n".join(filter(None, asked_sections("question", given["question"], start["resources_text"])))
     return {**start, "messages": [HumanMessage(asked)]}
 
@@ -62,7 +70,7 @@ def conclude(state: State) -> dict[str, Any]:
     """Take the agent's last message as the answer; without a usable one the answer stays empty."""
     last = state["messages"][-1]
     if not isinstance(last, AIMessage):
-        return {"warnings": [] if state["given"] else [NO_TOOLS]}
+        return {"warnings": [] if state["passages_given"] else [NO_TOOLS]}
     try:
         return {"answer": text_of(reply_text(last))}
     except Refused as refused:
@@ -75,7 +83,7 @@ def after_conclude(state: State) -> Literal["answer", "retrieve", "__end__"]:
     """End with the agent's answer; else write one from the evidence, or from one search where there is none."""
     if state["answer"]:
         return "__end__"
-    return "answer" if state["evidence"] or state["given"] else "retrieve"
+    return "answer" if state["evidence"] or state["passages_given"] else "retrieve"
 
 
 def build_react(
@@ -102,9 +110,9 @@ def build_react(
 
     def after_begin(state: State) -> Literal["agent", "conclude"]:
         """Run the agent where the model takes tools and no passages were given."""
-        model = resolve_model(resources.models.choice(NODE, ReactContext.current()))
+        model = resolve_model(resources.models.choice(NODE, ReactContext.current(state)))
         takes_tools = type(model).bind_tools is not BaseChatModel.bind_tools
-        return "agent" if takes_tools and not state["given"] else "conclude"
+        return "agent" if takes_tools and not state["passages_given"] else "conclude"
 
     agent = create_agent(
         ExtractiveModel(),  # replaced in every turn by the model of the run
@@ -113,17 +121,19 @@ def build_react(
         context_schema=ReactContext,
         name=NODE,
     )
-    builder = begun(resources, [NODE, answer_question.node], state=State, starts=_fresh, searches=searches)
+    builder = builder_with_begin(
+        resources, [NODE, answer.node], state=State, initial=_initial_state, searches=searches
+    )
     builder.add_node(NODE, agent)
     builder.add_node("conclude", InlineNode(conclude))
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, resources))
-    add(builder, resources, answer_question, kept)
+    add_model_node(builder, resources, answer, kept)
     builder.add_conditional_edges("begin", InlineNode(after_begin), [NODE, "conclude"])
     builder.add_edge(NODE, "conclude")
     builder.add_conditional_edges("conclude", InlineNode(after_conclude), ["answer", "retrieve", END])
     builder.add_edge("retrieve", "answer")
     builder.add_edge("answer", END)
-    return compile_graph(builder, resources, kept, supersteps=MAX_SUPERSTEPS)
+    return compile_graph(builder, resources, kept, recursion_limit=MAX_SUPERSTEPS)
 
 
 graph = build_react()

@@ -47,7 +47,7 @@ def merge_evidence(left: list[Evidence], right: list[Evidence]) -> list[Evidence
 class ReactState(AgentState[Any], Budgeted):
     """The state of the agent: LangChain's messages, the limits of the run and the evidence found."""
 
-    task: str
+    answer_style: str
     """How long the answer is to be, a key of `LENGTHS`."""
     evidence: Annotated[list[Evidence], merge_evidence]
     """The passages that all searches of the run found."""
@@ -75,11 +75,16 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         Raises:
             ModelFailure: the provider refuses the first call of a run for good (a wrong key, an unknown model).
         """
-        context, state = ReactContext.current(), request.state
+        state: Any = request.state
+        context = ReactContext.current(state)
         budget = Budget.of(NODE, state, context)
         if limit := budget.spent():
             return _response(AIMessage(""), budget, [limit])
-        model = resolve_model(self.resources.models.choice(NODE, context))
+        choice = self.resources.models.choice(NODE, context)
+        try:
+            model = resolve_model(choice, budget.seconds_left())
+        except TimeoutError as late:
+            return _response(AIMessage(""), budget, [skip_reason(late, state, choice, budget)])
         prepared, warnings = _prepare(request, model, budget, context)
 
         def send(options: Any) -> AIMessage:  # noqa: ANN401 - a mapping of options
@@ -90,7 +95,7 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         try:
             reply = call_model(model, budget, send)
         except CallFailed as failure:
-            return _response(AIMessage(""), budget, [*warnings, skip_reason(failure, state, model, budget)])
+            return _response(AIMessage(""), budget, [*warnings, skip_reason(failure, state, choice, budget)])
         return _response(_final(reply, prepared), budget, warnings)
 
     async def awrap_model_call(
@@ -99,11 +104,16 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ExtendedModelResponse[Any]:
         """As `wrap_model_call`, on the running event loop."""
-        context, state = ReactContext.current(), request.state
+        state: Any = request.state
+        context = ReactContext.current(state)
         budget = Budget.of(NODE, state, context)
         if limit := budget.spent():
             return _response(AIMessage(""), budget, [limit])
-        model = await aresolve_model(self.resources.models.choice(NODE, context))
+        choice = self.resources.models.choice(NODE, context)
+        try:
+            model = await aresolve_model(choice, budget.seconds_left())
+        except TimeoutError as late:
+            return _response(AIMessage(""), budget, [skip_reason(late, state, choice, budget)])
         prepared, warnings = _prepare(request, model, budget, context)
 
         async def send(options: Any) -> AIMessage:  # noqa: ANN401 - a mapping of options
@@ -117,7 +127,7 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         try:
             reply = await acall_model(model, budget, send)
         except CallFailed as failure:
-            return _response(AIMessage(""), budget, [*warnings, skip_reason(failure, state, model, budget)])
+            return _response(AIMessage(""), budget, [*warnings, skip_reason(failure, state, choice, budget)])
         return _response(_final(reply, prepared), budget, warnings)
 
     def _traced(self, context: ReactContext) -> RunnableConfig:
@@ -131,7 +141,7 @@ def _prepare(
     """The request as the model is sent it, and warnings about what was left out of it."""
     state: Any = request.state
     instructions = context.agent_instructions.strip()
-    system = SystemMessage(f"{instructions}\n\n{MATERIAL}\n\nThe answer: {LENGTHS[state['task']]}")
+    system = SystemMessage(f"{instructions}\n\n{MATERIAL}\n\nThe answer: {LENGTHS[state['answer_style']]}")
     # A search takes two calls: the one that asks for it, and the one that answers from what it finds.
     may_search = searches_made(state["messages"]) < context.max_searches and (
         budget.left is None or budget.left > 1
@@ -195,7 +205,7 @@ def _is_beyond_limit(runtime: ToolRuntime[Any, Any]) -> bool:
     messages: list[AnyMessage] = runtime.state["messages"]
     last = next(message for message in reversed(messages) if isinstance(message, AIMessage))
     place = [call["id"] for call in last.tool_calls].index(runtime.tool_call_id)
-    return searches_made(messages) + place >= ReactContext.current().max_searches
+    return searches_made(messages) + place >= ReactContext.current(runtime.state).max_searches
 
 
 def _found(runtime: ToolRuntime[Any, Any], update: dict[str, Any]) -> Command[Any]:
