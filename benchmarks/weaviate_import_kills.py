@@ -1,4 +1,4 @@
-"""An import whose server and whose process are killed: `python benchmarks/weaviate_import_kills.py [--size 100000]`.
+"""An import during which the server and the importing process are killed: `python benchmarks/weaviate_import_kills.py [--size 100000]`.
 
 The server is killed (SIGKILL) and started again at 30 % and at 70 %, the importing process is killed at 50 %. After
 the second run the memory must hold exactly what was given, and procedures near a kill must be found by their words and
@@ -24,7 +24,7 @@ from stepcraft.memory.transfer import compare
 from tests.servers.weaviate_server import WeaviateServer
 
 AROUND = 2000
-"""Of so many procedures before and after a kill every fortieth is looked for by words and by vector."""
+"""How many procedures before and after a kill are sampled: every fortieth is searched by words and by vector."""
 
 
 def run(file: Path, url: str, server: WeaviateServer, kill_server: int, kill_import: int = 0) -> None:
@@ -56,7 +56,7 @@ def run(file: Path, url: str, server: WeaviateServer, kill_server: int, kill_imp
 
 
 def lost(memory: ProcedureMemory, known: list[Procedure], places: list[int]) -> tuple[int, int, int]:
-    """How many were looked for near the kills, and how many of them words and vectors do not find."""
+    """How many procedures were sampled, and how many of them a search by words and one by vector do not find."""
     near = [item for place in places for item in known[max(0, place - AROUND) : place + AROUND : 40]]
     missed = [
         sum(

@@ -1,7 +1,7 @@
 """The memory in Weaviate against the raw client: `python benchmarks/memory.py --weaviate [--sizes 1000] [--million]`.
 
 It starts the server that `scripts/weaviate install` built. Each figure is a ratio within one run, on the same
-procedures (of `benchmarks/memory.py`) in collections of the same shape:
+procedures (of `benchmarks/memory.py`) in collections of the same shape and index settings:
 
 - import: add ÷ the raw client's batch.fixed_size(1000, concurrent_requests=2), as rates, in turns, the median, with
   vectors made beforehand on both sides ("ready"), or wordllama at work on both ("whole"); and ours with wordllama
@@ -12,7 +12,7 @@ procedures (of `benchmarks/memory.py`) in collections of the same shape:
 - 8 threads: searches a second ÷ the raw client's in 8 threads; 64 tasks: asearches a second of as many tasks on one
   event loop ÷ the raw async client's;
 - iterate ÷ the raw iterator, as rates;
-- recall@10 at alpha 1 against the exact search of a local memory;
+- recall@10 at alpha 1 against the exact search of a local memory, with the default settings of the index;
 - by how many MB the peak of resident memory grows in an import, in a process of its own.
 
 Ours and the raw client take turns, and take turns at being first: the second of two equal searches finds the server's
@@ -52,7 +52,7 @@ ROUNDS = 6
 SHORT_ROUNDS = 20
 IN_A_ROUND = 400
 MILLION = 1_000_000
-"""So many are imported once, and with ready vectors alone: that takes half an hour on two cores as it is."""
+"""From this size on, procedures are imported once, with ready vectors alone: half an hour on two cores."""
 
 
 class Ready(Embeddings):

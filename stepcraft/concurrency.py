@@ -86,7 +86,9 @@ class OncePerKey(Generic[K, V]):
     def peek(self, key: K) -> V | None:
         """Return the kept value of a key, or None; never blocks."""
         with self._lock:
-            future = self._kept.get(key)
+            future = self._kept.pop(key, None)
+            if future:
+                self._kept[key] = future
         return future.result() if future else None
 
     def pop(self, key: K) -> V | None:

@@ -163,12 +163,15 @@ _refuses_temperature: set[str] = set()
 
 
 def skip_reason(
-    failure: CallFailed | Refused | UnreadableReply,
-    state: Mapping[str, Any],
-    model: BaseChatModel,
-    budget: Budget,
+    failure: Exception, state: Mapping[str, Any], choice: BaseChatModel | str, budget: Budget
 ) -> str:
     """The warning for a step whose model gave no usable reply.
+
+    Args:
+        failure: CallFailed, Refused, UnreadableReply, or the TimeoutError of a model that was not built in time.
+        state: The state of the step.
+        choice: The model or its name.
+        budget: The budget of the step.
 
     Raises:
         ModelFailure: the provider refuses every call (401, 403, 404) and none succeeded before in this run.
@@ -179,12 +182,13 @@ def skip_reason(
         return f"{budget.node} was skipped: the model declined: {failure!s:.200}"
     if isinstance(failure, UnreadableReply):
         return f"{budget.node} was skipped: the model's reply could not be read, asked twice: {failure}"
-    if status(failure.error) in {401, 403, 404} and not has_answered(state):
+    error = failure.error if isinstance(failure, CallFailed) else failure
+    if status(error) in {401, 403, 404} and not has_answered(state):
+        name = choice if isinstance(choice, str) else model_name(choice)
         raise ModelFailure(
-            f"the model {model_name(model)!r} refuses every call: {_described(failure.error)}. "
-            "Check its name and its key."
-        ) from failure.error
-    return f"{budget.node} was skipped: the model could not be asked: {_described(failure.error)}"
+            f"the model {name!r} refuses every call: {_described(error)}. Check its name and its key."
+        ) from error
+    return f"{budget.node} was skipped: the model could not be asked: {_described(error)}"
 
 
 def _described(error: Exception) -> str:

@@ -88,32 +88,34 @@ class ModelNode(Runnable[Any, Update]):
         """
         step = self._begin(input)
         if step.update is None:
-            model, config = resolve_model(step.choice), self._traced(step, config)
-            self._write_prompt(step, model)
+            config = self._traced(step, config)
             try:
+                model = resolve_model(step.choice, step.budget.seconds_left())
+                self._write_prompt(step, model)
                 while step.update is None:
                     reply = call_model(
                         model, step.budget, lambda options: model.invoke(step.messages, config, **options)
                     )
                     self._read_reply(step, reply)
-            except (CallFailed, Refused, UnreadableReply) as failure:
-                self._fall_back(step, model, failure)
+            except (CallFailed, Refused, UnreadableReply, TimeoutError) as failure:
+                self._fall_back(step, failure)
         return step.result()
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`, on the running event loop."""
         step = self._begin(input)
         if step.update is None:
-            model, config = await aresolve_model(step.choice), self._traced(step, config)
-            self._write_prompt(step, model)
+            config = self._traced(step, config)
             try:
+                model = await aresolve_model(step.choice, step.budget.seconds_left())
+                self._write_prompt(step, model)
                 while step.update is None:
                     reply = await acall_model(
                         model, step.budget, lambda options: model.ainvoke(step.messages, config, **options)
                     )
                     self._read_reply(step, reply)
-            except (CallFailed, Refused, UnreadableReply) as failure:
-                self._fall_back(step, model, failure)
+            except (CallFailed, Refused, UnreadableReply, TimeoutError) as failure:
+                self._fall_back(step, failure)
         return step.result()
 
     def _begin(self, state: State) -> "_Step":
@@ -170,10 +172,8 @@ class ModelNode(Runnable[Any, Update]):
             if self.stream_event:
                 get_runtime().stream_writer(self.stream_event(step.update))
 
-    def _fall_back(
-        self, step: "_Step", model: BaseChatModel, failure: CallFailed | Refused | UnreadableReply
-    ) -> None:
-        reason = skip_reason(failure, step.state, model, step.budget)
+    def _fall_back(self, step: "_Step", failure: Exception) -> None:
+        reason = skip_reason(failure, step.state, step.choice, step.budget)
         step.warnings.append(reason)
         step.update = self.fallback(step.state, reason)
 

@@ -57,7 +57,12 @@ def resolve_embeddings(embeddings: "str | Embeddings | None" = None) -> Embedder
     if wanted == "none":
         return None
     if wanted == "wordllama":
-        return _wordllama()
+        if not find_spec("wordllama"):
+            raise BadInput(
+                "embeddings 'wordllama' need the package wordllama: pip install wordllama, "
+                "or name 'none' to search by words alone"
+            )
+        return WordLlamaEmbedder()
     return LangChainEmbedder(_from_name(wanted), wanted)
 
 
@@ -145,16 +150,6 @@ class LangChainEmbedder:
 
 
 @functools.cache
-def _wordllama() -> Embedder:
-    if not find_spec("wordllama"):
-        raise BadInput(
-            "embeddings 'wordllama' need the package wordllama: pip install wordllama, "
-            "or name 'none' to search by words alone"
-        )
-    return WordLlamaEmbedder()
-
-
-@functools.cache
 def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional package
     """Load the model from the files of its package; the package's loader would download the tokenizer."""
     try:
@@ -203,19 +198,13 @@ def _from_name(name: str) -> "Embeddings":
 
 def _from_object(model: "Embeddings") -> Embedder:
     """Return an embedder for an object, named like the `init_embeddings` string of the same model if there is one."""
-    if not callable(getattr(model, "embed_documents", None)) or not callable(
-        getattr(model, "embed_query", None)
-    ):
-        raise BadInput(
-            f"embeddings must be a name or a LangChain Embeddings object, not {type(model).__name__}"
-        )
-    package = type(model).__module__.partition(".")[0]
-    provider = (
-        package.removeprefix("langchain_") if package.startswith("langchain_") else type(model).__name__
-    )
+    kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
+    if not all(callable(getattr(model, method, None)) for method in ("embed_documents", "embed_query")):
+        raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")
+    provider = package.removeprefix("langchain_") if package.startswith("langchain_") else kind
     named = (getattr(model, attribute, None) for attribute in ("model", "model_name", "model_id"))
     version = next((value for value in named if isinstance(value, str) and value), "")
-    return LangChainEmbedder(model, f"{provider}:{version}" if version else type(model).__name__)
+    return LangChainEmbedder(model, f"{provider}:{version}" if version else kind)
 
 
 def _first_line(error: Exception) -> str:

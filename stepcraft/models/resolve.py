@@ -61,20 +61,28 @@ _models: OncePerKey[str, BaseChatModel] = OncePerKey()
 _loop_models: "OncePerKey[tuple[str, asyncio.AbstractEventLoop], _LoopModel]" = OncePerKey(most=1_000)
 
 
-def resolve_model(choice: BaseChatModel | str) -> BaseChatModel:
+def resolve_model(choice: BaseChatModel | str, seconds: float | None = None) -> BaseChatModel:
     """The chat model of a name, for blocking calls; a model object is returned as it is.
 
-    Each name is built once in a process, without retries of its own, because the nodes repeat calls.
+    Each name is built once in a process, without retries of its own, because the nodes repeat calls. Building one
+    delays no other.
+
+    Args:
+        choice: A model, or its name.
+        seconds: How long the model may take to be built, which goes on after that; None for no limit.
 
     Raises:
         ModelUnknown: the name is not known, its package is not installed, or its key is missing.
+        TimeoutError: building it takes longer.
     """
     if isinstance(choice, BaseChatModel):
         return choice
-    return _models.peek(choice) or _models.get(choice, lambda: _build(choice))
+    if (model := _models.peek(choice)) is not None:
+        return model
+    return _models.start(choice, lambda: _build(choice)).result(seconds)
 
 
-async def aresolve_model(choice: BaseChatModel | str) -> BaseChatModel:
+async def aresolve_model(choice: BaseChatModel | str, seconds: float | None = None) -> BaseChatModel:
     """As `resolve_model`, for calls on the running event loop. A model is built in a thread.
 
     A model keeps a pool of connections, and a connection works only on the event loop that opened it. So every event
@@ -83,11 +91,12 @@ async def aresolve_model(choice: BaseChatModel | str) -> BaseChatModel:
     if isinstance(choice, BaseChatModel):
         return choice
     if choice == EXTRACTIVE:
-        return resolve_model(choice)
+        return resolve_model(choice)  # it is built in no time, and has no connections
     key = choice, asyncio.get_running_loop()
     held = _loop_models.peek(key)
     if held is None:
-        held = await asyncio.wrap_future(_loop_models.start(key, lambda: _LoopModel(_build(choice))))
+        async with asyncio.timeout(seconds):
+            held = await asyncio.wrap_future(_loop_models.start(key, lambda: _LoopModel(_build(choice))))
     if held.closer is None:
         held.closer = _close_with_loop(key, held.model)
         await anext(held.closer)
@@ -149,36 +158,36 @@ def model_name(model: BaseChatModel) -> str:
 def model_identity(choice: BaseChatModel | str) -> str:
     """What tells the replies of this model from those of any other, for the keys of a cache; holds no secrets.
 
-    A name is identified by itself and the base URL in the environment. A model object is identified by its class and
-    its fields (model, base URL, temperature, …), in any process. A class that LangChain cannot serialise and that has
-    no `_identifying_params` may keep what matters out of sight; its objects are identified one by one, so that a
-    cache that outlives the process is not used for them again.
+    A name is identified by itself and the address that its model was built with. A model object is identified by its
+    class and its fields (model, base URL, temperature, …), in any process. A class that LangChain cannot serialise
+    and that has no `_identifying_params` may keep what matters out of sight; its objects are identified one by one, so
+    that a cache that outlives the process is not used for them again.
 
-    Raises:
-        ModelUnknown: as `resolve_model`.
+    Never blocks: a name that is not built yet gets a value that no other run has.
     """
-    model = resolve_model(choice)
+    model = choice if isinstance(choice, BaseChatModel) else _models.peek(choice)
+    if model is None:
+        return uuid4().hex
     client = getattr(model, "root_async_client", None) or getattr(model, "root_client", None)
-    address = without_secrets(str(getattr(client, "base_url", "")))
+    address = str(getattr(client, "base_url", ""))
     if isinstance(choice, str):
         described: list[Any] = [choice, address]
     else:
         declared = dict(model._identifying_params)  # pyright: ignore[reportPrivateUsage] - LangChain's hook for exactly this
         token = "" if declared or model.is_lc_serializable() else _token(model)
         described = [_plain(model), _plain(declared), address, token]
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+    text = without_secrets(json.dumps(described, sort_keys=True))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 _SECRET = re.compile("key|token|secret|passw|auth|cookie", re.IGNORECASE)
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
-    """A value of a model's fields as JSON, the same in every process, without secrets."""
+    """A value of a model's fields as JSON, the same in every process, without values that are named as secrets."""
     if isinstance(value, SecretStr | SecretBytes):
         return None
-    if isinstance(value, str):
-        return without_secrets(value)
-    if isinstance(value, bool | int | float | None):
+    if isinstance(value, str | bool | int | float | None):
         return value
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]

@@ -179,7 +179,7 @@ def test_the_memory_of_the_environment(kitchen: str, monkeypatch: pytest.MonkeyP
         (["aag", "x", "--model", "openai:gpt-5-mini"], "the model 'openai:gpt-5-mini' cannot be used"),
         (["aag", "x", "--memory", "/no/such.jsonl"], "there is no file /no/such.jsonl"),
         (["aag", "x", "--memory", "redis://x"], "no memory goes by redis:"),
-        (["aag", "x", "--memory", "store:"], "store: is LangGraph's store"),
+        (["aag", "x", "--memory", "store:"], "store: names LangGraph's store"),
         (["draw", "aga"], "there is no graph 'aga'; did you mean 'rag'? there is aag, rat, rpg, direct"),
         (["run", "nosuch", "x"], "there is no graph 'nosuch'; there is aag, rat, rpg, direct"),
         (["run", "direct", "x", "--from", "memory"], "direct takes no --from, for it searches nothing"),

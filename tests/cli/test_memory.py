@@ -100,7 +100,7 @@ def test_add_takes_options_or_json(memory: Shell):
     assert memory("add", stdin="{").exit_code == 2
     assert memory("add", stdin="[]").exit_code == 2
     assert memory("add", stdin=b"\xff\xfe\x00").exit_code == 2
-    assert memory("add", "-o", "tea").stderr == "stepcraft: input is empty; give it a text\n"
+    assert memory("add", "-o", "tea", "-s", "Boil.").stderr == "stepcraft: input is empty; give it a text\n"
 
 
 def test_search_list_and_show(filled: Shell):

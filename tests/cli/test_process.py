@@ -313,7 +313,7 @@ def test_a_langsmith_that_never_answers_a_post_delays_the_exit_by_seconds_only(
         out += process.stdout.read()
         waited = time.monotonic() - answered
         err = process.stderr.read()
-    assert (process.returncode, waited < 5) == (0, True), f"it ended {waited:.1f} s after its answer"
+    assert (process.returncode, waited < 10) == (0, True), f"it ended {waited:.1f} s after its answer"
     assert json.loads(out)
     told = [line for line in err.splitlines() if "LangSmith" in line]
     assert told == ["warning: LangSmith did not take the whole trace of this run"]

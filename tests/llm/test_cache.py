@@ -96,6 +96,11 @@ def test_a_name_at_another_address_is_another_model(monkeypatch: pytest.MonkeyPa
         assert answer("openai:cache-two", cache) == ("Two.", 1)
 
 
+def test_a_name_that_is_not_built_yet_is_no_other_model() -> None:
+    """Its address is not known, and finding out would take as long as building it."""
+    assert model_identity("openai:never-built") != model_identity("openai:never-built")
+
+
 def test_a_model_that_names_its_parameters_is_identified_by_them() -> None:
     class Described(ScriptedModel):
         @property

@@ -137,7 +137,7 @@ def test_the_index_is_made_for_procedures_of_one_domain_unless_the_url_says_othe
     new_collection, weaviate_client
 ):
     open_memory(url := new_collection()).close()
-    assert index_of(weaviate_client, url) == (512, 256, 64)
+    assert index_of(weaviate_client, url) == (1024, 256, 64)
     open_memory(url := new_collection(ef="300", ef_construction="128", max_connections="16")).close()
     assert index_of(weaviate_client, url) == (300, 128, 16)
 

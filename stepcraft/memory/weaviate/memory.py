@@ -35,7 +35,7 @@ class WeaviateMemory(VectorMemory):
         url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051) and `tls=true`;
             `weaviate+embedded:///folder/Collection`, with `?binary=` (folder of the program); or
             `weaviate+cloud://cluster/Collection`. Each takes `tenant=`, and for a new collection `replicas=` (not
-            embedded), `quantizer=` (rq, pq, bq, sq) and the settings of its HNSW index, `ef=` (512),
+            embedded), `quantizer=` (rq, pq, bq, sq) and the settings of its HNSW index, `ef=` (1024),
             `ef_construction=` (256) and `max_connections=` (64). `ef` is changed in an existing collection too.
         embeddings: as in `open_memory`.
         template: as in `open_memory`.

@@ -80,7 +80,11 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         budget = Budget.of(NODE, state, context)
         if limit := budget.spent():
             return _response(AIMessage(""), budget, [limit])
-        model = resolve_model(self.resources.models.choice(NODE, context))
+        choice = self.resources.models.choice(NODE, context)
+        try:
+            model = resolve_model(choice, budget.seconds_left())
+        except TimeoutError as late:
+            return _response(AIMessage(""), budget, [skip_reason(late, state, choice, budget)])
         prepared, warnings = _prepare(request, model, budget, context)
 
         def send(options: Any) -> AIMessage:  # noqa: ANN401 - a mapping of options
@@ -91,7 +95,7 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         try:
             reply = call_model(model, budget, send)
         except CallFailed as failure:
-            return _response(AIMessage(""), budget, [*warnings, skip_reason(failure, state, model, budget)])
+            return _response(AIMessage(""), budget, [*warnings, skip_reason(failure, state, choice, budget)])
         return _response(_final(reply, prepared), budget, warnings)
 
     async def awrap_model_call(
@@ -105,7 +109,11 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         budget = Budget.of(NODE, state, context)
         if limit := budget.spent():
             return _response(AIMessage(""), budget, [limit])
-        model = await aresolve_model(self.resources.models.choice(NODE, context))
+        choice = self.resources.models.choice(NODE, context)
+        try:
+            model = await aresolve_model(choice, budget.seconds_left())
+        except TimeoutError as late:
+            return _response(AIMessage(""), budget, [skip_reason(late, state, choice, budget)])
         prepared, warnings = _prepare(request, model, budget, context)
 
         async def send(options: Any) -> AIMessage:  # noqa: ANN401 - a mapping of options
@@ -119,7 +127,7 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         try:
             reply = await acall_model(model, budget, send)
         except CallFailed as failure:
-            return _response(AIMessage(""), budget, [*warnings, skip_reason(failure, state, model, budget)])
+            return _response(AIMessage(""), budget, [*warnings, skip_reason(failure, state, choice, budget)])
         return _response(_final(reply, prepared), budget, warnings)
 
     def _traced(self, context: ReactContext) -> RunnableConfig:
