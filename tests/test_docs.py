@@ -37,7 +37,7 @@ def test_choosing_names_every_graph_and_only_settings_that_there_are() -> None:
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)=(\w+)`", text, re.MULTILINE)
     assert rows
     for graph, setting, value in rows:
-        context_of(graph).named({setting: value})
+        context_of(graph)(**{setting: value})
 
 
 @pytest.mark.parametrize("graph", ["rat", "rpg"])

@@ -50,7 +50,7 @@ def answer(
     """
     as_json, html, quiet = output
     err, out = Console(stderr=True, quiet=quiet), Console(highlight=False)
-    context = context_of(graph).named({**_search_fields(graph, sources, memory), **fields})
+    context = context_of(graph)(**{**_search_fields(graph, sources, memory), **fields})
     given = {"question": question, **_inputs(graph, inputs or {}, passages, sources)}
     if html and not html.parent.is_dir():
         raise BadInput(f"{html} cannot be written: there is no folder {html.parent}; create it first")

@@ -153,15 +153,6 @@ class Context:
                 f"node with a context of its own"
             ) from None
 
-    @classmethod
-    def named(cls, values: Mapping[str, Any]) -> Self:
-        """A context from values by name.
-
-        Raises:
-            BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
-        """
-        return cls(**values)
-
     @property
     def step_limit_s(self) -> float | None:
         """Time limit of one step of the graph in seconds; None without a limit."""

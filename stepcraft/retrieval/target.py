@@ -1,10 +1,8 @@
 """What a graph searches: which memory and which sources a run's settings name, opened and as retrievers."""
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, cast
 
 from langchain_core.documents import Document
@@ -13,7 +11,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langgraph.runtime import get_runtime
 
-from stepcraft.concurrency import in_thread
 from stepcraft.contexts.base import Context, SearchSettings
 from stepcraft.errors import BadInput, without_secrets
 from stepcraft.memory.open import BUNDLED
@@ -144,14 +141,6 @@ class RetrievalTarget:
         """
         searched = self.resolve(context.search_settings())
         return [warning for one in searched for warning in one.warnings(one.open(refresh=True))]
-
-    async def awarnings(self, context: Context) -> list[str]:
-        """As `warnings`, without blocking the event loop. When cancelled, the opening goes on for later runs."""
-        warnings: list[str] = []
-        for one in self.resolve(context.search_settings()):
-            opened = await one.aopen(refresh=True)
-            warnings += await asyncio.wrap_future(in_thread(partial(one.warnings, opened)))
-        return warnings
 
     def labels(self, context: Context) -> Mapping[str, str]:
         """Return what a run searches as trace metadata: `stepcraft_memory`, `stepcraft_source`."""

@@ -105,18 +105,18 @@ async def test_a_memory_that_does_not_answer_holds_up_no_other_run(tmp_path: Pat
 
 
 async def test_runs_that_give_up_waiting_leave_one_thread_that_opens_the_source_for_the_next() -> None:
-    door, target = doors.second, RetrievalTarget("sources", retriever=f"{DOORS}:second")
+    door, opening = doors.second, source_opening(f"{DOORS}:second")
     before = threading.active_count()
 
     async def given_up() -> None:
         async with asyncio.timeout(0.2):
-            await target.awarnings(Context())
+            await opening.aopen(refresh=True)
 
     outcomes = await asyncio.gather(*(given_up() for _ in range(20)), return_exceptions=True)
     assert {type(outcome) for outcome in outcomes} == {TimeoutError}
     assert threading.active_count() == before + 1
     door.open.set()
-    assert await target.awarnings(Context()) == []
+    assert await opening.aopen(refresh=True)
     assert door.passed == [True]
 
 
