@@ -1,6 +1,6 @@
-"""AAG's speed: the critical path, what the house adds to LangGraph, and many runs at once.
+"""AAG's speed: the critical path, the overhead over plain LangGraph, and many runs at once.
 
-Run with `python benchmarks/aag.py`. Every figure is a ratio of two measurements in this one run.
+Run with `python benchmarks/aag.py`. Every figure is a ratio of two measurements of the same run.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ SERVER = Path(__file__).with_name("model_server.py")
 
 
 def scripted(edits: int, latency: float) -> ScriptedModel:
-    """A model that always has the same reply for a node; asked bare, it is a critic."""
+    """A model with one reply for each node; outside of a graph it replies as the critic."""
     replies = cook(edits)
 
     def answer(node: str, _prompt: str) -> str:
@@ -39,7 +39,7 @@ def scripted(edits: int, latency: float) -> ScriptedModel:
 
 
 def critical_path(table: Table) -> None:
-    """Wall time over the critical path, with 100 ms a call."""
+    """Wall time of a run over its critical path, with 100 ms per call."""
     memory = small_memory()
     for case, edits, path, calls in (("best", 0, 4, 8), ("worst", 3, 9, 13)):
         graph = build_aag(model=scripted(edits, 0.1), memory=memory)
@@ -56,23 +56,23 @@ def critical_path(table: Table) -> None:
 
 
 def overhead(table: Table) -> None:
-    """A run over the same topology written straight on LangGraph, with a model of no latency."""
+    """Time of a run over that of the same topology on plain LangGraph, with a model without latency."""
     memory = small_memory()
     for case, edits in (("best", 0), ("worst", 3)):
         graphs = build_aag(model=scripted(edits, 0), memory=memory), bare_aag(scripted(edits, 0), memory)
         blocking = [seconds(lambda graph=graph: graph.invoke(GOAL), 40) for graph in graphs]
         unblocking = [asyncio.run(looped(lambda graph=graph: graph.ainvoke(GOAL), 40)) for graph in graphs]
-        for kind, (house, straight) in (("sync", blocking), ("async", unblocking)):
+        for kind, (stepcraft, plain) in (("sync", blocking), ("async", unblocking)):
             table.add_row(
                 f"run / same topology with bare nodes, {case}, {kind}",
-                f"{house / straight:.2f}",
+                f"{stepcraft / plain:.2f}",
                 "≤ 1.3",
-                f"{house * 1e3:.1f} ms over {straight * 1e3:.1f} ms",
+                f"{stepcraft * 1e3:.1f} ms over {plain * 1e3:.1f} ms",
             )
 
 
 async def bare_calls(model: BaseChatModel, prompts: list[list[Any]]) -> None:
-    """The calls of a best-case run with nothing around them: side by side where the graph has them so."""
+    """The model calls of a best-case run without a graph, concurrent where the graph makes them concurrently."""
     await asyncio.gather(*(model.ainvoke(prompt) for prompt in prompts[:2]))
     await asyncio.gather(*(model.ainvoke(prompt) for prompt in prompts[2:6]))
     await model.ainvoke(prompts[6])
@@ -80,7 +80,7 @@ async def bare_calls(model: BaseChatModel, prompts: list[list[Any]]) -> None:
 
 
 async def throughput(table: Table) -> None:
-    """Many runs at once over a 50 ms model behind HTTP, against the same calls made bare."""
+    """Many runs at once over a model of 50 ms behind HTTP, against the same calls without a graph."""
     memory = small_memory()
     recorder = scripted(0, 0)
     build_aag(model=recorder, memory=memory).invoke(GOAL)
@@ -97,12 +97,12 @@ async def throughput(table: Table) -> None:
 
 
 async def compare(name: str, model: BaseChatModel, prompts: list[list[Any]], table: Table) -> None:
-    """The graph's runs against the same calls made bare, and against the same topology with bare nodes."""
-    graph, straight = build_aag(model=model, memory=small_memory()), bare_aag(model, small_memory())
+    """Time of the runs over that of the calls alone, and over that of the same topology on plain LangGraph."""
+    graph, plain = build_aag(model=model, memory=small_memory()), bare_aag(model, small_memory())
     works = [
         partial(at_once, lambda: graph.ainvoke(GOAL)),
         partial(at_once, lambda: bare_calls(model, prompts)),
-        partial(at_once, lambda: straight.ainvoke(GOAL)),
+        partial(at_once, lambda: plain.ainvoke(GOAL)),
     ]
     ours, bare, same = await looped_in_turns(works, 5)
     what = f"throughput of {RUNS_AT_ONCE} runs at once"
@@ -113,7 +113,7 @@ async def compare(name: str, model: BaseChatModel, prompts: list[list[Any]], tab
 
 
 async def at_once(run: Callable[[], Awaitable[Any]]) -> None:
-    """Many of them."""
+    """Start `RUNS_AT_ONCE` runs and wait for all."""
     await asyncio.gather(*(run() for _ in range(RUNS_AT_ONCE)))
 
 

@@ -1,4 +1,4 @@
-"""The topology of AAG written straight on LangGraph: what the house adds is measured against it."""
+"""AAG's topology on plain LangGraph: the baseline against which Stepcraft's overhead is measured."""
 
 import operator
 from typing import Annotated, Any, TypedDict
@@ -33,7 +33,7 @@ class State(Output, total=False):
 
 
 def bare_aag(model: BaseChatModel, memory: ProcedureMemory, max_updates: int = 3) -> Any:
-    """Nodes that put their state into a prompt, call the model and keep the reply: nothing else."""
+    """The compiled graph. A node puts its state into a prompt, calls the model and stores the reply, no more."""
     builder = StateGraph(State, input_schema=Input, output_schema=Output)
     builder.add_node("begin", lambda state: {"queries": [], "updates": 0})
     builder.add_node(

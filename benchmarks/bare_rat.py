@@ -1,4 +1,4 @@
-"""RAT's loop written straight on LangGraph: what the house adds is measured against it."""
+"""RAT's loop on plain LangGraph: the baseline against which Stepcraft's overhead is measured."""
 
 import operator
 from typing import Annotated, Any, TypedDict
@@ -35,7 +35,7 @@ class State(TypedDict, total=False):
 
 
 def bare_rat(model: BaseChatModel, retriever: BaseRetriever) -> Any:
-    """Nodes that put their state into a prompt, call the model and keep the reply: nothing else."""
+    """The compiled graph. A node puts its state into a prompt, calls the model and stores the reply, no more."""
     builder = StateGraph(State)
     for name in ("draft", "finish"):
         builder.add_node(name, _calling(model, name))

@@ -1,4 +1,4 @@
-"""RPG's loop written straight on LangGraph: what the house adds is measured against it."""
+"""RPG's loop on plain LangGraph: the baseline against which Stepcraft's overhead is measured."""
 
 from typing import Any, TypedDict
 
@@ -26,7 +26,7 @@ class State(TypedDict, total=False):
 
 
 def bare_rpg(model: BaseChatModel, retriever: BaseRetriever, max_cycles: int = 3) -> Any:
-    """Nodes that put their state into a prompt, call the model and keep the reply: nothing else."""
+    """The compiled graph. A node puts its state into a prompt, calls the model and stores the reply, no more."""
     builder = StateGraph(State)
     builder.add_node("begin", lambda _state: {"plans": [], "segments": [], "used": []})
     builder.add_node("retrieve", _searching(retriever))
@@ -69,7 +69,7 @@ def _calling(model: BaseChatModel, name: str) -> RunnableLambda:
 
 
 def _messages(name: str, state: State) -> list[HumanMessage]:
-    """What the house's prompts hold, without its instructions."""
+    """The material of Stepcraft's prompts, without the instructions."""
     parts = {"question": state["question"], "text": "\n\n".join(state.get("segments", []))}
     if name == "plan":
         parts["plans"] = "\n".join(state.get("plans", []))
@@ -103,7 +103,7 @@ def _searching(retriever: BaseRetriever) -> RunnableLambda:
 
 
 def _selecting() -> Any:
-    """Scores with the same reranker; the sentences of the same passages are made ready once."""
+    """A node that scores sentences with the same reranker; the sentences of each set of passages are prepared once."""
     ready: dict[tuple[str, ...], tuple[list[Sentence], Any]] = {}
 
     def select(state: State) -> dict[str, Any]:

@@ -1,16 +1,16 @@
-"""A corpus against the bare parts that it is made of: `python benchmarks/corpus.py [--files 10000]`.
+"""The time and memory of a corpus, compared with its bare parts: `python benchmarks/corpus.py [--files 10000]`.
 
-Each figure is a ratio within one run:
+Each figure is a ratio of times within one run, except the last:
 
 - first opening ÷ (the same files read, split and embedded, and nothing kept), the best of three rounds of each:
   embedded as a corpus does it ("bare"), and with wordllama's own `embed`, which takes twice as long ("wordllama");
 - second opening, when nothing was changed ÷ first opening;
 - search ÷ (the same FTS5 query for the best k by rank + the same query embedded and multiplied with a bare
   matrix), the median over the same queries, taken in turns;
-- by how much the peak of resident memory grows in a process that opens the corpus and searches it.
+- growth of the peak resident memory in a process that opens the corpus and searches it.
 
-The files are made of sentences of the bundled procedures, with a seed. With the questions of HotpotQA (distractor)
-at hand (`--hotpot FILE`), recall of the gold passages among those of all questions, without a model.
+The files consist of sentences of the bundled procedures, chosen with a fixed seed. With the questions of HotpotQA
+(distractor) as `--hotpot FILE`, the recall of the gold passages among those of all questions is measured as well.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from wordllama import WordLlama
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.memory import resident, seconds
-from stepcraft.index._words import match_expression
+from stepcraft.index import match_expression
 from stepcraft.memory.open import open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from stepcraft.sources.corpus.passages import passages

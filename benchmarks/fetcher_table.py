@@ -1,4 +1,4 @@
-"""What the fetcher makes of URLs in every disguise: each is refused before anything is connected to.
+"""The fetcher's verdicts on URLs of private addresses in many notations, before anything is connected to.
 
 Run with `python benchmarks/fetcher_table.py`, or name URLs: `python benchmarks/fetcher_table.py http://127.1/`.
 """
@@ -53,10 +53,10 @@ URLS = (
 
 
 class Nowhere(httpcore.NetworkBackend):
-    """Connects to nothing: that it is asked at all is the verdict."""
+    """A network that connects to nothing; a request to connect means that the URL passed the checks."""
 
     def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
-        """Raises ConnectError, always."""
+        """Raise ConnectError with the address."""
         del timeout, local_address, socket_options
         raise httpcore.ConnectError(f"would connect to {host} port {port}")
 

@@ -29,8 +29,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from stepcraft.index._file import _LAYOUT
-from stepcraft.index._words import match_expression
+from stepcraft.index import LAYOUT, match_expression
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
@@ -69,7 +68,7 @@ class Bare:
         self.connection = sqlite3.connect(path, isolation_level=None)
         for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -65536"):
             self.connection.execute(f"PRAGMA {pragma}")
-        for statement in _LAYOUT.split(";\n"):
+        for statement in LAYOUT.split(";\n"):
             self.connection.execute(statement)
         self.embedder = WordLlamaEmbedder()
 

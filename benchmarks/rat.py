@@ -22,7 +22,7 @@ from rich.table import Table
 from benchmarks.bare_rat import bare_rat
 from benchmarks.timing import in_turns, looped_in_turns
 from stepcraft import RatContext, build_rat
-from stepcraft.nodes.rat.accept import WIDEST
+from stepcraft.contexts.rat import MAX_PARALLEL_STEPS
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf, passage, thinker
 
@@ -61,7 +61,7 @@ def rounds(changes: str) -> int:
     while done < len(changes):
         settled, change, _ = changes[done : done + width].partition("x")
         done += len(settled) + len(change)
-        width = 1 if change else min(WIDEST, 2 * width)
+        width = 1 if change else min(MAX_PARALLEL_STEPS, 2 * width)
         made += 1
     return made
 

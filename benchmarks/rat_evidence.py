@@ -1,7 +1,7 @@
-"""How many gold passages a keyless run of RAT finds: `python benchmarks/rat_evidence.py [--hotpot FILE] [--questions 20]`.
+"""Recall of the gold passages in keyless runs of RAT: `python benchmarks/rat_evidence.py [--hotpot FILE] [--questions 20]`.
 
-The passages of all questions of HotpotQA (distractor) are one corpus. Beside RAT stands plain retrieval with the
-question: of five passages (RAG-5), and of as many as RAT had for that question.
+The passages of all questions of HotpotQA (distractor) form one corpus. RAT is compared with one search for the
+question: for five passages (RAG-5), and for as many as RAT found for that question.
 """
 
 import argparse

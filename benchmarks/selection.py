@@ -24,11 +24,11 @@ from benchmarks.corpus import HOTPOT
 from benchmarks.timing import in_turns
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.rpg import RpgContext, build_rpg
+from stepcraft.llm.resources import GraphResources
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from stepcraft.nodes.rpg.select import SelectNode
 from stepcraft.rerank.ready import ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
-from stepcraft.retrieval.build import GraphResources
 from stepcraft.segments import Selected
 from stepcraft.text.clean import tokens
 from stepcraft.text.sentences import passage_sentences

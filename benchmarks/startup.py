@@ -1,6 +1,6 @@
-"""How soon the package and its command line are there, against importing typer and rich.
+"""Start-up time of the package and of its command line, as multiples of importing typer and rich.
 
-Run with `python benchmarks/startup.py`. Every figure is a ratio of two measurements in this one run.
+Run with `python benchmarks/startup.py`. Each figure is the ratio of two medians measured in the same run.
 """
 
 import statistics
@@ -22,7 +22,7 @@ CASES = {
 
 
 def seconds(arguments: list[str]) -> float:
-    """The median of so many processes."""
+    """Return the median wall time of REPEAT processes with these arguments."""
     times: list[float] = []
     for _ in range(REPEAT):
         began = time.perf_counter()
@@ -32,9 +32,9 @@ def seconds(arguments: list[str]) -> float:
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure each case and print the table."""
     bare = seconds(["-c", "import typer, rich"])
-    table = Table("what", "ratio", "wanted", "of")
+    table = Table("what", "ratio", "bound", "measured")
     for name, arguments in CASES.items():
         ours = seconds(arguments)
         table.add_row(

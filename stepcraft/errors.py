@@ -1,19 +1,20 @@
-"""What can go wrong, as exceptions.
+"""The exceptions of the package.
 
 StepcraftError
-├── BadInput            what a caller gave cannot be used; nothing was done
-│   └── ModelUnknown    no model goes by this name, or its key is missing
-├── MemoryFailure       a memory cannot be opened, read or written
-│   ├── ReadOnlyMemory  this memory can be searched, not changed
-│   └── AddStopped      some procedures were added, then the memory failed
-├── SourceFailure       a source of evidence has nothing to give, since something failed
-│   └── FetchFailed     a page is not there, does not come in time, or cannot be read
-│       └── FetchRefused    a page that must not be fetched
-├── ModelFailure        a model refuses to be asked, so that no step can succeed
-├── UnreadableReply     a reply is not in the form that its step needs
-└── NoAnswer            a run ended without anything to answer with
+├── BadInput            the caller's input cannot be used (also a ValueError)
+│   └── ModelUnknown    no model has this name, or its package or key is missing
+├── MemoryFailure       a memory cannot be opened, read or written (also a RuntimeError)
+│   ├── ReadOnlyMemory  the memory can be searched but not changed
+│   └── AddStopped      some procedures were added before the memory failed
+├── SourceFailure       a source of evidence failed (also a RuntimeError)
+│   └── FetchFailed     a page does not exist, does not arrive in time, or cannot be read
+│       └── FetchRefused    a page must not be fetched
+├── ModelFailure        the model refuses every call, so no step can succeed (also a RuntimeError)
+├── UnreadableReply     a reply does not have the format that its step needs (never leaves a run)
+└── NoAnswer            a run ended without an answer (also a RuntimeError)
 
-Every message is a sentence that names the offending value and what to do about it. No message holds a key.
+Every message is a sentence that names the offending value and what to do about it, and holds no key. A LangGraph server
+shows a client the messages of ValueError and RuntimeError and hides all others, hence the second base of each class.
 """
 
 import os
@@ -23,28 +24,28 @@ from dataclasses import dataclass, field
 
 
 class StepcraftError(Exception):
-    """The base of all exceptions that Stepcraft raises on purpose."""
+    """The base class of the exceptions that Stepcraft raises deliberately."""
 
 
 class BadInput(StepcraftError, ValueError):
-    """What a caller gave cannot be used; nothing was done."""
+    """The caller's input cannot be used. Nothing was done."""
 
 
 class ModelUnknown(BadInput):
-    """No model goes by this name, its package is not installed, or its key is missing."""
+    """No model has this name, its package is not installed, or its key is missing."""
 
 
-class MemoryFailure(StepcraftError):
+class MemoryFailure(StepcraftError, RuntimeError):
     """A memory cannot be opened, read or written."""
 
 
 class ReadOnlyMemory(MemoryFailure):
-    """This memory can be searched, not changed."""
+    """The memory can be searched but not changed."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A record that did not go in: where it stood (a line of a file, or the id of the procedure) and why."""
+    """A record that was not added: where it is (the line of a file, or the id of a procedure), and why."""
 
     where: str
     reason: str
@@ -52,17 +53,17 @@ class Failed:
 
 @dataclass
 class AddReport:
-    """What became of the procedures that were to be added."""
+    """The outcome of adding procedures."""
 
     added: int = 0
     present: int = 0
-    """Were there already, unchanged."""
+    """Already stored with the same content."""
     updated: int = 0
-    """Had the same id and other content, source or metadata: replaced."""
+    """Replaced, because the stored procedure with this id had other content, source or metadata."""
     failed: list[Failed] = field(default_factory=list[Failed])
 
     def include(self, other: "AddReport") -> None:
-        """Count in what another report says."""
+        """Add the counts and failures of another report."""
         self.added += other.added
         self.present += other.present
         self.updated += other.updated
@@ -70,13 +71,13 @@ class AddReport:
 
 
 class AddStopped(MemoryFailure):
-    """A memory failed while procedures were added to it; adding them again does the rest.
+    """A memory failed while procedures were added to it. Adding them again adds the rest.
 
     Args:
-        reason: why it failed.
-        report: what became of the procedures that were dealt with.
-        done: so many of them were the first that were given, without a gap.
-        in_doubt: the ids of those that were sent and may be in or not: nobody answers who could tell.
+        reason: Why the memory failed.
+        report: The outcome for the procedures that were processed.
+        done: Length of the input prefix that was stored.
+        in_doubt: Ids of procedures that were sent and may or may not have been stored.
     """
 
     def __init__(self, reason: str, report: AddReport, done: int, in_doubt: Sequence[str] = ()) -> None:
@@ -89,28 +90,28 @@ class AddStopped(MemoryFailure):
         self.in_doubt = tuple(in_doubt)
 
 
-class SourceFailure(StepcraftError):
-    """A source of evidence has nothing to give, since something failed."""
+class SourceFailure(StepcraftError, RuntimeError):
+    """A source of evidence failed."""
 
 
 class FetchFailed(SourceFailure):
-    """A page is not there, does not come in time, or cannot be read."""
+    """A page does not exist, does not arrive in time, or cannot be read."""
 
 
 class FetchRefused(FetchFailed):
-    """A page that must not be fetched: its address is private, say, or its content of a kind that is not read."""
+    """A page must not be fetched, for example because its address is private or its content type is not supported."""
 
 
-class ModelFailure(StepcraftError):
-    """A model refuses to be asked (a wrong key, say), so that no step can succeed."""
+class ModelFailure(StepcraftError, RuntimeError):
+    """The model refuses every call, for example for a wrong key, so no step can succeed."""
 
 
 class UnreadableReply(StepcraftError):
-    """A model's reply is not in the form that its step needs; the message tells the model what was wrong."""
+    """A model's reply does not have the format that its step needs; the message tells the model what was wrong."""
 
 
-class NoAnswer(StepcraftError):
-    """A run ended without anything to answer with."""
+class NoAnswer(StepcraftError, RuntimeError):
+    """A run ended without an answer."""
 
 
 _SECRET = re.compile(
@@ -119,7 +120,7 @@ _SECRET = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """The text with keys, bearer tokens, passwords in URLs and secret environment variables blotted out."""
+    """Mask keys, bearer tokens, passwords in URLs and the values of secret environment variables in a text."""
     for name, value in os.environ.items():
         if len(value) >= 8 and name.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
             text = text.replace(value, "***")

@@ -1,4 +1,4 @@
-"""Evidence: a retrieved passage with its source, as plain JSON that survives any checkpointer."""
+"""Evidence: a retrieved passage with its source, as plain JSON that any checkpointer can store."""
 
 from typing import NotRequired
 
@@ -9,14 +9,14 @@ class Evidence(TypedDict):
     """A retrieved passage."""
 
     id: str
-    """Names the passage in its memory or source."""
+    """Identifies the passage in its memory or source."""
     title: str
-    """What the passage is about: for a procedure, its output."""
+    """What the passage is about; for a procedure, its output."""
     text: str
-    """What a model reads."""
+    """What the model reads."""
     source: str
-    """Where it came from, "" if unknown."""
+    """Where the passage comes from, such as a path or a URL; "" if unknown."""
     score: float
-    """How well it fits the query it was found with; higher is better, comparable within one memory."""
+    """How well it fits its query; higher is better. Scores are comparable within one memory or source."""
     composed_of: NotRequired[list[str]]
-    """Where two procedures that follow from each other are offered as one: the ids of both, in order."""
+    """The ids of the two procedures that were composed into this one, in order."""

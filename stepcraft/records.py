@@ -1,4 +1,4 @@
-"""The raw records of JSONL, JSON and CSV files, each with the line that it starts on."""
+"""The records of JSONL, JSON and CSV files, each with the line that it starts on."""
 
 import csv
 import json
@@ -11,23 +11,29 @@ from typing import Any
 from stepcraft.errors import BadInput
 
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
-"""What `surrogateescape` makes of a byte that is not UTF-8."""
+"""What the error handler `surrogateescape` makes of a byte that is not UTF-8."""
+_SEPARATORS = re.compile(r"[\s,]*")
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record: the line it starts on, and its values, or None and why they cannot be read."""
+    """A record of a file."""
 
     line: int
+    """The number of the line that it starts on, from 1."""
     values: dict[str, Any] | None
+    """Its fields; None if it cannot be read."""
     reason: str = ""
+    """Why it cannot be read."""
 
 
 def records(path: Path) -> Iterator[Record]:
-    """The records of a file, by the ending of its name.
+    """Yield the records of a file; the suffix of its name tells the format.
+
+    A record that cannot be read is yielded with the reason, and the records after it follow.
 
     Raises:
-        BadInput: as `check_file`.
+        BadInput: the file cannot be read (see `check_file`).
     """
     check_file(path)
     try:
@@ -37,10 +43,10 @@ def records(path: Path) -> Iterator[Record]:
 
 
 def check_file(path: Path) -> None:
-    """Look whether a file can be read.
+    """Check that a file can be read.
 
     Raises:
-        BadInput: it is not there, cannot be read, is in UTF-16, or of another kind.
+        BadInput: it does not exist, cannot be opened, is in UTF-16, or has no known suffix.
     """
     if path.is_dir():
         raise BadInput(f"{path} is a folder; name a file in it")
@@ -62,10 +68,43 @@ def _lines(path: Path) -> Iterator[str]:
         yield from file
 
 
-def _json_lines(path: Path) -> Iterator[Record]:
+def _read_json_lines(path: Path) -> Iterator[Record]:
     for number, line in enumerate(_lines(path), 1):
         if line.strip():
             yield _json_record(number, line)
+
+
+def _read_json(path: Path) -> Iterator[Record]:
+    """Read an array, one object, or one object a line, as such files are also named .json."""
+    text = "".join(_lines(path))
+    start = len(text) - len(text.lstrip())
+    if text[start : start + 1] == "[":
+        yield from _array(text, start + 1)
+    elif text.strip():
+        whole = _json_record(1 + text.count("\n", 0, start), text)
+        if whole.values is not None or "\n" not in text.strip():
+            yield whole
+        else:
+            yield from _read_json_lines(path)
+
+
+def _array(text: str, position: int) -> Iterator[Record]:
+    """Read the items of an array up to the first that is not JSON, as nothing tells where the next one begins."""
+    decoder, line, counted = json.JSONDecoder(), 1, 0
+    while True:
+        if match := _SEPARATORS.match(text, position):
+            position = match.end()
+        line, counted = line + text.count("\n", counted, position), position
+        if text[position : position + 1] == "]":
+            return
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError) as error:
+            yield Record(line, None, f"it is not JSON ({error}), and the rest of the file was not read")
+            return
+        reason = _not_utf8(text[position:end])
+        yield Record(line, None, reason) if reason else _object(line, value)
+        position = end
 
 
 def _json_record(line: int, text: str) -> Record:
@@ -85,45 +124,7 @@ def _object(line: int, value: object) -> Record:
     return Record(line, None, f"it is a {type(value).__name__}, not an object with fields")
 
 
-def _json(path: Path) -> Iterator[Record]:
-    """An array, one object, or, as such files are also named, one object a line."""
-    text = "".join(_lines(path))
-    start = len(text) - len(text.lstrip())
-    if text[start : start + 1] == "[":
-        yield from _array(text, start + 1)
-        return
-    whole = _json_record(1 + text.count("\n", 0, start), text)
-    if whole.values is not None or "\n" not in text.strip():
-        yield from [whole] if text.strip() else []
-    else:
-        yield from _json_lines(path)
-
-
-def _array(text: str, position: int) -> Iterator[Record]:
-    """The items of an array up to the first that is not JSON: what follows it cannot be told apart."""
-    decoder, line, counted = json.JSONDecoder(), 1, 0
-    while True:
-        position = _skip(text, position)
-        line, counted = line + text.count("\n", counted, position), position
-        if text[position : position + 1] == "]":
-            return
-        try:
-            value, end = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError) as error:
-            yield Record(line, None, f"it is not JSON ({error}), and the rest of the file was not read")
-            return
-        reason = _not_utf8(text[position:end])
-        yield Record(line, None, reason) if reason else _object(line, value)
-        position = end
-
-
-def _skip(text: str, position: int) -> int:
-    """The first position at or after this one that holds neither space nor comma."""
-    match = re.compile(r"[\s,]*").match(text, position)
-    return match.end() if match else position
-
-
-def _csv(path: Path) -> Iterator[Record]:
+def _read_csv(path: Path) -> Iterator[Record]:
     reader = csv.reader(_lines(path), strict=True)
     header: list[str] | None = None
     while True:
@@ -137,30 +138,24 @@ def _csv(path: Path) -> Iterator[Record]:
             continue
         if header is None:
             header = [name.strip() for name in row]
+        elif reason := _not_utf8("".join(row)):
+            yield Record(line, None, reason)
+        elif row and len(row) != len(header):
+            yield Record(line, None, f"it has {len(row)} cells, and the header has {len(header)}")
         elif row:
-            yield _row(line, header, row)
-
-
-def _row(line: int, header: list[str], row: list[str]) -> Record:
-    if reason := _not_utf8("".join(row)):
-        return Record(line, None, reason)
-    if len(row) != len(header):
-        return Record(line, None, f"it has {len(row)} cells, and the header has {len(header)}")
-    return Record(line, dict(zip(header, row, strict=True)))
+            yield Record(line, dict(zip(header, row, strict=True)))
 
 
 def _not_utf8(text: str) -> str:
-    found = _NOT_UTF8.search(text)
-    return (
-        f"it is not UTF-8 (byte 0x{ord(found[0]) - 0xDC00:02x} at character {found.start() + 1})"
-        if found
-        else ""
-    )
+    """Return why a text is not UTF-8, "" if it is."""
+    if found := _NOT_UTF8.search(text):
+        return f"it is not UTF-8 (byte 0x{ord(found[0]) - 0xDC00:02x} at character {found.start() + 1})"
+    return ""
 
 
 _READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
-    ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
-    ".json": _json,
-    ".csv": _csv,
+    ".jsonl": _read_json_lines,
+    ".ndjson": _read_json_lines,
+    ".json": _read_json,
+    ".csv": _read_csv,
 }

@@ -1,4 +1,4 @@
-"""What RPG writes: segments, and the sentences that were selected for each."""
+"""The segments of an RPG answer, and the sentences that were selected for each, as plain JSON."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,23 +6,24 @@ from typing_extensions import TypedDict
 
 
 class Selected(TypedDict):
-    """A sentence of a passage that was selected for a plan."""
+    """A sentence that was selected for a plan (RPG §3.2)."""
 
     passage: str
     """The id of its passage among the evidence."""
     position: int
-    """Its place among the sentences of its passage, from 0."""
+    """Its index among the sentences of its passage."""
     text: str
     score: float
     """How well it fits the plan; higher is better."""
 
 
 class Segment(TypedDict):
-    """One piece of an answer: what it was to be about, what it was written from, and what was written."""
+    """One part of an answer."""
 
     plan: str
+    """The topic that was planned for it."""
     sentences: list[Selected]
-    """In the order of the passages, and within one in the order of its text."""
+    """The sentences it was written from, in the order of the passages and of their texts."""
     text: str
     evidence: list[str]
     """The ids of the passages of its sentences, each once, in order."""
@@ -31,15 +32,15 @@ class Segment(TypedDict):
 
 
 def written(segments: Sequence[Segment]) -> str:
-    """The answer so far."""
+    """Return the answer so far: the texts of the segments, separated by blank lines."""
     return "\n\n".join(segment["text"] for segment in segments)
 
 
 def passages_of(sentences: Iterable[Selected]) -> list[str]:
-    """The ids of the passages of some sentences, each once, in order."""
+    """Return the ids of the passages of some sentences, each once, in order."""
     return list(dict.fromkeys(sentence["passage"] for sentence in sentences))
 
 
 def used(segments: Sequence[Segment]) -> list[str]:
-    """The ids of all passages that segments were written from, in the order of their first use."""
+    """Return the ids of all passages that the segments were written from, each once, in order."""
     return list(dict.fromkeys(passage for segment in segments for passage in segment["evidence"]))

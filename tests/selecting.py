@@ -12,8 +12,8 @@ from langgraph.graph import StateGraph
 
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.rpg import RpgContext, State
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.rpg.select import SelectNode
-from stepcraft.retrieval.build import GraphResources
 from stepcraft.segments import Segment, Selected
 
 BRIDGE = "The old bridge of Mostar stands in Bosnia. Mimar Haldruvin built the bridge in 1566. It fell in the year 1993."

@@ -13,10 +13,27 @@ FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in (ROOT / "stepcraft").rglob("*.py")
 }
-LAYERS = (
-    "cli report evals graphs nodes llm retrieval sources memory rerank models contexts index text "
-    "records segments evidence concurrency errors"
-).split()
+LAYERS = [
+    "cli",
+    "report",
+    "evals",
+    "graphs",
+    "nodes",
+    "llm",
+    "retrieval",
+    "sources",
+    "memory",
+    "rerank",
+    "models",
+    "contexts",
+    "index",
+    "text",
+    "records",
+    "segments",
+    "evidence",
+    "concurrency",
+    "errors",
+]
 """From the highest to the lowest; a room imports itself and what stands below it."""
 
 

@@ -1,18 +1,20 @@
-"""Calls that stand in line for one thread."""
+"""Threads, values made once per key, and the serial executor."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from stepcraft.concurrency import Line
+from stepcraft.concurrency import OncePerKey, SerialExecutor, within
 
 
 def test_calls_are_made_one_after_the_other_off_the_event_loop():
-    line, at_once, most, threads = Line(), 0, 0, set()
+    executor, at_once, most, threads = SerialExecutor(), 0, 0, set()
 
     def call(number: int) -> int:
         nonlocal at_once, most
@@ -23,7 +25,9 @@ def test_calls_are_made_one_after_the_other_off_the_event_loop():
         return number * number
 
     async def main() -> list[int]:
-        return await asyncio.gather(*(line.made(lambda number=number: call(number)) for number in range(100)))
+        return await asyncio.gather(
+            *(executor.submit(lambda number=number: call(number)) for number in range(100))
+        )
 
     assert asyncio.run(main()) == [number * number for number in range(100)]
     assert asyncio.run(main())[-1] == 99 * 99
@@ -32,10 +36,10 @@ def test_calls_are_made_one_after_the_other_off_the_event_loop():
 
 
 def test_a_call_that_fails_fails_alone():
-    line = Line()
+    executor = SerialExecutor()
 
     async def main() -> None:
-        good, bad = line.made(lambda: "good"), line.made(lambda: 1 / 0)
+        good, bad = executor.submit(lambda: "good"), executor.submit(lambda: 1 / 0)
         outcomes = await asyncio.gather(bad, good, return_exceptions=True)
         assert outcomes[1] == "good"
         with pytest.raises(ZeroDivisionError):
@@ -45,12 +49,12 @@ def test_a_call_that_fails_fails_alone():
 
 
 def test_a_call_that_nobody_waits_for_any_more_hinders_no_other():
-    line, go = Line(), threading.Event()
+    executor, go = SerialExecutor(), threading.Event()
 
     async def main() -> str:
-        left = asyncio.create_task(line.made(go.wait))
+        left = asyncio.create_task(executor.submit(go.wait))
         await asyncio.sleep(0)
-        next_one = asyncio.create_task(line.made(lambda: "next"))
+        next_one = asyncio.create_task(executor.submit(lambda: "next"))
         await asyncio.sleep(0)
         left.cancel()
         go.set()
@@ -59,11 +63,11 @@ def test_a_call_that_nobody_waits_for_any_more_hinders_no_other():
     assert asyncio.run(main()) == "next"
 
 
-def test_event_loops_in_several_threads_share_a_line():
-    line, found = Line(), []
+def test_event_loops_in_several_threads_share_an_executor():
+    executor, found = SerialExecutor(), []
 
     async def ask(name: str) -> None:
-        found.extend([await line.made(lambda number=number: f"{name}{number}") for number in range(50)])
+        found.extend([await executor.submit(lambda number=number: f"{name}{number}") for number in range(50)])
 
     threads = [threading.Thread(target=asyncio.run, args=(ask(name),)) for name in "ab"]
     for thread in threads:
@@ -82,10 +86,10 @@ def test_calls_that_wait_together_are_made_within_one_block():
         yield
 
     async def main() -> list[Any]:
-        line = Line(around)
-        first = asyncio.create_task(line.made(go.wait))
+        executor = SerialExecutor(around)
+        first = asyncio.create_task(executor.submit(go.wait))
         await asyncio.sleep(0)
-        rest = [asyncio.create_task(line.made(lambda: len(entered))) for _ in range(5)]
+        rest = [asyncio.create_task(executor.submit(lambda: len(entered))) for _ in range(5)]
         await asyncio.sleep(0)
         go.set()
         return await asyncio.gather(first, *rest)
@@ -104,9 +108,127 @@ def test_what_goes_wrong_around_calls_is_told_to_each_and_to_no_later_one():
         yield
 
     async def main() -> list[Any]:
-        line = Line(around)
+        executor = SerialExecutor(around)
         with pytest.raises(PermissionError, match="shut"):
-            await line.made(lambda: 1)
-        return await asyncio.gather(*(line.made(lambda: 2) for _ in range(2)))
+            await executor.submit(lambda: 1)
+        return await asyncio.gather(*(executor.submit(lambda: 2) for _ in range(2)))
 
     assert asyncio.run(main()) == [2, 2]
+
+
+class Opened:
+    """A value that can be watched while it is kept."""
+
+
+def outcome(call: Any) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        return error
+
+
+def test_a_value_is_made_once_for_all_who_ask_at_the_same_time():
+    once, go, made = OncePerKey[str, Opened](), threading.Event(), list[Opened]()
+
+    def make() -> Opened:
+        go.wait(10)
+        made.append(Opened())
+        return made[-1]
+
+    first = once.start("a", make)
+    found = list[Opened]()
+    threads = [threading.Thread(target=lambda: found.append(once.get("a", make))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    assert once.peek("a") is None
+    go.set()
+    for thread in threads:
+        thread.join(10)
+    assert made == [first.result()]
+    assert set(found) == {made[0]} == {once.get("a", make)} == {once.peek("a")}
+
+
+def test_one_key_that_takes_long_holds_up_no_other_and_no_event_loop():
+    once, go = OncePerKey[str, str](), threading.Event()
+    slow = once.start("slow", lambda: "opened" if go.wait(10) else "never")
+    assert once.get("quick", lambda: "quick") == "quick"
+
+    async def main() -> str:
+        assert once.peek("slow") is None
+        abandoned = asyncio.wrap_future(once.start("slow", lambda: "twice"))
+        abandoned.cancel()
+        waiting = asyncio.wrap_future(once.start("slow", lambda: "twice"))
+        assert await asyncio.wrap_future(once.start("quick", lambda: "twice")) == "quick"
+        go.set()
+        return await waiting
+
+    assert asyncio.run(main()) == slow.result(10) == once.peek("slow") == "opened"
+
+
+def test_a_failure_reaches_all_who_wait_and_is_not_kept():
+    once, go = OncePerKey[str, str](), threading.Event()
+
+    def fail() -> str:
+        go.wait(10)
+        raise ConnectionError("refused")
+
+    waiting = [once.start("a", fail) for _ in range(3)]
+    go.set()
+    assert {str(future.exception(10)) for future in waiting} == {"refused"}
+    assert once.peek("a") is None
+    assert isinstance(outcome(lambda: once.get("a", fail)), ConnectionError)
+    assert once.get("a", lambda: "at last") == "at last"
+
+
+def test_a_stale_value_serves_until_the_new_one_is_there():
+    once, go = OncePerKey[str, str](), threading.Event()
+    once.get("a", lambda: "old")
+    newer = once.start("a", lambda: "new" if go.wait(10) else "never", fresh=lambda value: value == "new")
+    assert once.peek("a") == once.get("a", lambda: "other") == "old"
+    go.set()
+    assert newer.result(10) == "new"
+    assert once.get("a", lambda: "other", fresh=lambda value: value == "new") == "new"
+
+
+def test_only_so_many_values_are_kept_and_the_others_are_let_go():
+    once = OncePerKey[int, Opened](2)
+    watched = [weakref.ref(once.get(number, Opened)) for number in range(2)]
+    in_use = once.get(1, Opened)
+    once.get(0, Opened)
+    once.get(2, Opened)
+    once.get(3, Opened)
+    gc.collect()
+    assert watched[0]() is None, "the least recently used one of those that nobody holds"
+    assert watched[1]() is in_use
+    assert once.peek(1) is None
+    assert once.pop(3) is not None
+    assert once.pop(3) is None
+
+
+def test_a_value_that_is_dropped_while_it_is_made_is_not_kept():
+    once, go = OncePerKey[str, str](), threading.Event()
+    first = once.start("a", lambda: "first" if go.wait(10) else "never")
+    once.pop("a")
+    assert once.get("a", lambda: "second") == "second"
+    go.set()
+    assert first.result(10) == "first"
+    assert once.peek("a") == "second"
+
+
+def test_a_call_that_is_given_up_ends_and_keeps_nothing_alive():
+    go, threads, results = threading.Event(), list[threading.Thread](), list[weakref.ref[Opened]]()
+
+    def call() -> Opened:
+        threads.append(threading.current_thread())
+        go.wait(10)
+        result = Opened()
+        results.append(weakref.ref(result))
+        return result
+
+    with pytest.raises(TimeoutError):
+        within(0.01, call)
+    go.set()
+    threads[0].join(10)
+    assert not threads[0].is_alive()
+    gc.collect()
+    assert results[0]() is None

@@ -5,6 +5,7 @@ import gc
 import os
 import sqlite3
 import threading
+import tracemalloc
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import Entry, LocalIndex
-from stepcraft.index._words import match_expression, spaced
+from stepcraft.index import Entry, GroupedIndex, LocalIndex, match_expression
 
 
 class Letters:
@@ -35,6 +35,9 @@ class Letters:
         if "nan" in text:
             return np.full(len(self.alphabet), np.nan, np.float32)
         return np.array([text.lower().count(letter) for letter in self.alphabet], np.float32)
+
+    async def aembed_query(self, text: str) -> np.ndarray:
+        return self.embed_query(text)
 
 
 def entries(*texts: str) -> list[Entry]:
@@ -61,12 +64,14 @@ def index():
     index.close()
 
 
-def brute_force(texts: list[str], query: str, alpha: float) -> list[tuple[str, float]]:
+def brute_force(
+    texts: list[str], query: str, alpha: float, without_vector: Sequence[str] = ()
+) -> list[tuple[str, float]]:
     """All rows scored one by one; the words by a query of their own."""
     expression = match_expression(query)
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE VIRTUAL TABLE words USING fts5 (text, tokenize='porter unicode61')")
-    connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(map(spaced, texts)))
+    connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(texts))
     sql = "SELECT rowid, -bm25(words) FROM words WHERE words MATCH ?"
     by_words = dict(connection.execute(sql, (expression,))) if expression and alpha < 1 else {}
     connection.close()
@@ -74,7 +79,7 @@ def brute_force(texts: list[str], query: str, alpha: float) -> list[tuple[str, f
     asked = Letters().embed_query(query).astype(float)
     scored = []
     for number, text in enumerate(texts):
-        vector = Letters().embed_query(text).astype(float)
+        vector = Letters().embed_query("" if text in without_vector else text).astype(float)
         lengths = np.linalg.norm(vector) * np.linalg.norm(asked)
         cosine = float(vector @ asked / lengths) if lengths else 0.0
         scored.append((f"id{number}", alpha * cosine + (1 - alpha) * by_words.get(number, 0) / best))
@@ -121,6 +126,28 @@ def test_ranking_equals_brute_force_over_all_rows(texts, query, alpha):
     scores = dict(expected)
     assert [hit.score for hit in found] == pytest.approx([scores[hit.entry.id] for hit in found], abs=1e-5)
     assert [hit.entry.id for hit in top] == [hit.entry.id for hit in found[:3]]
+
+
+@given(
+    st.lists(TEXT, min_size=1, max_size=20, unique=True),
+    st.lists(WORDS, min_size=1, max_size=3).map(" ".join),
+    st.data(),
+)
+def test_a_row_without_vector_has_the_score_of_its_words(texts, query, data):
+    bare = data.draw(st.lists(st.sampled_from(texts)))
+    with closing(LocalIndex(":memory:", Letters())) as index:
+        index.put(entries(*texts), dict.fromkeys(bare, b""))
+        found = index.scores(query, alpha=0.4)
+    if Letters().embed_query(query).any() and set(texts) - set(bare):
+        expected = dict(brute_force(texts, query, 0.4, bare))
+        assert found == pytest.approx({name: expected[name] for name in found}, abs=1e-5)
+        assert all(expected[name] == 0 for name in expected.keys() - found)
+
+
+def test_the_last_row_may_have_no_vector(index):
+    index.put(entries("bad", "face", "cab"), {"cab": b""})
+    assert ids(index, "cab", 1) == ["id2"]
+    assert index.search("cab", 3, alpha=0.4)[0].score == pytest.approx(0.6)
 
 
 def test_equal_scores_stand_in_the_order_in_which_they_were_added(index):
@@ -412,3 +439,38 @@ def test_an_index_that_nobody_uses_is_closed_at_once(tmp_path: Path):
         assert [file.name for file in tmp_path.iterdir()] == ["index.db"], "the log beside it is gone"
     finally:
         gc.enable()
+
+
+def test_a_closed_index_holds_neither_vectors_nor_files(tmp_path: Path):
+    class Wide(Letters):
+        def embed_query(self, text: str) -> np.ndarray:
+            return np.full(2000, len(text), np.float32)
+
+    index = GroupedIndex(tmp_path / "i.db", Wide())
+    index.put(entries(*(f"bad {number}" for number in range(500))))
+    tracemalloc.start()
+    try:
+        assert ids(index, "bad", 1, alpha=1)
+        opened = tracemalloc.get_traced_memory()[0]
+        index.close()
+        index.close()
+        assert tracemalloc.get_traced_memory()[0] < opened - 3_000_000
+    finally:
+        tracemalloc.stop()
+    assert [file.name for file in tmp_path.iterdir()] == ["i.db"], "the log beside it is gone"
+    with pytest.raises(MemoryFailure, match="closed"):
+        asyncio.run(index.asearch("bad", 1, alpha=0))
+
+
+def test_a_search_that_is_under_way_when_an_index_is_closed_ends(tmp_path: Path):
+    index = LocalIndex(tmp_path / "i.db", Letters())
+    index.put(entries(*["bad cab"] * 200))
+
+    async def search_and_close() -> list:
+        searches = [asyncio.create_task(index.asearch("cab", 1, alpha=0.4)) for _ in range(50)]
+        await asyncio.sleep(0)
+        index.close()
+        return await asyncio.gather(*searches, return_exceptions=True)
+
+    for outcome in asyncio.run(search_and_close()):
+        assert isinstance(outcome, list | MemoryFailure)

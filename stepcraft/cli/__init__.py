@@ -1,4 +1,4 @@
-"""The command line. What is heavy is imported by the command that needs it."""
+"""The command line. Each command imports what it needs when it runs, so that `--help` stays quick."""
 
 import io
 import sys
@@ -6,22 +6,24 @@ from typing import Annotated
 
 import typer
 
-from stepcraft.cli.errors import reported
-from stepcraft.cli.graphs import draw, graphs, run
 from stepcraft.cli.memory import memory_app
 from stepcraft.cli.options import (
     AsJson,
-    Beside,
+    Graph,
     Html,
     Kind,
     Memory,
     Model,
+    Output,
     Passages,
+    Question,
     Quiet,
+    SecondSources,
     Settings,
     Sources,
     Using,
-    values_of,
+    context_fields,
+    reported,
 )
 from stepcraft.cli.source import source_app
 
@@ -37,7 +39,7 @@ app.add_typer(source_app, name="source")
 
 
 def main() -> None:
-    """The entry point of the console script. What a terminal cannot show costs the character, not the answer."""
+    """Run the command line. Characters that the terminal's encoding lacks are replaced."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -55,41 +57,39 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the callback of a flag
 @app.callback()
 def options(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Long answers made correct by working on them step by step."""
 
 
 @app.command()
+@reported()
 def aag(
-    goal: Annotated[str, typer.Argument(help="What is to be reached.")],
+    goal: Annotated[str, typer.Argument(help="The goal to reach.")],
     using: Using = "",
     memory: Memory = None,
-    sources: Beside = None,
+    sources: SecondSources = None,
     model: Model = None,
     settings: Settings = None,
     as_json: AsJson = False,
     html: Html = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write a procedure for a goal, by analogy with remembered procedures."""
-    with reported():
-        from stepcraft.cli.answer import answer
-        from stepcraft.graphs.aag import AagContext
+    """Write a procedure for a goal, by analogy with procedures of a memory."""
+    from stepcraft.cli.run import answer
 
-        beside = {"retriever": sources, "answer_from": "memory+source" if sources else None}
-        context = AagContext.named(values_of(settings, model=model, memory=memory, **beside))
-        given = {"question": goal, "resources": using}
-        answer("aag", given, context, as_json=as_json, html=html, quiet=quiet)
+    fields, output = context_fields(settings, model=model), Output(as_json, html, quiet)
+    answer("aag", goal, fields, output, sources=sources, memory=memory, inputs={"resources": using})
 
 
 @app.command()
+@reported()
 def rat(
-    question: Annotated[str, typer.Argument(help="What is to be answered.")],
+    question: Annotated[str, typer.Argument(help="The question to answer.")],
     sources: Sources = None,
     finish: Annotated[
-        str | None, typer.Option(help="What is made of the thoughts: answer, thoughts, article or code.")
+        str | None, typer.Option(help="The form of the answer: answer, thoughts, article or code.")
     ] = None,
     model: Model = None,
     settings: Settings = None,
@@ -97,34 +97,25 @@ def rat(
         bool, typer.Option("--show-changes", help="Print what each revision changed, and its sources.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 where a thought could not be checked.")
+        bool, typer.Option("--strict", help="Exit with 1 if a thought could not be checked.")
     ] = False,
     as_json: AsJson = False,
     html: Html = None,
     quiet: Quiet = False,
 ) -> None:
     """Answer a question, each thought of the answer checked against sources."""
-    with reported():
-        from stepcraft.cli.answer import answer, check_all_thoughts
-        from stepcraft.graphs.rat import RatContext
+    from stepcraft.cli.run import answer, check_strict
 
-        context = RatContext.named(values_of(settings, model=model, retriever=sources, finish=finish))
-        result = answer(
-            "rat",
-            {"question": question},
-            context,
-            as_json=as_json,
-            html=html,
-            quiet=quiet,
-            show_changes=show_changes,
-        )
-        if strict:
-            check_all_thoughts(result)
+    fields, output = context_fields(settings, model=model, finish=finish), Output(as_json, html, quiet)
+    result = answer("rat", question, fields, output, sources=sources, show_changes=show_changes)
+    if strict:
+        check_strict(result)
 
 
 @app.command()
+@reported()
 def rpg(
-    question: Annotated[str, typer.Argument(help="What is to be answered.")],
+    question: Annotated[str, typer.Argument(help="The question to answer.")],
     sources: Sources = None,
     kind: Kind = None,
     passages: Passages = None,
@@ -134,25 +125,74 @@ def rpg(
     model: Model = None,
     settings: Settings = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 where a segment rests on no evidence.")
+        bool, typer.Option("--strict", help="Exit with 1 if a segment was written without evidence.")
     ] = False,
     as_json: AsJson = False,
     html: Html = None,
     quiet: Quiet = False,
 ) -> None:
     """Answer a question in segments, each planned and written from sentences chosen for it."""
-    with reported():
-        from stepcraft.cli.answer import answer, check_all_segments
-        from stepcraft.cli.passages import given_from
-        from stepcraft.graphs.rpg import RpgContext
+    from stepcraft.cli.run import answer, check_strict
 
-        named = values_of(settings, model=model, retriever=sources, citations=citations)
-        given = {"question": question, **given_from(passages, sources), **({"kind": kind} if kind else {})}
-        result = answer("rpg", given, RpgContext.named(named), as_json=as_json, html=html, quiet=quiet)
-        if strict:
-            check_all_segments(result)
+    fields, output = context_fields(settings, model=model, citations=citations), Output(as_json, html, quiet)
+    inputs = {"kind": kind}
+    result = answer("rpg", question, fields, output, sources=sources, inputs=inputs, passages=passages)
+    if strict:
+        check_strict(result)
 
 
-app.command()(run)
-app.command()(graphs)
-app.command()(draw)
+@app.command()
+@reported()
+def run(
+    graph: Graph,
+    question: Question,
+    sources: Sources = None,
+    memory: Memory = None,
+    using: Using = "",
+    kind: Kind = None,
+    passages: Passages = None,
+    model: Model = None,
+    settings: Settings = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if a part of the work was not done.")
+    ] = False,
+    as_json: AsJson = False,
+    html: Html = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run any graph: a method, or a baseline to compare it with."""
+    from stepcraft.cli.run import answer, check_strict
+
+    result = answer(
+        graph,
+        question,
+        context_fields(settings, model=model),
+        Output(as_json, html, quiet),
+        sources=sources,
+        memory=memory,
+        inputs={"resources": using, "kind": kind},
+        passages=passages,
+    )
+    if strict:
+        check_strict(result, warnings=True)
+
+
+@app.command()
+def graphs() -> None:
+    """List the graphs, one per line."""
+    from stepcraft.graphs.registry import GRAPHS
+
+    for name, listed in GRAPHS.items():
+        typer.echo(f"{name:<9} {listed.line}")
+
+
+@app.command()
+@reported()
+def draw(
+    graph: Graph,
+    xray: Annotated[bool, typer.Option("--xray", help="Draw the nodes of subgraphs, too.")] = False,
+) -> None:
+    """Print a graph as a Mermaid diagram."""
+    from stepcraft.graphs.registry import get_graph
+
+    typer.echo(get_graph(graph).get_graph(xray=xray).draw_mermaid())

@@ -1,14 +1,18 @@
-"""`stepcraft memory`: fill, search and show a procedural memory."""
+"""`stepcraft memory`: fill, search, show, copy and compare memories of procedures."""
 
+import json
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepcraft.cli.errors import reported
-from stepcraft.cli.memory_io import by_prefix, from_stdin, headline, mapping, opened, print_json, tell
-from stepcraft.cli.memory_transfer import check, copy
-from stepcraft.errors import AddStopped, BadInput
+from stepcraft.cli.options import AsJson, reported
+from stepcraft.errors import AddReport, AddStopped, BadInput, Failed
+
+if TYPE_CHECKING:
+    from stepcraft.memory.procedure import Procedure
+    from stepcraft.memory.protocol import ProcedureMemory
 
 memory_app = typer.Typer(
     help="Fill, search and show a procedural memory.", no_args_is_help=True, rich_markup_mode=None
@@ -20,7 +24,7 @@ MemoryUrl = Annotated[
         "--memory",
         "-m",
         help="A .db, .jsonl, .json or .csv file, or weaviate://host:8080/Collection. "
-        "Else STEPCRAFT_MEMORY, else the procedures that ship with stepcraft.",
+        "By default STEPCRAFT_MEMORY, or else the procedures that ship with stepcraft.",
     ),
 ]
 EmbeddingsName = Annotated[
@@ -29,155 +33,296 @@ EmbeddingsName = Annotated[
         "--embeddings", help='"wordllama", "none" or provider:model, such as openai:text-embedding-3-small.'
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FieldNames = Annotated[
+    str,
+    typer.Option(
+        "--map", help="The names of the fields in the file: output=title,input=ingredients,steps=directions."
+    ),
+]
 
 
 @memory_app.command("import")
+@reported()
 def import_(
     files: Annotated[list[Path], typer.Argument(help="JSONL, JSON or CSV files.")],
     memory: MemoryUrl = None,
     embeddings: EmbeddingsName = None,
-    fields: Annotated[
-        str,
-        typer.Option(
-            "--map", help="What fields are called: output=title,input=ingredients,steps=directions."
-        ),
-    ] = "",
+    fields: FieldNames = "",
     as_json: AsJson = False,
 ) -> None:
-    """Add the procedures of files; exit status 1 if a record could not be read (the rest goes in)."""
-    with reported():
-        from stepcraft.cli.progress import counting
-        from stepcraft.errors import AddReport, Failed
-        from stepcraft.memory.files import check_file, import_file
+    """Add the procedures of files. If a record cannot be read, the others are added and the exit status is 1."""
+    from stepcraft.cli.progress import counting
+    from stepcraft.memory.files import check_file, import_file
 
-        report, names, stop = AddReport(), mapping(fields), None
+    report, names, stop = AddReport(), _field_names(fields), None
+    for file in files:
+        check_file(file)
+    with _opened(memory, embeddings, create=True) as opened, counting("procedures read") as count:
         for file in files:
-            check_file(file)
-        with opened(memory, embeddings, create=True) as kept, counting("procedures read") as count:
-            for file in files:
-                count.next_source()
-                try:
-                    report.include(import_file(kept, file, fields=names, progress=count))
-                except BadInput as error:
-                    if len(files) == 1:
-                        raise
-                    report.failed.append(Failed(str(file), str(error)))
-                except AddStopped as error:
-                    report.include(error.report)
-                    stop = error
-                    break
-        tell(report, as_json=as_json, stop=stop)
+            count.next_source()
+            try:
+                report.include(import_file(opened, file, fields=names, progress=count))
+            except BadInput as error:
+                if len(files) == 1:
+                    raise
+                report.failed.append(Failed(str(file), str(error)))
+            except AddStopped as error:
+                report.include(error.report)
+                stop = error
+                break
+    _show_report(report, as_json=as_json, stop=stop)
 
 
 @memory_app.command()
+@reported()
 def add(
     memory: MemoryUrl = None,
     embeddings: EmbeddingsName = None,
-    output: Annotated[str, typer.Option("--output", "-o", help="What the procedure reaches.")] = "",
+    output: Annotated[str, typer.Option("--output", "-o", help="What the procedure produces.")] = "",
     input: Annotated[str, typer.Option("--input", "-i", help="What it needs, separated by commas.")] = "",  # noqa: A002 - the field is called input
     step: Annotated[
         list[str] | None, typer.Option("--step", "-s", help="A step; repeat for each, in order.")
     ] = None,
-    source: Annotated[str, typer.Option("--source", help="Where the procedure was found.")] = "",
+    source: Annotated[str, typer.Option("--source", help="Where the procedure comes from.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Add one procedure, from options or else as JSON from the standard input."""
-    with reported():
-        from stepcraft.memory.procedure import Procedure
+    """Add one procedure, given by options or as a JSON object on the standard input."""
+    from stepcraft.memory.procedure import Procedure
 
-        if output or input or step:
-            procedure = Procedure(output=output, input=input, steps=tuple(step or ()), source=source)
-        else:
-            procedure = from_stdin()
-        with opened(memory, embeddings, create=True) as kept:
-            report = kept.add([procedure])
-        tell(report, as_json=as_json)
+    if output or input or step:
+        procedure = Procedure(output=output, input=input, steps=tuple(step or ()), source=source)
+    else:
+        if sys.stdin.isatty():
+            raise BadInput(
+                "there is no procedure to add; name it with --output, --input and --step, or give it as JSON on the "
+                "standard input"
+            )
+        try:
+            record = json.loads(sys.stdin.buffer.read())
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"the standard input is not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise BadInput(f"the standard input must hold one JSON object, not a {type(record).__name__}")
+        procedure = Procedure.from_dict(record)  # pyright: ignore[reportUnknownArgumentType] - checked there
+    with _opened(memory, embeddings, create=True) as opened:
+        report = opened.add([procedure])
+    _show_report(report, as_json=as_json)
 
 
 @memory_app.command()
+@reported()
 def search(
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[str, typer.Argument(help="The query to search for.")],
     memory: MemoryUrl = None,
     embeddings: EmbeddingsName = None,
-    k: Annotated[int, typer.Option("-k", help="How many to find.")] = 3,
-    alpha: Annotated[float | None, typer.Option(help="0 words alone … 1 vectors alone.")] = None,
+    k: Annotated[int, typer.Option("-k", help="How many procedures to find.")] = 3,
+    alpha: Annotated[
+        float | None, typer.Option(help="The share of vectors in the score, from 0 (words alone) to 1.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the procedures that fit best, best first."""
-    with reported(), opened(memory, embeddings) as kept:
-        found = kept.search(query, k, alpha=alpha)
+    """Find the procedures that fit a query best, best first."""
+    with _opened(memory, embeddings) as opened:
+        found = opened.search(query, k, alpha=alpha)
         if as_json:
-            print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in found])
-        for hit in [] if as_json else found:
-            typer.echo(f"{hit.score:.3f}  {headline(hit.procedure)}")
+            _print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in found])
+            return
+        for hit in found:
+            typer.echo(f"{hit.score:.3f}  {_headline(hit.procedure)}")
 
 
 @memory_app.command("list")
+@reported()
 def list_(memory: MemoryUrl = None, as_json: AsJson = False) -> None:
-    """List all procedures: the beginning of the id, and what is reached."""
-    with reported(), opened(memory, "none") as kept:
+    """List all procedures: the beginning of the id, and the output."""
+    with _opened(memory, "none") as opened:
         if as_json:
-            print_json([procedure.to_dict() for procedure in kept])
-        for procedure in [] if as_json else kept:
-            typer.echo(headline(procedure))
+            _print_json([procedure.to_dict() for procedure in opened])
+            return
+        for procedure in opened:
+            typer.echo(_headline(procedure))
 
 
 @memory_app.command()
+@reported()
 def show(
-    id: Annotated[str, typer.Argument(help="The id, or a beginning of it that no other shares.")],  # noqa: A002 - the field is called id
+    id: Annotated[str, typer.Argument(help="The id, or a beginning of it that no other id has.")],  # noqa: A002 - the field is called id
     memory: MemoryUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one procedure."""
-    with reported(), opened(memory, "none") as kept:
-        procedure = by_prefix(kept, id)
-        if as_json:
-            print_json(procedure.to_dict())
-            return
-        typer.echo(f"{procedure.output}\n\nid      {procedure.id}\nneeds   {procedure.input}")
-        if procedure.source:
-            typer.echo(f"source  {procedure.source}")
-        typer.echo()
-        for number, text in enumerate(procedure.steps, 1):
-            typer.echo(f"{number}. {text}")
+    with _opened(memory, "none") as opened:
+        procedure = _by_prefix(opened, id)
+    if as_json:
+        _print_json(procedure.to_dict())
+        return
+    typer.echo(f"{procedure.output}\n\nid      {procedure.id}\nneeds   {procedure.input}")
+    if procedure.source:
+        typer.echo(f"source  {procedure.source}")
+    typer.echo()
+    for number, text in enumerate(procedure.steps, 1):
+        typer.echo(f"{number}. {text}")
 
 
 @memory_app.command()
+@reported()
 def remove(
-    ids: Annotated[list[str], typer.Argument(help="Ids, or beginnings of them that no other shares.")],
+    ids: Annotated[list[str], typer.Argument(help="Ids, or beginnings of them that no other id has.")],
     memory: MemoryUrl = None,
 ) -> None:
-    """Forget procedures; all of them, or none if an id is not there."""
-    with reported(), opened(memory, "none") as kept:
-        removed = kept.delete([by_prefix(kept, id).id for id in ids])  # noqa: A001 - the field is called id
-        typer.echo(f"{removed} removed")
+    """Remove procedures: all that are named, or none if one of them is not in the memory."""
+    with _opened(memory, "none") as opened:
+        typer.echo(f"{opened.delete([_by_prefix(opened, prefix).id for prefix in ids])} removed")
 
 
 @memory_app.command()
+@reported()
 def export(
     memory: MemoryUrl = None,
     to: Annotated[
-        Path | None, typer.Option("--to", help="A .jsonl file; the standard output unless given.")
+        Path | None, typer.Option("--to", help="A .jsonl file; by default the standard output.")
     ] = None,
 ) -> None:
     """Write all procedures as JSONL."""
-    with reported(), opened(memory, "none") as kept:
-        from stepcraft.memory.files import json_line, write_jsonl
+    from stepcraft.memory.files import json_line, write_jsonl
 
+    with _opened(memory, "none") as opened:
         if to:
-            typer.echo(f"{write_jsonl(kept, to)} written to {to}", err=True)
-        else:
-            for procedure in kept:
-                typer.echo(json_line(procedure))
+            typer.echo(f"{write_jsonl(opened, to)} written to {to}", err=True)
+            return
+        for procedure in opened:
+            typer.echo(json_line(procedure))
 
 
 @memory_app.command()
+@reported()
 def count(memory: MemoryUrl = None) -> None:
-    """Print how many procedures there are."""
-    with reported(), opened(memory, "none") as kept:
-        typer.echo(kept.count())
+    """Print the number of procedures."""
+    with _opened(memory, "none") as opened:
+        typer.echo(opened.count())
 
 
-memory_app.command()(copy)
-memory_app.command()(check)
+@memory_app.command()
+@reported()
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The memory to read.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The memory to fill; created if missing.")],
+    embeddings: Annotated[
+        str | None, typer.Option("--embeddings", help="The embeddings of the memory to fill.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy all procedures of one memory to another. An interrupted copy is completed by running it again.
+
+    Vectors are copied, not computed, if both memories have the same embeddings and template.
+    """
+    from stepcraft.cli.progress import counting
+    from stepcraft.memory.transfer import copy as copy_procedures
+
+    with (
+        _opened(source, "none") as read,
+        _opened(target, embeddings, create=True) as filled,
+        counting("procedures copied") as count,
+    ):
+        try:
+            report, stop = copy_procedures(read, filled, progress=count), None
+        except AddStopped as error:
+            report, stop = error.report, error
+    _show_report(report, as_json=as_json, stop=stop)
+
+
+@memory_app.command()
+@reported()
+def check(
+    memory: Annotated[str, typer.Argument(help="The memory to compare.")],
+    file: Annotated[Path, typer.Argument(help="A JSONL, JSON or CSV file with the procedures to expect.")],
+    fields: FieldNames = "",
+    as_json: AsJson = False,
+) -> None:
+    """Compare a memory with a file; the exit status is 1 if a procedure is missing, extra or different."""
+    from stepcraft.memory.files import read_procedures
+    from stepcraft.memory.transfer import compare
+
+    expected: list[Procedure] = []
+    for _, outcome in read_procedures(file, fields=_field_names(fields)):
+        if isinstance(outcome, Failed):
+            raise BadInput(f"{outcome.where}: {outcome.reason}; nothing was compared")
+        expected.append(outcome)
+    with _opened(memory, "none") as opened:
+        found = compare(opened, expected)
+    groups = {"missing": found.missing, "extra": found.extra, "different": found.different}
+    if as_json:
+        ids = {name: [procedure.id for procedure in group] for name, group in groups.items()}
+        _print_json({"same": found.same, **ids})
+    else:
+        for name, group in groups.items():
+            for procedure in group:
+                typer.echo(f"{name:9}  {_headline(procedure)}")
+        counts = ", ".join(f"{len(group)} {name}" for name, group in groups.items())
+        typer.echo(f"{found.same} the same, {counts}")
+    if not found.equal:
+        raise typer.Exit(1)
+
+
+def _opened(url: str | None, embeddings: str | None, *, create: bool = False) -> "ProcedureMemory":
+    from stepcraft.memory.open import open_memory
+
+    return open_memory(url, embeddings=embeddings, create=create)
+
+
+def _field_names(text: str) -> dict[str, str]:
+    """Parse `--map`: "output=title,steps=directions".
+
+    Raises:
+        BadInput: the text has another form.
+    """
+    pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
+    if any(not equals or not name.strip() for _, equals, name in pairs):
+        raise BadInput(
+            f"--map {text!r} is not understood; write --map output=title,input=ingredients,steps=directions"
+        )
+    return {field.strip(): name.strip() for field, _, name in pairs}
+
+
+def _by_prefix(memory: "ProcedureMemory", prefix: str) -> "Procedure":
+    """Return the procedure with this id, or the only one whose id begins like this.
+
+    Raises:
+        BadInput: there is none, or more than one.
+    """
+    wanted = prefix.strip().lower()
+    if exact := memory.get(wanted):
+        return exact
+    fitting = [procedure for procedure in memory if wanted and procedure.id.startswith(wanted)]
+    if len(fitting) != 1:
+        problem = "no procedure has" if not fitting else f"{len(fitting)} procedures have"
+        raise BadInput(
+            f"{problem} an id that starts with {prefix!r} in {memory.name}; `stepcraft memory list` shows them"
+        )
+    return fitting[0]
+
+
+def _headline(procedure: "Procedure") -> str:
+    return f"{procedure.id[:8]}  {' '.join(procedure.output.split())}"
+
+
+def _show_report(report: AddReport, *, as_json: bool, stop: AddStopped | None = None) -> None:
+    """Print what was added, failures on stderr; exit with 1 if a record failed or the memory did."""
+    for failed in report.failed:
+        typer.echo(f"{failed.where}: {failed.reason}", err=True)
+    if as_json:
+        failures = [{"where": failed.where, "reason": failed.reason} for failed in report.failed]
+        counts = {"added": report.added, "present": report.present, "updated": report.updated}
+        stopped = {"stopped": str(stop), "in_doubt": list(stop.in_doubt)} if stop else {}
+        _print_json({**counts, "failed": failures, **stopped})
+    else:
+        unread = f", {len(report.failed)} failed" if report.failed else ""
+        typer.echo(f"{report.added} added, {report.present} already there, {report.updated} updated{unread}")
+    if stop:
+        typer.echo(f"stepcraft: {stop}", err=True)
+    if stop or report.failed:
+        raise typer.Exit(1)
+
+
+def _print_json(value: object) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))

@@ -1,69 +1,103 @@
-"""The options that several commands take, and the settings that they make."""
+"""What the commands share: their options, the settings made of them, and how errors end a command."""
 
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from stepcraft.errors import BadInput, StepcraftError, without_secrets
+
+Graph = Annotated[str, typer.Argument(metavar="GRAPH", help="The graph; `stepcraft graphs` lists them.")]
+Question = Annotated[str, typer.Argument(help="The question to answer, or the goal to reach.")]
 Model = Annotated[str | None, typer.Option(help='The chat model: "openai:gpt-5-mini", "ollama:…".')]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the graph's context; may be repeated."),
+    typer.Option("--set", metavar="FIELD=VALUE", help="A field of the graph's context; may be repeated."),
 ]
 Sources = Annotated[
     list[str] | None,
     typer.Option(
         "--from",
         metavar="SPEC",
-        help="Where evidence comes from: corpus:PATH, web, memory, weaviate://…; may be repeated.",
+        help="A source of evidence: corpus:PATH, web, memory, weaviate://…; may be repeated.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
+SecondSources = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from",
+        metavar="SPEC",
+        help="A source to answer questions from, beside the memory: corpus:PATH, web, …; may be repeated.",
+    ),
+]
+Memory = Annotated[
+    str | None, typer.Option(help="The memory of procedures: a .db, .jsonl or .csv file, or a URL.")
+]
+Using = Annotated[str, typer.Option("--using", help="The available resources, separated by commas.")]
+Kind = Annotated[
+    str | None, typer.Option(help="The kind of answer: long, short, or multihop (short, in several steps).")
+]
+Passages = Annotated[
+    Path | None,
+    typer.Option(help="Answer from these passages: a .jsonl, .json or .csv file with text, or a .txt file."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Html = Annotated[
     Path | None, typer.Option("--html", help="Write a page that shows how the answer came about.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no warnings.")]
-Beside = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--from", metavar="SPEC", help="Answer the questions on the way from this, too: corpus:PATH, web, …"
-    ),
-]
-Kind = Annotated[
-    str | None, typer.Option(help="How it is answered: long, short, or multihop (short, in several steps).")
-]
-Passages = Annotated[
-    Path | None,
-    typer.Option(help="Answer from these passages: a .jsonl, .json or .csv with text, or a .txt."),
-]
-Using = Annotated[str, typer.Option("--using", help="The resources at hand, separated by commas.")]
-Memory = Annotated[
-    str | None, typer.Option(help="The procedures to learn from: a .db, .jsonl, .csv, or a URL.")
-]
 
 
-def values_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
-    """The settings of a run from its options and what `--set` names.
+class Output(NamedTuple):
+    """What a command prints and writes."""
+
+    as_json: bool
+    html: Path | None
+    quiet: bool
+
+
+def context_fields(settings: list[str] | None, **options: object) -> dict[str, Any]:
+    """Return the fields of a context: those named by options that were used, and those named by `--set`.
 
     Raises:
-        BadInput: a setting has no value.
+        BadInput: a `--set` has no value.
     """
-    from stepcraft.errors import BadInput
-
     values: dict[str, Any] = {name: value for name, value in options.items() if value}
     for setting in settings or []:
-        name, equals, value = setting.partition("=")
+        name, equals, text = setting.partition("=")
         if not equals:
             raise BadInput(f"--set {setting!r} has no value; write --set field=value")
-        values[name.strip()] = _value(value)
+        value: Any = text
+        if text.startswith(("{", "[")) or text == "null":
+            try:
+                value = json.loads(text)
+            except ValueError:
+                value = text  # the context says what is wrong with it
+        values[name.strip()] = value
     return values
 
 
-def _value(text: str) -> Any:  # noqa: ANN401 - JSON
-    if text.startswith(("{", "[")) or text == "null":
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
+@contextmanager
+def reported() -> Generator[None]:
+    """End a command with one line on stderr and an exit status instead of a traceback.
+
+    The status is 2 for bad input, 130 for Ctrl-C, and 1 for any other failure.
+    """
+    try:
+        yield
+    except (typer.Exit, typer.Abort):
+        raise
+    except KeyboardInterrupt as error:
+        raise typer.Exit(130) from error
+    except BrokenPipeError as error:
+        raise typer.Exit(1) from error
+    except StepcraftError as error:
+        typer.echo(f"stepcraft: {error}", err=True)
+        raise typer.Exit(2 if isinstance(error, BadInput) else 1) from error
+    except Exception as error:
+        what = " ".join(without_secrets(str(error)).split())[:500]
+        typer.echo(f"stepcraft: unexpected error: {type(error).__name__}: {what}", err=True)
+        raise typer.Exit(1) from error

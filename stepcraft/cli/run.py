@@ -1,102 +1,213 @@
-"""Runs a graph for the command line: progress while it works, then what it gave."""
+"""Run a graph for a command: check the input, show progress, print the answer and write the page."""
 
 import asyncio
+import json
+import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
+import typer
 from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 from rich.text import Text
 
-from stepcraft.cli.news import news
+from stepcraft.cli.options import Output
+from stepcraft.cli.output import progress_lines, show_result, show_revisions
 from stepcraft.cli.tracing import tracing
 from stepcraft.contexts.base import Context
-from stepcraft.graphs.registry import build_of, get_graph, outputs_of
-from stepcraft.report import StepTime
+from stepcraft.errors import BadInput, NoAnswer
+from stepcraft.graphs.registry import context_of, get_graph, inputs_of, outputs_of, resources_of
+from stepcraft.nodes.begin import KEYLESS
+from stepcraft.records import records
+from stepcraft.report import StepTime, page
 from stepcraft.text.clean import clean
 
 
-def drawn(name: str, *, xray: bool) -> str:
-    """A graph as Mermaid text.
+def answer(
+    graph: str,
+    question: str,
+    fields: Mapping[str, Any],
+    output: Output,
+    *,
+    sources: list[str] | None = None,
+    memory: str | None = None,
+    inputs: Mapping[str, str | None] | None = None,
+    passages: Path | None = None,
+    show_changes: bool = False,
+) -> dict[str, Any]:
+    """Run a graph, print its result and return it.
+
+    `fields` go into the context, together with `sources` and `memory`, whose fields differ from graph to graph.
+    `inputs` and the file of `passages` go into the input beside the question. The result is printed on stdout,
+    progress and warnings on stderr.
 
     Raises:
-        BadInput: there is no graph of this name.
+        BadInput: the graph does not take what was named, or a file cannot be read or written.
     """
-    return str(get_graph(name).get_graph(xray=xray).draw_mermaid())
-
-
-def watched(
-    method: str, given: Mapping[str, Any], context: Context, err: Console
-) -> tuple[dict[str, Any], list[StepTime]]:
-    """The result of a run, whose steps are shown while they are done, and when each was done.
-
-    It runs on an event loop, where Ctrl-C ends a model's call at once; a thread would be waited for.
-    """
+    as_json, html, quiet = output
+    err, out = Console(stderr=True, quiet=quiet), Console(highlight=False)
+    context = context_of(graph).named({**_search_fields(graph, sources, memory), **fields})
+    given = {"question": question, **_inputs(graph, inputs or {}, passages, sources)}
+    if html and not html.parent.is_dir():
+        raise BadInput(f"{html} cannot be written: there is no folder {html.parent}; create it first")
     cleaned = {name: clean(part) if isinstance(part, str) else part for name, part in given.items()}
     with tracing(err) as callbacks:
-        labels = dict(build_of(method).labels(context))
+        labels = dict(resources_of(graph).labels(context))
         config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks]}
-        return asyncio.run(_watched(method, cleaned, config, context, err))
+        # On an event loop Ctrl-C cancels a model call at once; a thread would have to be waited for.
+        result, steps = asyncio.run(_stream(graph, cleaned, config, context, err))
+    if as_json:
+        typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
+    else:
+        show_result(graph, result, out, err)
+    if show_changes:
+        show_revisions(result, err if as_json else out)
+    if html:
+        try:
+            html.write_text(page(graph, {**vars(context), **given}, result, steps), encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"{html} cannot be written: {error.strerror}") from error
+    return result
 
 
-async def _watched(
-    method: str, given: Mapping[str, Any], config: RunnableConfig, context: Context, err: Console
+async def _stream(
+    graph: str, given: Mapping[str, Any], config: RunnableConfig, context: Context, err: Console
 ) -> tuple[dict[str, Any], list[StepTime]]:
+    """Run a graph and show its steps; return its output and when each step ran."""
     result: dict[str, Any] = {}
-    parts: AsyncIterator[Any] = get_graph(method).astream(
+    parts: AsyncIterator[Any] = get_graph(graph).astream(
         given, config, context=context, stream_mode=["tasks", "updates", "values"], subgraphs=True
     )
-    with _Progress(method, err) as progress:
-        async for inside, mode, data in parts:
+    with _Progress(graph, err) as progress:
+        async for namespace, mode, data in parts:
             if mode == "tasks":
-                progress.task(inside, data)
-            elif inside:
-                continue
-            elif mode == "values":
+                progress.task(namespace, data)
+            elif mode == "values" and not namespace:
                 result = data
-            else:
+            elif not namespace:
                 for node, update in data.items():
-                    progress.done(node, update or {})
-    return {name: result[name] for name in outputs_of(method)}, progress.times
+                    progress.finished(node, update or {})
+    return {name: result[name] for name in outputs_of(graph)}, progress.steps
 
 
 class _Progress:
-    """A line for each step that is done and, on a terminal, what is being done now."""
+    """A line on stderr for each finished step and, on a terminal, a spinner with the nodes that are running."""
 
-    def __init__(self, method: str, console: Console) -> None:
-        self.method = method
-        self.console = console
-        self.began = time.monotonic()
-        self.running: dict[str, StepTime] = {}
-        self.times: list[StepTime] = []
-        self.status = console.status("…")
+    def __init__(self, graph: str, console: Console) -> None:
+        self.steps: list[StepTime] = []
+        self._graph = graph
+        self._console = console
+        self._began = time.monotonic()
+        self._running: dict[str, StepTime] = {}
+        self._status = console.status("…")
 
     def __enter__(self) -> Self:
-        self.status.start()
+        self._status.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.status.stop()
+        self._status.stop()
 
-    def task(self, inside: Sequence[str], data: Mapping[str, Any]) -> None:
-        """A node begins or ends; the time of one with nodes inside is theirs."""
-        now = time.monotonic() - self.began
-        for outer in inside:
-            self.running.pop(outer.partition(":")[2], None)
+    def task(self, namespace: Sequence[str], data: Mapping[str, Any]) -> None:
+        """Take a "tasks" event. A node that is a subgraph is not timed itself: the nodes inside of it are."""
+        now = time.monotonic() - self._began
+        for outer in namespace:
+            self._running.pop(outer.partition(":")[2], None)
         if "input" in data:
-            self.running[data["id"]] = StepTime(data["name"], now, now)
-        elif data["id"] in self.running:
-            self.times.append(replace(self.running.pop(data["id"]), ended=now))
-        counts = Counter(step.node for step in self.running.values())
-        self.status.update(
+            self._running[data["id"]] = StepTime(data["name"], now, now)
+        elif data["id"] in self._running:
+            self.steps.append(replace(self._running.pop(data["id"]), ended=now))
+        counts = Counter(step.node for step in self._running.values())
+        self._status.update(
             " · ".join(node if count == 1 else f"{node} ×{count}" for node, count in counts.items())
         )
 
-    def done(self, node: str, update: dict[str, Any]) -> None:
-        """This node is done, and this is what it gave."""
-        for line in news(self.method, node, update):
-            text = f"{time.monotonic() - self.began:6.1f} s  {node:<8}  {line}".rstrip()
-            self.console.print(Text(text), soft_wrap=True, highlight=False)
+    def finished(self, node: str, update: Mapping[str, Any]) -> None:
+        """Print what a node returned."""
+        for line in progress_lines(self._graph, node, update):
+            text = f"{time.monotonic() - self._began:6.1f} s  {node:<8}  {line}".rstrip()
+            self._console.print(Text(text), soft_wrap=True, highlight=False)
+
+
+def _search_fields(graph: str, sources: list[str] | None, memory: str | None) -> dict[str, Any]:
+    """The context fields for `--from` and `--memory`; raises BadInput if the graph has no such field."""
+    known = context_of(graph).__dataclass_fields__
+    fields: dict[str, Any] = {}
+    for field, option, value in (("retriever", "--from", sources), ("memory", "--memory", memory)):
+        if value and field not in known:
+            raise BadInput(f"{graph} takes no {option}, for it searches nothing of that kind; leave it out")
+        if value:
+            fields[field] = value
+    if sources and "answer_from" in known:
+        fields["answer_from"] = "memory+source"
+    return fields
+
+
+def _inputs(
+    graph: str, named: Mapping[str, str | None], passages: Path | None, sources: list[str] | None
+) -> dict[str, Any]:
+    """The keys of the graph's input that were named; raises BadInput if the graph does not take one."""
+    given: dict[str, Any] = {name: value for name, value in named.items() if value}
+    if passages:
+        if sources:
+            raise BadInput(
+                f"--passages {passages} leaves nothing to search for; leave out --from or --passages"
+            )
+        given["passages"] = _read_passages(passages)
+    taken = inputs_of(graph)
+    for name in given:
+        if name not in taken:
+            option = "--using" if name == "resources" else f"--{name}"
+            raise BadInput(f"{graph} takes no {option}; leave it out")
+    return given
+
+
+def _read_passages(file: Path) -> list[Any]:
+    """The paragraphs of a .txt file, or the records of another; raises BadInput if one cannot be used."""
+    suffix = file.suffix.lower()
+    if suffix not in {".jsonl", ".json", ".csv", ".txt"}:
+        raise BadInput(f"{file} is not a kind of file that is read; name a .jsonl, .json, .csv or .txt file")
+    if suffix != ".txt":
+        found: list[dict[str, Any]] = []
+        for record in records(file):
+            if record.values is None:
+                raise BadInput(f"{file}:{record.line} cannot be read: {record.reason}")
+            if not isinstance(record.values.get("text"), str):
+                raise BadInput(f"{file}:{record.line} has no text; give each passage one under 'text'")
+            found.append(record.values)
+        return found
+    try:
+        text = file.read_text("utf-8-sig")
+    except FileNotFoundError as error:
+        raise BadInput(f"there is no file {file}; check the name") from error
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file} is not in UTF-8; save it as UTF-8") from error
+    return [part.strip() for part in re.split(r"\n[ \t]*\n", text) if part.strip()]
+
+
+def check_strict(result: Mapping[str, Any], *, warnings: bool = False) -> None:
+    """Enforce `--strict`: every thought was checked, every segment rests on evidence.
+
+    With `warnings`, no warning was raised either, but for the one that no language model was asked.
+
+    Raises:
+        NoAnswer: a part of the work was not done.
+    """
+    raised = [warning for warning in result["warnings"] if warning != KEYLESS]
+    if warnings and raised:
+        raise NoAnswer(f"a part of the work was not done, and --strict asks for all of it: {raised[0]}")
+    revisions, segments = result.get("revisions", []), result.get("segments", [])
+    skipped = [revision["skipped"] for revision in revisions if revision["skipped"]]
+    unsupported = [segment["plan"] for segment in segments if segment["unsupported"]]
+    for failed, all_, what in (
+        (skipped, revisions, "thoughts could not be checked"),
+        (unsupported, segments, "segments rest on no evidence"),
+    ):
+        if failed:
+            raise NoAnswer(f"{len(failed)} of {len(all_)} {what}, and --strict asks for all: {failed[0]}")

@@ -3,14 +3,11 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from stepcraft.cli.errors import reported
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
+from stepcraft.cli.options import AsJson, reported
 
 source_app = typer.Typer(help="Try a source of evidence.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -21,6 +18,7 @@ def source() -> None:
 
 
 @source_app.command()
+@reported()
 def check(
     spec: Annotated[
         str,
@@ -29,42 +27,40 @@ def check(
             "or package.module:attribute."
         ),
     ],
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[str, typer.Argument(help="The query to search for.")],
     k: Annotated[int, typer.Option("-k", help="How many passages to find.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show what a source finds for a query: score, title and source, and how the text begins."""
-    with reported():
-        from stepcraft.cli.progress import counting
-        from stepcraft.sources.open import open_source
+    """Show what a source finds for a query: the score, title and origin of each passage, and how it begins."""
+    from rich.console import Console
 
-        _see_own_modules()
-        with counting("files read") as count:
-            opened = open_source(spec, k=k, progress=count)
-        found = opened.invoke(query)
-        for note in found[0].metadata.get("notes", []) if found else []:
-            typer.echo(note, err=True)
-        if as_json:
-            typer.echo(json.dumps([_plain(document) for document in found], ensure_ascii=False, indent=2))
-        elif found:
-            typer.echo("\n".join(_shown(document) for document in found))
-        else:
-            typer.echo("nothing found", err=True)
+    from stepcraft.cli.progress import counting
+    from stepcraft.cli.tracing import tracing
+    from stepcraft.sources.open import open_source
 
-
-def _see_own_modules() -> None:
-    """A console script looks for modules beside itself, not in the folder that one works in."""
-    here = str(Path.cwd())
+    here = str(Path.cwd())  # a console script does not look for modules in the working directory
     if here not in sys.path:
         sys.path.insert(0, here)
-
-
-def _plain(document: "Document") -> dict[str, Any]:
-    facts = {name: document.metadata.get(name, "") for name in ("score", "title", "source")}
-    return {"id": document.id, **facts, "text": document.page_content}
-
-
-def _shown(document: "Document") -> str:
-    facts = document.metadata
-    first = next((line.strip() for line in document.page_content.splitlines() if line.strip()), "")
-    return f"{facts['score']:.3f}  {facts['title']}  ({facts['source']})\n       {first[:160]}"
+    with counting("files read") as count:
+        opened = open_source(spec, k=k, progress=count)
+    with tracing(Console(stderr=True)) as callbacks:
+        found = opened.invoke(query, {"callbacks": [*callbacks]})
+    for note in found[0].metadata.get("notes", []) if found else []:
+        typer.echo(note, err=True)
+    if as_json:
+        plain = [
+            {
+                "id": document.id,
+                **{name: document.metadata.get(name, "") for name in ("score", "title", "source")},
+                "text": document.page_content,
+            }
+            for document in found
+        ]
+        typer.echo(json.dumps(plain, ensure_ascii=False, indent=2))
+        return
+    for document in found:
+        facts = document.metadata
+        first = next((line.strip() for line in document.page_content.splitlines() if line.strip()), "")
+        typer.echo(f"{facts['score']:.3f}  {facts['title']}  ({facts['source']})\n       {first[:160]}")
+    if not found:
+        typer.echo("nothing found", err=True)

@@ -1,4 +1,4 @@
-"""The settings of a run of AAG, its prompts among them."""
+"""The settings of AAG, with the instructions of its nodes."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -62,22 +62,22 @@ Reply with all the steps, the changed ones and the others. Do not mention the ed
 
 @dataclass(frozen=True)
 class AagContext(Context):
-    """What a caller may set for one run of AAG.
+    """The settings of one run of AAG (analogy-augmented generation).
 
     Raises:
-        BadInput: a value is out of its bounds or of another type.
+        BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
 
     memory: Annotated[
         Name | None,
         Field(
-            description="The procedures to learn from: procedures.db, x.jsonl, store: …; by default the bundled ones."
+            description="The procedural memory: procedures.db, x.jsonl, store: …; by default the bundled procedures."
         ),
     ] = None
     embeddings: Annotated[
         Name | None,
         Field(
-            description='How texts are compared: "wordllama", "none" (by words alone), or as init_embeddings names it.'
+            description='The embedding model: "wordllama", "none" (search by words alone), or as init_embeddings names it.'
         ),
     ] = None
     alpha: Annotated[
@@ -85,36 +85,38 @@ class AagContext(Context):
         Field(
             ge=0,
             le=1,
-            description="Weight of the vectors in a search: 1 only vectors (the paper), 0 only words.",
+            description="Weight of the vectors in a search: 1 is vectors alone (the paper), 0 is words alone.",
         ),
     ] = None
     k: Annotated[int, Field(ge=1, le=50, description="Procedures retrieved for each query.")] = 3
     compose: Annotated[
         bool,
         Field(
-            description="Offer the draft two procedures as one where the first yields what the second needs."
+            description="Show the draft two procedures as one where the first yields what the second needs."
         ),
     ] = False
     answer_from: Annotated[
         Literal["memory", "memory+source"],
-        Field(description="What the questions are answered from: procedures alone, or passages beside them."),
+        Field(
+            description="What the questions are answered from: procedures, or procedures and passages of other sources."
+        ),
     ] = "memory"
     retriever: Annotated[
         Name | list[Name] | None,
-        Field(
-            description='Where the passages come from with answer_from="memory+source": corpus:docs/, web, …'
-        ),
+        Field(description='The sources of passages for answer_from="memory+source": corpus:docs/, web, …'),
     ] = None
     n_questions: Annotated[
-        int, Field(ge=1, le=20, description="Questions asked before the draft is revised (N).")
+        int, Field(ge=1, le=20, description="Number of questions asked before the draft is revised (N).")
     ] = 4
-    max_updates: Annotated[int, Field(ge=0, le=20, description="The most times that edits are applied.")] = 3
-    questions: Annotated[bool, Field(description="Ask questions and revise; off is the ablation NOQG.")] = (
-        True
-    )
+    max_updates: Annotated[int, Field(ge=0, le=20, description="Limit on how often edits are applied.")] = 3
+    questions: Annotated[
+        bool, Field(description="Ask questions and revise with the answers; off is the ablation NOQG.")
+    ] = True
     answers: Annotated[
         bool,
-        Field(description="Answer the questions; off (NOAG), their procedures are the context themselves."),
+        Field(
+            description="Answer the questions; off (NOAG), the procedures found for them are shown instead."
+        ),
     ] = True
     critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
     draft_instructions: Annotated[str, prompt_of("draft")] = DRAFT_INSTRUCTIONS
@@ -125,7 +127,7 @@ class AagContext(Context):
     edit_instructions: Annotated[str, prompt_of("edit")] = EDIT_INSTRUCTIONS
 
     def search_settings(self) -> SearchSettings:
-        """The memory, and the sources beside it where the questions are answered from both."""
+        """The memory, with the sources where the questions are answered from both."""
         return SearchSettings(
             memory=self.memory,
             embeddings=self.embeddings,

@@ -1,4 +1,8 @@
-"""What a caller may set for one run, and the one resolver that every node reads it with."""
+"""The settings that every graph has, and how a node reads the settings of its run.
+
+A context is a frozen dataclass: each field has a default, a description, bounds and the metadata that LangGraph Studio
+shows. Instructions are fields like any other, so that Studio shows them as prompts.
+"""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -8,7 +12,7 @@ from typing import Annotated, Any, Self, TypeVar, get_type_hints
 from langgraph.runtime import get_runtime
 from pydantic import Field, TypeAdapter, ValidationError
 
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, without_secrets
 
 C = TypeVar("C", bound="Context")
 
@@ -17,7 +21,7 @@ Name = Annotated[str, Field(min_length=1, max_length=2_000)]
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """The settings of a run's searches, whatever its graph calls them."""
+    """The settings of a run's searches, under the same names for every graph."""
 
     memory: str | None = None
     embeddings: str | None = None
@@ -34,10 +38,10 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Context:
-    """What a caller may set for one run of any graph. Every field has a default.
+    """The settings of one run of any graph. Every field has a default.
 
     Raises:
-        BadInput: a value is out of its bounds or of another type.
+        BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
 
     model: Annotated[
@@ -49,7 +53,7 @@ class Context:
     node_models: Annotated[
         dict[str, Name],
         Field(
-            description='Another model for one node: {"critic": "openai:gpt-5"}.',
+            description='Another model for some nodes: {"critic": "openai:gpt-5"}.',
             json_schema_extra={"default": {}},
         ),
     ] = field(default_factory=dict)
@@ -59,16 +63,16 @@ class Context:
             ge=0,
             le=2,
             allow_inf_nan=False,
-            description="Sampling temperature; none is sent unless it is set.",
+            description="Sampling temperature; by default none is sent.",
         ),
     ] = None
     max_input_tokens: Annotated[
         int | None,
-        Field(ge=200, description="The longest prompt; by default what the model's profile says."),
+        Field(ge=200, description="Length limit of a prompt; by default the limit in the model's profile."),
     ] = None
     max_calls: Annotated[
         int | None,
-        Field(ge=1, description="The most model calls a run may make, repeated ones included."),
+        Field(ge=1, description="Limit on the model calls of a run, retries included."),
     ] = None
     deadline_s: Annotated[
         float | None,
@@ -80,8 +84,17 @@ class Context:
     ] = None
     retry_wait_s: Annotated[
         float,
-        Field(ge=0, le=60, description="Seconds before a failed call is made again; doubled for the next."),
+        Field(ge=0, le=60, description="Seconds before a failed call is retried; doubled for each retry."),
     ] = 0.5
+
+    def __new__(cls, *_args: object, **values: object) -> Self:
+        """Check the names of the fields before the constructor of the dataclass raises a TypeError."""
+        for name in values:
+            if name not in _adapters(cls):
+                near = difflib.get_close_matches(name, _adapters(cls), 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_adapters(cls))}"
+                raise BadInput(f"there is no setting {name!r}; {hint}")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         for name, adapter in _adapters(type(self)).items():
@@ -92,67 +105,119 @@ class Context:
                 raise BadInput(_sentence(name, value, error)) from None
 
     @classmethod
-    def current(cls) -> Self:
-        """The settings of the run that is under way, whatever the runtime holds them in.
+    def current(cls, state: Mapping[str, Any] | None = None) -> Self:
+        """The settings of the run in progress.
 
-        Where `update_state` asks a router what comes next there is no run and no runtime: the defaults.
+        A run's own context holds. A run without one, or with one that changes no default (which is what a server
+        passes when a client sends none), has the settings in `state`: those that the run was begun with, where it is
+        now resumed.
+
+        Args:
+            state: The input of the node or router that asks; None for the settings of a run that begins.
+
+        Raises:
+            BadInput: The context has a value that cannot be used, or the run is resumed without a context although it
+                was begun with a setting that holds a secret.
         """
-        return cls.of(getattr(get_runtime(), "context", None))
+        context = cls.of(getattr(get_runtime(), "context", None))
+        kept = _kept(state)
+        return context if kept is None or context.changed() else cls._restored(kept)
 
     @classmethod
     def of(cls, held: object) -> Self:
-        """Ours from nothing, a mapping, ours, or an object of another type.
+        """Coerce None, a mapping or any object to this context.
 
-        Of a mapping or another object, what bears the name of a field of ours is taken. In another object a
-        value that does not fit is its own business and is passed over.
+        LangGraph has coerced a mapping that was passed to the graph itself. A mapping that arrives here is the context
+        of a parent graph, as is an object of another type. Both may serve several subgraphs: fields that this context
+        does not have are ignored, and fields that it has are validated. Of a context of another graph of ours only
+        the settings that differ from its defaults are taken.
 
         Raises:
-            BadInput: a value in a mapping is out of its bounds or of another type.
+            BadInput: A value has the wrong type or is out of bounds.
         """
         if isinstance(held, cls):
             return held
         if held is None:
-            return _defaults(cls)
+            return _default(cls)
         if isinstance(held, Mapping):
-            return cls(**{name: held[name] for name in _names(cls) if name in held})
-        values = {name: getattr(held, name) for name in _names(cls) if hasattr(held, name)}
-        return cls(**{name: value for name, value in values.items() if _fits(cls, name, value)})
+            return cls(**{name: held[name] for name in _adapters(cls) if name in held})
+        names = held.differences(_default(type(held))) if isinstance(held, Context) else _adapters(cls)
+        values = {
+            name: getattr(held, name) for name in names if name in _adapters(cls) and hasattr(held, name)
+        }
+        try:
+            return cls(**values)
+        except BadInput as error:
+            raise BadInput(
+                f"{error}; it comes from the parent's {type(held).__name__}: rename its field, or call this graph in a "
+                f"node with a context of its own"
+            ) from None
 
     @classmethod
     def named(cls, values: Mapping[str, Any]) -> Self:
-        """Ours from values by name, each name known.
+        """A context from values by name.
 
         Raises:
-            BadInput: a name is not a field's (the nearest is suggested), or a value does not fit.
+            BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
         """
-        for name in values:
-            if name not in _names(cls):
-                near = difflib.get_close_matches(name, _names(cls), 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_names(cls))}"
-                raise BadInput(f"there is no setting {name!r}; {hint}")
         return cls(**values)
 
     @property
     def step_limit_s(self) -> float | None:
-        """Seconds that one step of the graph may take; None without a limit."""
+        """Time limit of one step of the graph in seconds; None without a limit."""
         return None
 
     def search_settings(self) -> SearchSettings:
         """The settings of the run's searches."""
         return SearchSettings()
 
+    def differences(self, other: Self) -> list[str]:
+        """The names of the settings that differ from those of another context of this type."""
+        return [name for name in _adapters(type(self)) if getattr(self, name) != getattr(other, name)]
+
     def changed(self) -> dict[str, Any]:
-        """The settings that differ from the defaults, for traces; changed instructions by their mark alone."""
-        default = _defaults(type(self))
-        names = [name for name in _names(type(self)) if getattr(self, name) != getattr(default, name)]
+        """The settings that differ from the defaults, for traces; the value of changed instructions is "changed"."""
+        names = self.differences(_default(type(self)))
         return {name: "changed" if name.endswith("_instructions") else getattr(self, name) for name in names}
+
+    def for_state(self) -> dict[str, Any]:
+        """The settings that differ from the defaults, as JSON that `current` reads when the run is resumed.
+
+        `values` holds them by name; `withheld` names those that hold a secret, which no checkpoint may have.
+        """
+        values = {name: getattr(self, name) for name in self.differences(_default(type(self)))}
+        withheld = [name for name, value in values.items() if without_secrets(str(value)) != str(value)]
+        return {
+            "values": {name: value for name, value in values.items() if name not in withheld},
+            "withheld": withheld,
+        }
+
+    def resumption_warnings(self, state: Mapping[str, Any]) -> list[str]:
+        """A warning where this run has other settings than those that it was begun with, according to its state."""
+        kept = _kept(state)
+        if kept is None:
+            return []
+        begun = type(self)(**kept["values"])
+        names = [name for name in self.differences(begun) if name not in kept["withheld"]]
+        if not names:
+            return []
+        return [f"the run was resumed with other settings than it was begun with: {', '.join(names)}"]
+
+    @classmethod
+    def _restored(cls, kept: Mapping[str, Any]) -> Self:
+        if kept["withheld"]:
+            raise BadInput(
+                f"the run was begun with a secret in {', '.join(kept['withheld'])}, which is not kept with its thread; "
+                "resume it with the context that it was begun with"
+            )
+        return cls(**kept["values"])
 
 
 def prompt_of(node: str) -> Any:  # noqa: ANN401 - what pydantic calls a field is untyped
-    """The field that shows a node's instructions as its prompt in Studio."""
+    """The metadata of a field that holds a node's instructions; Studio shows it as the node's prompt."""
     return Field(
         min_length=1,
-        description=f"What the node {node} is told to do.",
+        description=f"Instructions of the node {node}.",
         json_schema_extra={"langgraph_nodes": [node], "langgraph_type": "prompt"},
     )
 
@@ -161,34 +226,30 @@ _ADAPTERS: dict[type, dict[str, TypeAdapter[Any]]] = {}
 _DEFAULTS: dict[type, Any] = {}
 
 
-def _names(cls: type[Context]) -> list[str]:
-    return list(_adapters(cls))
-
-
 def _adapters(cls: type[Context]) -> dict[str, TypeAdapter[Any]]:
+    """The validator of each field, by name; kept, because every context is validated when it is made."""
     if cls not in _ADAPTERS:
         hints = get_type_hints(cls, include_extras=True)
-        _ADAPTERS[cls] = {f.name: TypeAdapter(hints[f.name]) for f in fields(cls)}
+        _ADAPTERS[cls] = {one.name: TypeAdapter(hints[one.name]) for one in fields(cls)}
     return _ADAPTERS[cls]
 
 
-def _defaults(cls: type[C]) -> C:
+def _default(cls: type[C]) -> C:
+    """The context that changes nothing; kept, because every node compares with it."""
     if cls not in _DEFAULTS:
         _DEFAULTS[cls] = cls()
     default: C = _DEFAULTS[cls]
     return default
 
 
-def _fits(cls: type[Context], name: str, value: object) -> bool:
-    try:
-        _adapters(cls)[name].validate_python(value)
-    except ValidationError:
-        return False
-    return True
+def _kept(state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """What `for_state` gave when the run began; None for a state without it."""
+    settings = state.get("settings") if state else None
+    return settings if isinstance(settings, Mapping) and "values" in settings else None
 
 
 def _sentence(name: str, value: object, error: ValidationError) -> str:
     why = error.errors()[0]["msg"].replace("Input should be", "it should be")
     if not isinstance(value, str | int | float | bool | Mapping | None):
-        why = f"{why} (ready objects go to the graph's builder, names into the context)"
+        why = f"{why} (pass objects to the function that builds the graph; a context holds names)"
     return f"{name}={value!r:.80} cannot be used: {why}"

@@ -1,4 +1,4 @@
-"""The settings of runs of the baselines, their prompts among them."""
+"""The settings of the baselines, with the instructions of their nodes."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -32,10 +32,10 @@ a reader who sees it alone: do not mention searches or evidence."""
 
 @dataclass(frozen=True)
 class DirectContext(Context):
-    """What a caller may set for one run.
+    """The settings of one run of the direct baseline.
 
     Raises:
-        BadInput: a value is out of its bounds or of another type.
+        BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
 
     answer_instructions: Annotated[str, prompt_of("answer")] = DIRECT
@@ -43,10 +43,10 @@ class DirectContext(Context):
 
 @dataclass(frozen=True)
 class CotContext(DirectContext):
-    """What a caller may set for one run.
+    """The settings of one run of the chain-of-thought baseline.
 
     Raises:
-        BadInput: a value is out of its bounds or of another type.
+        BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
 
     answer_instructions: Annotated[str, prompt_of("answer")] = STEP_BY_STEP
@@ -54,44 +54,46 @@ class CotContext(DirectContext):
 
 @dataclass(frozen=True)
 class RagContext(DirectContext):
-    """What a caller may set for one run of RAG.
+    """The settings of one run of RAG.
 
     Raises:
-        BadInput: a value is out of its bounds or of another type.
+        BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
 
     retriever: Annotated[
         Name | list[Name] | None,
-        Field(description="Where evidence comes from: corpus:docs/, web, memory, …; by default the memory."),
+        Field(description="The sources of evidence: corpus:docs/, web, memory, …; by default the memory."),
     ] = None
     memory: Annotated[
         Name | None,
-        Field(description="The procedures to search where no source is named; by default the bundled ones."),
+        Field(
+            description="The memory to search where no source is named; by default the bundled procedures."
+        ),
     ] = None
-    k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 5
+    k: Annotated[int, Field(ge=1, le=50, description="Passages a search returns.")] = 5
     answer_instructions: Annotated[str, prompt_of("answer")] = FROM_EVIDENCE
 
     def search_settings(self) -> SearchSettings:
-        """The sources where some are named, else the memory."""
+        """The sources where some are named, otherwise the memory."""
         return SearchSettings(memory=self.memory, retriever=self.retriever, k=self.k)
 
 
 @dataclass(frozen=True)
 class FewShotContext(DirectContext):
-    """What a caller may set for one run.
+    """The settings of one run of the few-shot baseline.
 
     Raises:
-        BadInput: a value is out of its bounds or of another type.
+        BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
 
     memory: Annotated[
         Name | None,
         Field(
-            description="Where the examples are picked: procedures.db, x.jsonl, …; by default the bundled ones."
+            description="The memory that the examples are taken from: procedures.db, x.jsonl, …; by default the bundled procedures."
         ),
     ] = None
-    k: Annotated[int, Field(ge=1, le=50, description="How many examples.")] = 3
-    seed: Annotated[int, Field(description="The same seed picks the same examples.")] = 0
+    k: Annotated[int, Field(ge=1, le=50, description="Number of examples.")] = 3
+    seed: Annotated[int, Field(description="Seed of the random choice of examples.")] = 0
     answer_instructions: Annotated[str, prompt_of("answer")] = LIKE_EXAMPLES
 
     def search_settings(self) -> SearchSettings:
@@ -101,12 +103,12 @@ class FewShotContext(DirectContext):
 
 @dataclass(frozen=True)
 class ReactContext(RagContext):
-    """What a caller may set for one run.
+    """The settings of one run of the ReAct baseline.
 
     Raises:
-        BadInput: a value is out of its bounds or of another type.
+        BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
 
-    k: Annotated[int, Field(ge=1, le=50, description="How many passages a search gives.")] = 3
-    max_searches: Annotated[int, Field(ge=1, le=50, description="The most searches of a run.")] = 5
+    k: Annotated[int, Field(ge=1, le=50, description="Passages a search returns.")] = 3
+    max_searches: Annotated[int, Field(ge=1, le=50, description="Limit on the searches of a run.")] = 5
     agent_instructions: Annotated[str, prompt_of("agent")] = AGENT_INSTRUCTIONS

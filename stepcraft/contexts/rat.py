@@ -1,4 +1,4 @@
-"""The settings of a run of RAT, its prompts among them."""
+"""The settings of RAT, with the instructions of its nodes."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
 from stepcraft.text.sections import UNCHANGED
 
 MAX_PARALLEL_STEPS = 8
-"""The most steps that run side by side under `window="auto"`."""
+"""Upper limit on the steps that run in parallel."""
 
 DRAFT_INSTRUCTIONS = """\
 Answer the question by thinking it through in writing, one thought after the other.
@@ -45,71 +45,72 @@ speak of thoughts, steps or checks."""
 
 @dataclass(frozen=True)
 class RatContext(Context):
-    """What a caller may set for one run of RAT.
+    """The settings of one run of RAT (retrieval-augmented thoughts).
 
     Raises:
-        BadInput: a value is out of its bounds or of another type.
+        BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
 
     retriever: Annotated[
         Name | list[Name] | None,
         Field(
-            description="Where evidence comes from: corpus:docs/, web, memory, weaviate://…; one or several."
+            description="The sources of evidence: corpus:docs/, web, memory, weaviate://…; one or several."
         ),
     ] = None
     finish: Annotated[
         Literal["answer", "thoughts", "article", "code"],
-        Field(description="What is made of the revised thoughts; the thoughts themselves take no call."),
+        Field(description="The form of the answer; the thoughts themselves need no model call."),
     ] = "answer"
-    language: Annotated[Name, Field(description='The programming language where finish is "code".')] = (
+    language: Annotated[Name, Field(description='Programming language of the answer for finish="code".')] = (
         "Python"
     )
     split: Annotated[
-        Literal["paragraphs", "model"], Field(description="How the draft is cut into thoughts.")
+        Literal["paragraphs", "model"], Field(description="How the draft is split into thoughts.")
     ] = "paragraphs"
     query: Annotated[
         Literal["model", "draft"],
-        Field(description='Who writes the query; with "draft" the text so far is itself the query.'),
+        Field(description='Who writes the query; with "draft" the text so far is the query.'),
     ] = "model"
     query_from: Annotated[
         Literal["thought", "draft", "question"],
         Field(
-            description="What is looked up: each thought (RAT), the draft once (CoT+RAG), the question once (RAG-1)."
+            description="What is searched for: each thought (RAT), the draft once (CoT+RAG), the question once (RAG-1)."
         ),
     ] = "thought"
     causal: Annotated[
         bool,
-        Field(description="Revise thought by thought; off, all is looked up at once and revised once."),
+        Field(
+            description="Revise thought by thought; off, all searches are made at once and the draft is revised once."
+        ),
     ] = True
     revise_scope: Annotated[
         Literal["prefix", "thought"],
-        Field(
-            description="What a revision rewrites: all of the text so far (the paper), or the thought alone."
-        ),
+        Field(description="What a revision rewrites: the text so far (the paper), or the thought alone."),
     ] = "prefix"
     show_rest: Annotated[
         bool,
-        Field(description="Show a revision the thoughts still to come, so that it does not repeat them."),
+        Field(description="Show a revision the thoughts that follow, so that it does not repeat them."),
     ] = True
     passages_per_step: Annotated[
         int | None,
         Field(
-            ge=1, le=50, description="Passages for each thought; by default 1 in planning and code, else 2."
+            ge=1, le=50, description="Passages for each thought; by default 1 for thoughts and code, else 2."
         ),
     ] = None
     max_retrievals: Annotated[
-        int | None, Field(ge=1, description="The most thoughts that are looked up; by default every one.")
+        int | None,
+        Field(ge=1, description="Limit on the searches of a run; by default every thought is checked."),
     ] = None
     window: Annotated[
         Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_PARALLEL_STEPS)],
-        Field(description="Steps that work ahead side by side; the answer is that of strict order (1)."),
+        Field(description="Steps that run in parallel; the answer is the same as in strict order (1)."),
     ] = "auto"
     step_deadline_s: Annotated[
         float | None,
         Field(
             gt=0,
             allow_inf_nan=False,
-            description="Seconds after which a step is given up and its thought kept.",
+            description="Time limit of a step in seconds; a step that takes longer keeps its thought.",
         ),
     ] = None
     draft_instructions: Annotated[str, prompt_of("draft")] = DRAFT_INSTRUCTIONS
@@ -120,15 +121,15 @@ class RatContext(Context):
 
     @property
     def step_limit_s(self) -> float | None:
-        """Seconds that one step may take."""
+        """Time limit of one step in seconds; None without a limit."""
         return self.step_deadline_s
 
     def search_settings(self) -> SearchSettings:
-        """The sources; by default one passage a thought in planning and code, else two (RAT §4)."""
+        """The sources; by default one passage for each thought in planning and code, else two (RAT §4)."""
         default = 1 if self.finish in {"thoughts", "code"} else 2
         return SearchSettings(retriever=self.retriever, k=self.passages_per_step or default)
 
     @property
     def program_language(self) -> str:
-        """The programming language of the answer; "" where the answer is no program."""
+        """Programming language of the answer; "" where the answer is not a program."""
         return self.language if self.finish == "code" else ""

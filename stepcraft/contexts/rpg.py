@@ -1,4 +1,4 @@
-"""The settings of a run of RPG, its prompts among them."""
+"""The settings of RPG, with the instructions of its nodes."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -32,10 +32,10 @@ answer to the question, and nothing that it does not ask for. Go by the text."""
 
 @dataclass(frozen=True)
 class RpgContext(Context):
-    """What a caller may set for one run of RPG.
+    """The settings of one run of RPG (retrieve-plan-generate).
 
     Raises:
-        BadInput: a value is out of its bounds or of another type.
+        BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
 
     temperature: Annotated[
@@ -44,47 +44,47 @@ class RpgContext(Context):
             ge=0,
             le=2,
             allow_inf_nan=False,
-            description="Sampling temperature; null sends none, for models that take none.",
+            description="Sampling temperature; null sends none, for models that accept none.",
         ),
     ] = 0.0
     retriever: Annotated[
         Name | list[Name] | None,
         Field(
-            description="Where evidence comes from: corpus:docs/, web, memory, weaviate://…; one or several."
+            description="The sources of evidence: corpus:docs/, web, memory, weaviate://…; one or several."
         ),
     ] = None
-    k: Annotated[
-        int, Field(ge=1, le=100, description="How many passages are retrieved for the question.")
-    ] = 5
+    k: Annotated[int, Field(ge=1, le=100, description="Passages retrieved for the question.")] = 5
     max_cycles: Annotated[
-        int, Field(ge=1, le=10, description="The most segments; a short answer has one whatever this says.")
+        int, Field(ge=1, le=10, description="Limit on the segments; a short answer always has one.")
     ] = 3
     plan: Annotated[
-        bool, Field(description="Plan each segment; off, the question itself is the plan of each.")
+        bool, Field(description="Plan each segment; off, the question is the plan of each segment.")
     ] = True
     retrieve: Annotated[
-        bool, Field(description="Write from evidence; off, from what the model knows alone.")
+        bool, Field(description="Search for evidence; off, the model answers from what it knows.")
     ] = True
     select: Annotated[
-        bool, Field(description="Select sentences for each plan; off, all passages are shown whole.")
+        bool, Field(description="Select sentences for each plan; off, whole passages are shown.")
     ] = True
     reranker: Annotated[
         Name | None,
-        Field(description="What scores sentences against a plan; by default words and vectors together."),
+        Field(description="What scores sentences against a plan; by default words and vectors combined."),
     ] = None
     threshold: Annotated[
         float | None,
         Field(
             allow_inf_nan=False,
-            description="The least score of a sentence that is selected; by default what fits the reranker.",
+            description="Lowest score of a selected sentence; by default the threshold of the reranker.",
         ),
     ] = None
     max_evidence_tokens: Annotated[
-        int, Field(ge=1, description="How many tokens of sentences are selected for a segment.")
+        int, Field(ge=1, description="Token budget of the sentences selected for a segment.")
     ] = 800
     citations: Annotated[
         Literal["ids", "inline"],
-        Field(description="Whether a segment names its passages, or each sentence cites them like [1], too."),
+        Field(
+            description="Whether the passages are named for each segment, or each sentence cites them inline, like [1], as well."
+        ),
     ] = "ids"
     plan_instructions: Annotated[str, prompt_of("plan")] = PLAN_INSTRUCTIONS
     answer_instructions: Annotated[str, prompt_of("answer")] = ANSWER_INSTRUCTIONS

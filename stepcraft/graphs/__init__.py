@@ -1,1 +1,1 @@
-"""The compiled graphs. Each module has a `build_…` function and, for servers, the bare `graph`."""
+"""The compiled graphs. Each module has a function `build_…` and, for servers, `graph` without a checkpointer."""

@@ -1,122 +1,195 @@
-"""Analogy-augmented generation: a procedure for a goal, by analogy with remembered procedures (AAG §3)."""
+"""Analogy-augmented generation: a procedure for a goal, by analogy with procedures in memory (AAG §3).
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+    begin → retrieve → draft ‖ to_query → retrieve → answer (for each question) → revise → (critic → edit)*
+
+The draft is written while the questions are asked, and all questions are answered in parallel. `retrieve` searches for
+the goal first and for the questions after it, and its router sends the run to whatever the state lacks. So the state
+alone says how the run goes on, also after `update_state`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.cache.base import BaseCache
+from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite, Send
+from typing_extensions import TypedDict
 
 from stepcraft.contexts.aag import AagContext
-from stepcraft.contexts.base import Context
-from stepcraft.errors import NoAnswer
+from stepcraft.contexts.base import Context, SearchSettings
 from stepcraft.evidence import Evidence
-from stepcraft.graphs._aag_state import Input, Output, State
-from stepcraft.graphs.compile import Builder, Persistence, add, compile_graph, given_models
-from stepcraft.graphs.inline import InlineNode
-from stepcraft.llm.budget import branches, calls_left
+from stepcraft.graphs.compile import (
+    Builder,
+    InlineNode,
+    Persistence,
+    add_model_node,
+    compile_graph,
+    given_models,
+)
+from stepcraft.llm.budget import Budgeted, Usage, branches, calls_left
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.nodes.aag import answer as answering
-from stepcraft.nodes.aag import critic as criticism
-from stepcraft.nodes.aag import draft as drafting
-from stepcraft.nodes.aag import edit as editing
-from stepcraft.nodes.aag import revise as revision
-from stepcraft.nodes.aag import to_query as querying
-from stepcraft.nodes.begin import BeginNode, checked
+from stepcraft.nodes.aag.answer import Answered, answer, answered, merge_answers
+from stepcraft.nodes.aag.critic import Critique, critic
+from stepcraft.nodes.aag.draft import draft
+from stepcraft.nodes.aag.edit import edit
+from stepcraft.nodes.aag.revise import revise
+from stepcraft.nodes.aag.to_query import to_query
+from stepcraft.nodes.begin import BeginNode, checked_text
 from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
-from stepcraft.retrieval.build import GraphResources, MemoryTarget, RetrievalTarget, SourceTarget
-from stepcraft.retrieval.searched import Composing, MemoryAndSource
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
 
-MODEL_NODES = {
-    node.node: node
-    for node in (
-        drafting.draft,
-        querying.to_query,
-        answering.answer,
-        revision.revise,
-        criticism.critic,
-        editing.edit,
-    )
-}
+MODEL_NODES = (draft, to_query, answer, revise, critic, edit)
 
 
-def to_look_up(state: State) -> list[str]:
-    """The questions; before there are any, the goal with its resources (AAG §3.2)."""
+class Input(TypedDict):
+    """A goal, and the resources for it."""
+
+    question: str
+    """The goal: what is to be reached."""
+    resources: NotRequired[str | list[str]]
+    """The available resources, as a comma-separated text or a list."""
+
+
+class Output(TypedDict):
+    """The procedure and how it was written."""
+
+    answer: str
+    """The steps as one numbered text."""
+    steps: list[str]
+    """The steps in order."""
+    questions: Annotated[list[Answered], merge_answers]
+    """The questions that were looked up, with their answers and the ids of the procedures that these rest on."""
+    evidence: list[Evidence]
+    """The procedures that were found, with their best scores."""
+    critiques: list[Critique]
+    """The edits that the critic asked for each time, and their outcome."""
+    warnings: list[str]
+    """Failed steps, reached limits, and whatever else a reader of the answer should know."""
+    usage: Usage
+    """Model calls and tokens, in total and by node."""
+
+
+class State(Output, Budgeted):
+    """The state of AAG."""
+
+    question: str
+    """The goal."""
+    resources: NotRequired[Annotated[Any, EphemeralValue]]
+    """The input as it was given; not kept for the thread's next run."""
+    resources_text: str
+    """The resources as one text, "" if none are named."""
+    draft: list[str] | None
+    """The steps of the draft, with doubts between [[ and ]]; None until it is written."""
+    queries: list[str]
+    """The questions that are looked up; empty until they are asked."""
+    found: dict[str, list[Evidence]]
+    """The evidence for each question that was looked up."""
+    knowledge: list[Evidence]
+    """Without answers (NOAG): the evidence for all questions."""
+    edits: list[str]
+    """The edits that the critic asks for now."""
+
+
+def _initial_state(given: Mapping[str, Any], _context: AagContext) -> dict[str, Any]:
+    lists = ("steps", "evidence", "critiques", "queries", "knowledge", "edits")
+    return {
+        **{name: [] for name in lists},
+        "answer": "",
+        "draft": None,
+        "found": {},
+        "questions": Overwrite([]),
+        "resources_text": checked_text("resources", given.get("resources") or ""),
+    }
+
+
+def _to_look_up(state: State) -> list[str]:
+    """The goal with its resources before anything is written; later the questions not looked up yet (AAG §3.2)."""
     if state["queries"]:
-        return state["queries"]
-    return [wanted(state["question"], state["resources_text"])]
+        return [query for query in dict.fromkeys(state["queries"]) if query not in state["found"]]
+    return [] if state["draft"] is not None else [wanted(state["question"], state["resources_text"])]
 
 
-def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
-    """What was found for the goal; then for each question, as its own or as common knowledge (NOAG)."""
+def _search_settings(state: State, context: Context) -> SearchSettings:
+    """The memory for the draft, which may compose procedures; for the questions also the sources, if a run has any."""
+    settings = context.search_settings()
+    return replace(settings, compose=False) if state["queries"] else replace(settings, both=False)
+
+
+def _keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
+    """The evidence for the goal, or by question. What belongs to questions that are no longer asked is dropped."""
     if not state["queries"]:
-        return {"evidence": found[0]}
-    kept: dict[str, Any] = {"found": found, "evidence": ranked(state["evidence"], *found)}
-    if not AagContext.current().answers:
-        asked = zip(state["queries"], found, strict=True)
-        kept["questions"] = [answering.answered(query, "", evidence) for query, evidence in asked]
-        kept["knowledge"] = ranked(*found)
-    return kept
+        return {"evidence": found[0]} if found else {}
+    known = {**state["found"], **dict(zip(_to_look_up(state), found, strict=True))}
+    by_query = {query: known[query] for query in state["queries"]}
+    update: dict[str, Any] = {"found": by_query, "evidence": ranked(state["evidence"], *found)}
+    if not AagContext.current(state).answers:
+        update["questions"] = [answered(query, "", evidence) for query, evidence in by_query.items()]
+        update["knowledge"] = ranked(*by_query.values())
+    if any(asked["question"] not in by_query for asked in state["questions"]):
+        kept = [asked for asked in state["questions"] if asked["question"] in by_query]
+        update["questions"] = Overwrite(merge_answers(kept, update.get("questions", [])))
+    return update
 
 
-def after_retrieve(state: State) -> list[Send] | Literal["revise"]:
-    """The draft beside the questions; then each question to its own branch, or all they found to the revision."""
-    context = AagContext.current()
+def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
+    """The draft and the questions in parallel; then the answers in parallel; then the revision."""
+    context = AagContext.current(state)
     left = calls_left(state, context)
-    if not state["queries"]:
-        nodes = ["draft", "to_query"] if context.questions else ["draft"]
-        return [
-            Send(node, {**state, **branch})
-            for node, branch in zip(nodes, branches(state, left, len(nodes)), strict=True)
-        ]
-    if not context.answers:
+    goal = {name: state[name] for name in ("question", "resources_text", "evidence")}
+    missing = ["draft"] if state["draft"] is None else []
+    if context.questions and not state["queries"]:
+        missing.append("to_query")
+    if missing:
+        shares = branches(state, left, len(missing))
+        return [Send(node, {**goal, **share}) for node, share in zip(missing, shares, strict=True)]
+    if any(query not in state["found"] for query in state["queries"]):
+        return "retrieve"
+    done = {asked["question"] for asked in state["questions"]}
+    open_queries = [query for query in state["found"] if query not in done]
+    if not (context.questions and context.answers and open_queries):
         return "revise"
-    asked = zip(state["queries"], state["found"], branches(state, left, len(state["queries"])), strict=True)
-    return [Send("answer", {"query": query, "evidence": found, **branch}) for query, found, branch in asked]
+    shares = branches(state, left, len(open_queries))
+    return [
+        Send("answer", {"query": query, "evidence": state["found"][query], **share})
+        for query, share in zip(open_queries, shares, strict=True)
+    ]
 
 
-def after_draft(state: State) -> list[Literal["critic", "__end__"]]:
-    """Without questions (NOQG) to the critic; else on with the revision, which waits for the answers."""
-    if AagContext.current().questions:
-        return []
-    if not state["steps"]:
-        raise NoAnswer(f"no steps were written: {state['warnings'][-1]}")
-    return [to_critic(state)]
+def after_draft(state: State) -> Literal["retrieve", "revise"]:
+    """To the search for the questions, which were asked beside the draft; without questions (NOQG) to the revision."""
+    return "retrieve" if AagContext.current(state).questions else "revise"
 
 
-def to_critic(_state: State) -> Literal["critic", "__end__"]:
-    """To the critic, where there is one whose edits may be applied."""
-    context = AagContext.current()
+def after_answer(state: State) -> Literal["retrieve", "revise"]:
+    """To the revision; without a draft, where `update_state` wrote an answer early, to what is missing."""
+    return "retrieve" if state["draft"] is None else "revise"
+
+
+def after_revise(state: State) -> Literal["critic", "__end__"]:
+    """To the critic, if there is one and its edits may be applied."""
+    context = AagContext.current(state)
     return "critic" if context.critic and context.max_updates else "__end__"
 
 
 def after_critic(state: State) -> Literal["edit", "__end__"]:
-    """To the edits, where it asks for any."""
+    """To the edits, if the critic asks for any."""
     return "edit" if state["edits"] else "__end__"
 
 
 def after_edit(state: State) -> Literal["critic", "__end__"]:
-    """Back to the critic, while further edits may be applied."""
-    return "critic" if len(state["critiques"]) < AagContext.current().max_updates else "__end__"
-
-
-def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
-    lists = ("steps", "evidence", "critiques", "draft", "queries", "found", "knowledge", "edits")
-    resources_text = checked("resources", given.get("resources") or "")
-    return {
-        "answer": "",
-        "resources_text": resources_text,
-        "questions": Overwrite([]),
-        **{name: [] for name in lists},
-    }
+    """Back to the critic while further edits may be applied."""
+    return "critic" if len(state["critiques"]) < AagContext.current(state).max_updates else "__end__"
 
 
 def build_aag(
@@ -130,55 +203,44 @@ def build_aag(
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
 ) -> CompiledStateGraph[State, AagContext, Input, Output]:
-    """The AAG graph, compiled (AAG §3).
+    """Build and compile the AAG graph (AAG §3).
 
-    What a run's context names goes before what is given here; this goes before the environment's
-    `STEPCRAFT_MODEL`, `STEPCRAFT_MEMORY` and `STEPCRAFT_EMBEDDINGS`; without any of them the keyless model works
-    with the bundled procedures.
+    The context of a run takes precedence over the arguments, and these over the environment variables
+    `STEPCRAFT_MODEL`, `STEPCRAFT_MEMORY` and `STEPCRAFT_EMBEDDINGS`. Without any of them, the keyless extractive model
+    works with the bundled procedures.
 
     Args:
         model: The model of all nodes, as an object or a name for `init_chat_model`.
-        node_models: Another model for some nodes, by the node's name.
-        memory: The procedures, opened, or what `open_memory` opens.
-        embeddings: How a memory that is named compares texts.
-        retriever: Sources of passages, as `build_rat` takes them, for runs with `answer_from="memory+source"`.
-        checkpointer: Keeps the state of each thread, so that a run that was killed goes on where it was.
-        store: Injected into the nodes; the memory `store:` is kept in it.
-        cache: Keeps the replies of model nodes: the same prompt to the same model is then asked once.
+        node_models: Another model for some nodes, by the name of the node.
+        memory: The procedural memory, or a URL for `open_memory`.
+        embeddings: The embeddings for a memory that is named by a URL, as an object or a name.
+        retriever: Sources of passages for runs with `answer_from="memory+source"`, as `build_rat` takes them.
+        checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
+        store: The store of the nodes; the memory `store:` is kept in it.
+        cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
 
     Raises:
-        BadInput: what is given as a model is neither a chat model nor a name.
+        BadInput: A model is neither a chat model nor a name.
     """
-    searched = MemoryAndSource(MemoryTarget(memory, embeddings), SourceTarget(retriever))
-    build = GraphResources("aag", AagContext, given_models(model, node_models), searched)
-    kept = Persistence(checkpointer, store, cache)
+    target = RetrievalTarget("memory", memory, embeddings, retriever)
+    resources = GraphResources("aag", AagContext, given_models(model, node_models), target)
+    persistence = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
-    builder.add_node("begin", BeginNode(tuple(MODEL_NODES), _fresh, build))
-    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build, _sources(searched)))
-    for node in MODEL_NODES.values():
-        add(builder, build, node, kept)
+    builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
+    builder.add_node("retrieve", RetrieveNode(_to_look_up, _keep_found, resources, _search_settings))
+    for node in MODEL_NODES:
+        add_model_node(builder, resources, node, persistence)
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "retrieve")
-    builder.add_conditional_edges(
-        "retrieve", InlineNode(after_retrieve), ["draft", "to_query", "answer", "revise"]
-    )
+    after = InlineNode(after_retrieve)
+    builder.add_conditional_edges("retrieve", after, ["draft", "to_query", "retrieve", "answer", "revise"])
     builder.add_edge("to_query", "retrieve")
-    builder.add_conditional_edges("draft", InlineNode(after_draft), ["critic", END])
-    builder.add_edge(["draft", "answer"], "revise")
-    builder.add_conditional_edges("revise", InlineNode(to_critic), ["critic", END])
+    builder.add_conditional_edges("draft", InlineNode(after_draft), ["retrieve", "revise"])
+    builder.add_conditional_edges("answer", InlineNode(after_answer), ["retrieve", "revise"])
+    builder.add_conditional_edges("revise", InlineNode(after_revise), ["critic", END])
     builder.add_conditional_edges("critic", InlineNode(after_critic), ["edit", END])
     builder.add_conditional_edges("edit", InlineNode(after_edit), ["critic", END])
-    return compile_graph(builder, build, kept)
-
-
-def _sources(searched: MemoryAndSource) -> Callable[[State, Context], list[RetrievalTarget]]:
-    """For the draft the memory, which may compose what it finds; for the answers the sources beside it, if wanted."""
-    composing = Composing(searched.memory.memory, searched.memory.embeddings)
-
-    def sources(state: State, context: Context) -> list[RetrievalTarget]:
-        return searched.all_of(context) if state["queries"] else [composing]
-
-    return sources
+    return compile_graph(builder, resources, persistence)
 
 
 graph = build_aag()

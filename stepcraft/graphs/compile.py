@@ -1,11 +1,14 @@
-"""What is the same in the building of every graph."""
+"""The building blocks of every graph: nodes with a model, inline functions, persistence, compilation."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import update_wrapper
+from typing import Any, get_type_hints
+from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import set_config_context
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
@@ -13,54 +16,105 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import CachePolicy
 
-from stepcraft.llm.cache import GoodReplies
+from stepcraft.llm.cache import ReplyCache
 from stepcraft.llm.node import ModelNode
+from stepcraft.llm.resources import VERSION, GraphResources
 from stepcraft.models.resolve import GivenModels, checked_model
-from stepcraft.retrieval.build import VERSION, GraphResources
 
 Models = Mapping[str, BaseChatModel | str] | None
 Checkpointer = BaseCheckpointSaver[Any] | bool | None
 Builder = StateGraph[Any, Any, Any, Any]
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
+_resources: WeakKeyDictionary[Builder, GraphResources] = WeakKeyDictionary()
+"""By the builder, which a graph shares with the copies that `with_config` makes of it."""
+
 
 @dataclass(frozen=True)
 class Persistence:
-    """Where a graph's states, memories and replies are kept."""
+    """Where a graph keeps the states of its threads, its store, and the replies of its models."""
 
     checkpointer: Checkpointer = None
     store: BaseStore | None = None
     cache: BaseCache[Any] | None = None
 
     @property
-    def replies(self) -> GoodReplies | None:
-        """The cache, where there is one, without the replies of steps that failed."""
-        return GoodReplies(self.cache) if self.cache else None
+    def replies(self) -> ReplyCache | None:
+        """The cache as one that skips the replies of failed steps; None without a cache."""
+        return ReplyCache(self.cache) if self.cache else None
+
+
+class InlineNode(Runnable[Any, Any]):
+    """A function of the state as a router, or as a node that makes no calls, run in the thread of the graph.
+
+    LangGraph runs a plain function in a thread of its own on an event loop, which takes longer than these functions
+    do. As with a plain function, the annotation of the first parameter is the schema that a router reads.
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        update_wrapper(self, function)
+        self.name = function.__name__
+        self.function = function
+
+    def __call__(self, state: Any) -> Any:  # noqa: ANN401 - any state, any update or route
+        """The function's result for a state."""
+        return self.function(state)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002, ANN401 - the signature of Runnable
+        """The function's result for a state."""
+        with set_config_context(config or {}) as context:
+            return context.run(self.function, input)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002, ANN401 - the signature of Runnable
+        """As `invoke`; the function waits for nothing."""
+        return self.invoke(input, config)
 
 
 def given_models(model: BaseChatModel | str | None, node_models: Models) -> GivenModels:
-    """The models as a graph is built with them.
+    """The models that a graph is built with.
 
     Raises:
-        BadInput: one of them is neither a chat model nor a name.
+        BadInput: One of them is neither a chat model nor a name.
     """
-    own = {node: checked_model(named) for node, named in (node_models or {}).items()}
-    return GivenModels(None if model is None else checked_model(model), own)
+    by_node = {node: checked_model(named) for node, named in (node_models or {}).items()}
+    return GivenModels(None if model is None else checked_model(model), by_node)
 
 
-def add(builder: Builder, build: GraphResources, node: ModelNode, kept: Persistence) -> None:
-    """Add a node with a model, whose replies are kept where there is a cache."""
-    policy = CachePolicy(key_func=node.cache_key) if kept.cache else None
-    builder.add_node(node.node, node.with_resources(build), cache_policy=policy)
+def add_model_node(
+    builder: Builder, resources: GraphResources, node: ModelNode, persistence: Persistence
+) -> None:
+    """Add a node that asks a model. Its input schema is the annotation of the state in its `ask` function.
+
+    With a cache the node is given the whole state: LangGraph keeps the route that follows a node with its writes, and
+    the router may read any key.
+    """
+    runnable = node.with_resources(resources)
+    if persistence.cache:
+        builder.add_node(node.node, runnable, cache_policy=CachePolicy(key_func=node.cache_key))
+    else:
+        builder.add_node(node.node, runnable, input_schema=get_type_hints(node.ask)["state"])
 
 
 def compile_graph(
-    builder: Builder, build: GraphResources, kept: Persistence, *, supersteps: int | None = None
+    builder: Builder, resources: GraphResources, persistence: Persistence, *, recursion_limit: int = 100
 ) -> Graph:
-    """The graph, compiled, under its method's name; `supersteps` is the most that a run takes."""
-    compiled = builder.compile(kept.checkpointer, cache=kept.replies, store=kept.store, name=build.method)
-    metadata = {"stepcraft_method": build.method, "stepcraft_version": VERSION}
-    config: RunnableConfig = {"metadata": metadata}
-    if supersteps is not None:
-        config["recursion_limit"] = supersteps
-    return compiled.with_config(config)
+    """Compile a graph under the name of its method.
+
+    The recursion limit is the graph's own, because the default of LangGraph depends on its version and on the
+    environment.
+    """
+    _resources[builder] = resources
+    compiled = builder.compile(
+        persistence.checkpointer, cache=persistence.replies, store=persistence.store, name=resources.method
+    )
+    metadata = {"stepcraft_method": resources.method, "stepcraft_version": VERSION}
+    return compiled.with_config(RunnableConfig(metadata=metadata, recursion_limit=recursion_limit))
+
+
+def resources_of(graph: Graph) -> GraphResources:
+    """What a graph of this package was built with: its context, its models, what it searches.
+
+    Raises:
+        KeyError: The graph was not compiled by `compile_graph`.
+    """
+    return _resources[graph.builder]

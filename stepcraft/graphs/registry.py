@@ -1,4 +1,4 @@
-"""Every graph by its name. A graph is loaded when it is first asked for."""
+"""All graphs by name. A graph is imported when it is first used."""
 
 import difflib
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from stepcraft.contexts.base import Context
-    from stepcraft.retrieval.build import GraphResources
+    from stepcraft.llm.resources import GraphResources
 
 
 @dataclass(frozen=True)
 class Listed:
-    """Where a graph stands, and what it does in a line."""
+    """The module of a graph, and what it does in one line."""
 
     module: str
     line: str
@@ -26,24 +26,24 @@ GRAPHS = {
     "aag": Listed("aag", "a procedure for a goal, by analogy with remembered ones, criticised and edited"),
     "rat": Listed("rat", "an answer whose every thought is checked against sources"),
     "rpg": Listed("rpg", "an answer in segments, each planned and written from sentences selected for it"),
-    "direct": Listed("baselines.direct", "baseline: the question is put to the model, and that is all"),
+    "direct": Listed("baselines.direct", "baseline: the model is asked the question, without evidence"),
     "cot": Listed("baselines.cot", "baseline: the model thinks step by step, then answers, in one call"),
     "rag": Listed("baselines.rag", "baseline: one search for the question, one answer from what it finds"),
     "few_shot": Listed("baselines.few_shot", "baseline: random procedures of the memory as examples"),
     "react": Listed("baselines.react", "baseline: an agent that may search again before it answers"),
 }
-"""The methods, then what they are compared with."""
+"""The methods, then the baselines."""
 
 
 def get_graph(name: str) -> "CompiledStateGraph[Any, Any, Any, Any]":
     """A compiled graph by its name: aag, rat, rpg, direct, cot, rag, few_shot or react.
 
-    All take `{"question": …}` and give at least `answer`, `evidence`, `warnings` and `usage`. Of any object that is
-    given as context, such as `SimpleNamespace(retriever="memory", k=3)`, each takes the fields it knows, so that
-    whatever runs one runs all.
+    All accept `{"question": …}` and return at least `answer`, `evidence`, `warnings` and `usage`. An object of another
+    type as context, such as `SimpleNamespace(retriever="memory", k=3)`, works for all of them: each graph reads the
+    fields that it has.
 
     Raises:
-        BadInput: there is no graph of this name.
+        BadInput: There is no graph with this name.
     """
     graph: CompiledStateGraph[Any, Any, Any, Any] = import_module(
         f"stepcraft.graphs.{_listed(name).module}"
@@ -51,40 +51,40 @@ def get_graph(name: str) -> "CompiledStateGraph[Any, Any, Any, Any]":
     return graph
 
 
-def build_of(name: str) -> "GraphResources":
-    """What a graph of the registry was built with: its context, its models, what it searches.
+def resources_of(name: str) -> "GraphResources":
+    """What a graph was built with: its context, its models, what it searches.
 
     Raises:
-        BadInput: there is no graph of this name.
+        BadInput: There is no graph with this name.
     """
-    begin: Any = get_graph(name).builder.nodes["begin"].runnable
-    build: GraphResources = begin.build
-    return build
+    graph = get_graph(name)
+    resources: GraphResources = import_module("stepcraft.graphs.compile").resources_of(graph)
+    return resources
 
 
 def context_of(name: str) -> "type[Context]":
-    """The settings that a run of a graph takes.
+    """The context class of a graph.
 
     Raises:
-        BadInput: there is no graph of this name.
+        BadInput: There is no graph with this name.
     """
-    return build_of(name).context
+    return resources_of(name).context
 
 
 def inputs_of(name: str) -> list[str]:
-    """The keys of what a graph is given.
+    """The keys of a graph's input.
 
     Raises:
-        BadInput: there is no graph of this name.
+        BadInput: There is no graph with this name.
     """
     return list(get_type_hints(get_graph(name).builder.input_schema))
 
 
 def outputs_of(name: str) -> list[str]:
-    """The keys of what a graph gives.
+    """The keys of a graph's output.
 
     Raises:
-        BadInput: there is no graph of this name.
+        BadInput: There is no graph with this name.
     """
     return list(get_type_hints(get_graph(name).builder.output_schema))
 

@@ -1,22 +1,37 @@
-"""The index that memories, sources and rankings stand on: texts, payloads and vectors in SQLite."""
+"""Texts, JSON payloads and vectors in one SQLite file, searched by words (FTS5) and vectors together.
 
-from stepcraft.index._file import recorded_settings
-from stepcraft.index._rank import Hit
-from stepcraft.index._rows import Changes, Entry
-from stepcraft.index._vectors import Embedder, Matrix, aquery_vector, embedded, query_vector, unit_vectors
-from stepcraft.index._words import cjk_words, query_words
-from stepcraft.index.local import LocalIndex
+It is our own because no kept library ranks FTS5's BM25 and exact cosines together in one file; SQLite and NumPy do
+the work. Memories, the corpus and the rerankers are built on it.
+"""
+
+from stepcraft.index._file import LAYOUT, recorded_settings
+from stepcraft.index._rows import Changes, Entry, cjk_words, match_expression, query_words
+from stepcraft.index._vectors import (
+    Embedder,
+    Hit,
+    Matrix,
+    aquery_vector,
+    embedded,
+    query_vector,
+    unit_vectors,
+)
+from stepcraft.index.local import Complete, GroupedIndex, LocalIndex, in_group
 
 __all__ = [
+    "LAYOUT",
     "Changes",
+    "Complete",
     "Embedder",
     "Entry",
+    "GroupedIndex",
     "Hit",
     "LocalIndex",
     "Matrix",
     "aquery_vector",
     "cjk_words",
     "embedded",
+    "in_group",
+    "match_expression",
     "query_vector",
     "query_words",
     "recorded_settings",

@@ -1,4 +1,4 @@
-"""The SQLite file of an index: opened, laid out, and its errors put in plain sentences."""
+"""The SQLite file of an index: opening it, its layout, and its errors as sentences that say what to do."""
 
 import os
 import sqlite3
@@ -10,14 +10,15 @@ from pathlib import Path
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 
 SCHEMA = 1
-"""The layout that this version reads and writes."""
+"""The version of the layout that is read and written."""
 
 BUSY_S = 5.0
 """How long to wait for another process that is writing, in seconds."""
 
 _RETRY_S = 0.01
 _APPLICATION_ID = 0x53544350
-_LAYOUT = """
+
+LAYOUT = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (only INTEGER PRIMARY KEY CHECK (only = 1), next INTEGER, writes INTEGER, rewrites INTEGER);
 INSERT INTO state VALUES (1, 1, 0, 0);
@@ -25,10 +26,20 @@ CREATE TABLE entries (seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, text TEX
 CREATE TABLE vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='porter unicode61');
 """
+"""The statements that lay out a new file. `state` counts writes, so that other processes see what is new."""
+
+_REASONS = {
+    "SQLITE_BUSY": f"is locked: another process has been writing for more than {BUSY_S:.0f} s; try again when it is done",
+    "SQLITE_LOCKED": "is locked by another connection; try again when it is done",
+    "SQLITE_CORRUPT": "is damaged; restore it from a copy, or import the procedures into a new file",
+    "SQLITE_NOTADB": "is no SQLite database; name another file, or import it if it holds procedures as text",
+    "SQLITE_CANTOPEN": "cannot be opened; check the permissions of the file and of its folder",
+    "SQLITE_FULL": "cannot grow because the disk is full; make room and try again (what was reported as added is stored)",
+}
 
 
 def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool]:
-    """A connection to the index in a file (":memory:" for none), and whether it is read-only.
+    """Open the index in a file (":memory:" for none); return the connection and whether it is read-only.
 
     Raises:
         BadInput: there is no such file or folder.
@@ -39,7 +50,7 @@ def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool
     read_only = Path(path).exists() and not os.access(path, os.W_OK)
     with plain_failures(path):
         connection = sqlite3.connect(
-            _uri(path) if read_only else path,
+            _read_only_uri(path) if read_only else path,
             uri=read_only,
             timeout=BUSY_S,
             isolation_level=None,
@@ -55,16 +66,29 @@ def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool
 
 @contextmanager
 def plain_failures(path: str) -> Generator[None]:
-    """Turn what SQLite raises into one sentence that says what to do."""
+    """Raise MemoryFailure, with one sentence that says what to do, for what SQLite raises in the block."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _plain(path, error) from error
+        name = str(getattr(error, "sqlite_errorname", None) or "")
+        if name.startswith("SQLITE_READONLY"):
+            raise unwritable(path) from error
+        if "fts5" in str(error) and "no such module" in str(error):
+            raise MemoryFailure(
+                "this Python's SQLite has no full-text search (FTS5); use another build of Python"
+            ) from error
+        reason = next((reason for start, reason in _REASONS.items() if name.startswith(start)), None)
+        raise MemoryFailure(f"{path} {reason or f'cannot be used: {error}'}") from error
+
+
+def unwritable(path: str) -> ReadOnlyMemory:
+    """Return the error for a file that cannot be written."""
+    return ReadOnlyMemory(f"{path} cannot be written; check the permissions of the file and of its folder")
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, kind: str = "DEFERRED") -> Generator[None]:
-    """One transaction; undone if the block raises."""
+    """Run the block in one transaction, rolled back if it raises."""
     connection.execute(f"BEGIN {kind}")
     try:
         yield
@@ -76,12 +100,12 @@ def transaction(connection: sqlite3.Connection, kind: str = "DEFERRED") -> Gener
 
 
 def recorded(connection: sqlite3.Connection) -> dict[str, str]:
-    """What the file was made with."""
+    """Return the settings that the file was made with."""
     return dict(connection.execute("SELECT key, value FROM meta"))
 
 
 def recorded_settings(path: str | Path) -> dict[str, str]:
-    """What the index in a file was made with: its embeddings and settings; {} if there is no such file yet.
+    """Return what the index in a file was made with, its embeddings among it; {} if there is no file yet.
 
     Raises:
         MemoryFailure: the file cannot be opened, is no index, or was written by a later version.
@@ -94,10 +118,10 @@ def recorded_settings(path: str | Path) -> dict[str, str]:
 
 
 def agree(connection: sqlite3.Connection, path: str, wanted: Mapping[str, str], *, read_only: bool) -> None:
-    """Record in the file what it is made with, where it has no such record.
+    """Record settings in the file if it has none of these names yet.
 
     Raises:
-        MemoryFailure: the file was made with something else.
+        MemoryFailure: the file was made with other values.
     """
     with plain_failures(path):
         if wanted.keys() - recorded(connection).keys() and not read_only:
@@ -128,25 +152,26 @@ def _check_place(path: Path, *, create: bool) -> None:
     if not path.exists() and not create:
         raise BadInput(f"{path} does not exist; check the name, or import procedures into it first")
     if not path.parent.is_dir():
-        raise BadInput(f"{path} cannot be made, for there is no folder {path.parent}; make the folder first")
+        raise BadInput(f"{path} cannot be made: there is no folder {path.parent}; make the folder first")
 
 
-def _uri(path: str) -> str:
-    """The file to be read only; as one that nobody changes where nothing can be put beside it and nobody writes it."""
+def _read_only_uri(path: str) -> str:
+    """Return the URI to read a file; as immutable if nobody writes it and no log can be put beside it."""
     file = Path(path).resolve()
-    unchanging = not os.access(file.parent, os.W_OK) and not file.with_name(f"{file.name}-wal").exists()
-    return f"{file.as_uri()}?mode=ro{'&immutable=1' if unchanging else ''}"
+    immutable = not os.access(file.parent, os.W_OK) and not file.with_name(f"{file.name}-wal").exists()
+    return f"{file.as_uri()}?mode=ro{'&immutable=1' if immutable else ''}"
 
 
 def _prepare(connection: sqlite3.Connection, path: str, *, read_only: bool) -> None:
+    """Set the connection up, and lay the file out if it is new."""
     if not read_only:
-        _write_ahead(connection)
+        _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA cache_size = -65536")
     if not read_only and _number(connection, "user_version") == 0:
         with transaction(connection, "IMMEDIATE"):
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                for statement in _LAYOUT.split(";\n"):
+                for statement in LAYOUT.split(";\n"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {SCHEMA}")
@@ -159,13 +184,13 @@ def _prepare(connection: sqlite3.Connection, path: str, *, read_only: bool) -> N
         )
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Write to a log first. SQLite itself does not wait where two connections change the mode of a new file at once."""
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
     until = time.monotonic() + BUSY_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
+            # SQLite itself does not wait if two connections change the mode of a new file at once.
             if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
                 raise
             time.sleep(_RETRY_S)
@@ -175,29 +200,3 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
-
-
-def _plain(path: str, error: sqlite3.Error) -> MemoryFailure:
-    name = str(getattr(error, "sqlite_errorname", None) or "")
-    if name.startswith("SQLITE_READONLY"):
-        return ReadOnlyMemory(
-            f"{path} cannot be written; check the permissions of the file and of its folder"
-        )
-    if "fts5" in str(error) and "no such module" in str(error):
-        return MemoryFailure(
-            "this Python's SQLite has no full-text search (FTS5); use another build of Python"
-        )
-    for start, reason in _REASONS.items():
-        if name.startswith(start):
-            return MemoryFailure(f"{path} {reason}")
-    return MemoryFailure(f"{path} cannot be used: {error}")
-
-
-_REASONS = {
-    "SQLITE_BUSY": f"is locked: another process has been writing for more than {BUSY_S:.0f} s; try again when it is done",
-    "SQLITE_LOCKED": "is locked by another connection; try again when it is done",
-    "SQLITE_CORRUPT": "is damaged; restore it from a copy, or import the procedures into a new file",
-    "SQLITE_NOTADB": "is no SQLite database; name another file, or import it if it holds procedures as text",
-    "SQLITE_CANTOPEN": "cannot be opened; check the permissions of the file and of its folder",
-    "SQLITE_FULL": "cannot grow, for the disk is full; make room and try again, what was reported as done is kept",
-}

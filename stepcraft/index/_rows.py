@@ -1,21 +1,32 @@
-"""The rows of an index: read, inserted, replaced and deleted, each with its words and its vector."""
+"""The rows of an index: entries, the words that FTS5 finds them by, and their vectors."""
 
+import itertools
 import json
+import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft.index._words import spaced
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import STOP_WORDS, clean
+
+MAX_TERMS = 128
+"""The number of different words of a query that are searched for; further ones are ignored."""
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK_CHARACTER = re.compile(f"[{_CJK}]")
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+
+_SELECT = "SELECT seq, id, text, payload FROM entries WHERE"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A text to be found, under its id, with whatever JSON values belong to it."""
+    """A text to be found, with its id and any JSON values that belong to it."""
 
     id: str
     text: str
@@ -24,56 +35,83 @@ class Entry:
 
 @dataclass
 class Changes:
-    """What became of the entries that were put."""
+    """The outcome of `LocalIndex.put`, in entries."""
 
     added: int = 0
     present: int = 0
+    """Entries that were already there, unchanged."""
     updated: int = 0
+    """Entries whose id was there with another text or payload."""
     failed: dict[str, str] = field(default_factory=dict[str, str])
     """Why an entry was refused, by its id."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """An entry as it is kept, with its number."""
+    """A stored entry and its number, by which its words and its vector are found."""
 
     number: int
     entry: Entry
 
 
-def kept(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Row]:
-    """Those of the ids that there are."""
-    found = connection.execute(
-        "SELECT seq, id, text, payload FROM entries WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+def cjk_words(text: str) -> str:
+    """Return the CJK characters of a text and their pairs, for an index that takes a whole run for one word."""
+    runs: list[str] = [] if text.isascii() else _CJK_RUN.findall(text)
+    return " ".join(word for run in runs for word in (*run, *_pairs(run)))
+
+
+def query_words(query: str) -> list[str]:
+    """Return the different words of a query in lower case, at most `MAX_TERMS`; a run of CJK gives its pairs.
+
+    Stop words are left out unless there are no others.
+    """
+    runs: list[str] = _RUN.findall(clean(query).lower())
+    words = dict.fromkeys(
+        word
+        for run in runs
+        for word in (_pairs(run) if _CJK_CHARACTER.match(run) and len(run) > 1 else [run])
     )
-    return {row.entry.id: row for row in _rows(found)}
+    return ([word for word in words if word not in STOP_WORDS] or list(words))[:MAX_TERMS]
 
 
-def ids(connection: sqlite3.Connection) -> dict[int, str]:
-    """The ids of all entries, by number."""
-    return dict(connection.execute("SELECT seq, id FROM entries"))
+def match_expression(query: str) -> str:
+    """Return the FTS5 expression for a query: its words, quoted and joined by OR; "" if it has none."""
+    return " OR ".join(f'"{_spaced(word)}"' for word in query_words(query))
+
+
+def _spaced(text: str) -> str:
+    """Put blanks around each CJK character, so that FTS5 takes it for a word of its own."""
+    return text if text.isascii() else _CJK_CHARACTER.sub(r" \g<0> ", text)
+
+
+def _pairs(run: str) -> list[str]:
+    return [first + second for first, second in itertools.pairwise(run)]
+
+
+def stored(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Row]:
+    """Return the rows with these ids, by id; unknown ids are left out."""
+    found = _rows(connection, "id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))
+    return {row.entry.id: row for row in found}
 
 
 def by_number(connection: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Entry]:
-    """The entries with these numbers."""
-    found = connection.execute(
-        "SELECT seq, id, text, payload FROM entries WHERE seq IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(numbers)),),
-    )
-    return {row.number: row.entry for row in _rows(found)}
+    """Return the entries of the rows with these numbers."""
+    found = _rows(connection, "seq IN (SELECT value FROM json_each(?))", json.dumps(list(numbers)))
+    return {row.number: row.entry for row in found}
 
 
 def after(connection: sqlite3.Connection, number: int, limit: int) -> list[Row]:
-    """The next entries above this number."""
-    found = connection.execute(
-        "SELECT seq, id, text, payload FROM entries WHERE seq > ? ORDER BY seq LIMIT ?", (number, limit)
-    )
-    return list(_rows(found))
+    """Return the next rows with a greater number, in order."""
+    return _rows(connection, "seq > ? ORDER BY seq LIMIT ?", number, limit)
+
+
+def _rows(connection: sqlite3.Connection, condition: str, *values: object) -> list[Row]:
+    found = connection.execute(f"{_SELECT} {condition}", values)
+    return [Row(number, Entry(name, text, json.loads(payload))) for number, name, text, payload in found]
 
 
 def vectors_of(connection: sqlite3.Connection, rows: Collection[Row]) -> dict[int, bytes]:
-    """The vectors of these rows by their numbers, of those that have one."""
+    """Return the vectors of rows by number; rows without a vector are left out."""
     found = connection.execute(
         "SELECT seq, vector FROM vectors WHERE seq IN (SELECT value FROM json_each(?))",
         (json.dumps([row.number for row in rows]),),
@@ -81,14 +119,10 @@ def vectors_of(connection: sqlite3.Connection, rows: Collection[Row]) -> dict[in
     return dict(found.fetchall())
 
 
-def _rows(found: Iterable[tuple[int, str, str, str]]) -> Iterator[Row]:
-    return (Row(number, Entry(name, text, json.loads(payload))) for number, name, text, payload in found)
+def word_ranks(connection: sqlite3.Connection, expression: str) -> NDArray[np.float64]:
+    """Return number and BM25 rank (negative, lower is better) of each matching row, of shape (matches, 2).
 
-
-def matches(connection: sqlite3.Connection, expression: str) -> NDArray[np.float64]:
-    """Number and FTS5 rank (negative, lower is better) of each row that matches, of shape (matches, 2).
-
-    All of them: sorting them in SQLite to get only the best would take as long as fetching them.
+    All of them: sorting in SQLite to fetch only the best takes as long as fetching all.
     """
     if not expression:
         return np.empty((0, 2))
@@ -96,15 +130,8 @@ def matches(connection: sqlite3.Connection, expression: str) -> NDArray[np.float
     return np.fromiter((value for row in found for value in row), np.float64, 2 * len(found)).reshape(-1, 2)
 
 
-def reworded(entries: Iterable[Entry], kept: Mapping[str, Row]) -> list[str]:
-    """The texts that are not kept yet under the ids of their entries."""
-    return [
-        entry.text for entry in entries if entry.id not in kept or kept[entry.id].entry.text != entry.text
-    ]
-
-
 def unique(entries: Iterable[Entry]) -> tuple[dict[str, Entry], Changes]:
-    """The last entry of each id, cleaned, and what the ones before it count as."""
+    """Return the last entry of each id, cleaned, and the changes that the earlier ones count as."""
     last: dict[str, Entry] = {}
     repeats = Changes()
     for given in entries:
@@ -116,45 +143,53 @@ def unique(entries: Iterable[Entry]) -> tuple[dict[str, Entry], Changes]:
     return last, repeats
 
 
+def new_texts(entries: Iterable[Entry], rows: Mapping[str, Row]) -> list[str]:
+    """Return the texts of the entries that `rows` does not hold under the same id."""
+    return [
+        entry.text for entry in entries if entry.id not in rows or rows[entry.id].entry.text != entry.text
+    ]
+
+
 def insert(connection: sqlite3.Connection, entries: Collection[Entry], vectors: Mapping[str, bytes]) -> None:
-    """New entries, after all others; `vectors` by text, empty where there is none."""
+    """Add entries after all others. `vectors` are by text, empty for none."""
     (first,) = connection.execute("SELECT next FROM state").fetchone()
     rows = [Row(number, entry) for number, entry in enumerate(entries, first)]
     connection.executemany(
         "INSERT INTO entries VALUES (?, ?, ?, ?)",
         ((row.number, row.entry.id, row.entry.text, json.dumps(row.entry.payload)) for row in rows),
     )
-    _index(connection, rows, vectors)
+    _add_words_and_vectors(connection, rows, vectors)
     connection.execute("UPDATE state SET next = next + ?, writes = writes + 1", (len(rows),))
 
 
 def replace(
-    connection: sqlite3.Connection, rows: Collection[tuple[Row, Entry]], vectors: Mapping[str, bytes]
+    connection: sqlite3.Connection, changed: Collection[tuple[Row, Entry]], vectors: Mapping[str, bytes]
 ) -> None:
-    """Other entries in the places of these rows."""
+    """Replace the entry of each row. `vectors` are by text, empty for none."""
     connection.executemany(
         "UPDATE entries SET text = ?, payload = ? WHERE seq = ?",
-        ((entry.text, json.dumps(entry.payload), row.number) for row, entry in rows),
+        ((entry.text, json.dumps(entry.payload), row.number) for row, entry in changed),
     )
-    reworded = [(row, entry) for row, entry in rows if row.entry.text != entry.text]
+    reworded = [(row, entry) for row, entry in changed if row.entry.text != entry.text]
     if reworded:
-        _unindex(connection, [row for row, _ in reworded])
-        _index(connection, [Row(row.number, entry) for row, entry in reworded], vectors)
+        _drop_words_and_vectors(connection, [row for row, _ in reworded])
+        _add_words_and_vectors(connection, [Row(row.number, entry) for row, entry in reworded], vectors)
         connection.execute("UPDATE state SET writes = writes + 1, rewrites = rewrites + 1")
 
 
 def remove(connection: sqlite3.Connection, rows: Collection[Row]) -> None:
-    """Forget these rows."""
+    """Delete rows."""
     connection.executemany("DELETE FROM entries WHERE seq = ?", ((row.number,) for row in rows))
-    _unindex(connection, rows)
+    _drop_words_and_vectors(connection, rows)
     connection.execute("UPDATE state SET writes = writes + 1, rewrites = rewrites + 1")
 
 
-def _index(connection: sqlite3.Connection, rows: Iterable[Row], vectors: Mapping[str, bytes]) -> None:
-    rows = list(rows)
+def _add_words_and_vectors(
+    connection: sqlite3.Connection, rows: Collection[Row], vectors: Mapping[str, bytes]
+) -> None:
     connection.executemany(
         "INSERT INTO words (rowid, text) VALUES (?, ?)",
-        ((row.number, spaced(row.entry.text)) for row in rows),
+        ((row.number, _spaced(row.entry.text)) for row in rows),
     )
     connection.executemany(
         "INSERT INTO vectors VALUES (?, ?)",
@@ -162,10 +197,10 @@ def _index(connection: sqlite3.Connection, rows: Iterable[Row], vectors: Mapping
     )
 
 
-def _unindex(connection: sqlite3.Connection, rows: Collection[Row]) -> None:
-    """A contentless FTS5 table wants the old text to take a row out."""
+def _drop_words_and_vectors(connection: sqlite3.Connection, rows: Collection[Row]) -> None:
+    # A contentless FTS5 table needs the old text to take a row out.
     connection.executemany(
         "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)",
-        ((row.number, spaced(row.entry.text)) for row in rows),
+        ((row.number, _spaced(row.entry.text)) for row in rows),
     )
     connection.executemany("DELETE FROM vectors WHERE seq = ?", ((row.number,) for row in rows))

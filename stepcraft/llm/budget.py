@@ -1,9 +1,9 @@
-"""What a run has used and what it may still use.
+"""Usage of models and the limits of a run: `max_calls`, `deadline_s` and the limit of a single step.
 
-A run's limits hold over parallel branches without anything shared between them: the router that fans out deals
-each branch its share of the calls that are left. The clock is a value that no checkpoint keeps, so the deadline
-of a resumed run counts from its resumption. What is sent to a branch is kept: it tells how long the run had taken,
-and the branch counts on from there when it begins, in whatever process and however much later.
+Parallel branches share no counter: the node that fans out gives each branch its part of the remaining calls
+(`branches`). Deadlines are measured on the monotonic clock of the process. When a run began is therefore kept in an
+untracked channel, which no checkpoint stores: after a resumption the deadline counts from the resumption. A branch is
+sent the seconds that the run had taken instead, and counts on from there in whatever process it begins.
 """
 
 import time
@@ -19,7 +19,7 @@ from stepcraft.contexts.base import Context
 
 
 class NodeUsage(TypedDict):
-    """Model calls, repeated ones included, and the tokens that were read and written."""
+    """Model calls, repeated attempts included, and input and output tokens as the provider counts them."""
 
     calls: int
     input_tokens: int
@@ -27,24 +27,24 @@ class NodeUsage(TypedDict):
 
 
 class Usage(NodeUsage):
-    """The whole run's, and by node."""
+    """The usage of a run, in total and by node."""
 
     nodes: dict[str, NodeUsage]
     discarded: NotRequired[NodeUsage]
-    """What of it went into steps whose results were thrown away, where a graph works ahead."""
+    """Usage of discarded speculative steps; part of the totals."""
 
 
-def _nothing() -> NodeUsage:
+def _zero() -> NodeUsage:
     return {"calls": 0, "input_tokens": 0, "output_tokens": 0}
 
 
 def no_usage() -> Usage:
-    """Nothing used yet."""
+    """The usage of a run that has made no call."""
     return {"calls": 0, "input_tokens": 0, "output_tokens": 0, "nodes": {}}
 
 
 def totals(usage: NodeUsage | Usage) -> NodeUsage:
-    """The sums alone."""
+    """The totals of a usage, without its nodes."""
     return {
         "calls": usage["calls"],
         "input_tokens": usage["input_tokens"],
@@ -53,15 +53,15 @@ def totals(usage: NodeUsage | Usage) -> NodeUsage:
 
 
 def add_usage(left: Usage, right: Usage) -> Usage:
-    """The sum, node by node. A reducer: with it parallel branches report their own share."""
-    total = left or no_usage()
-    nodes = dict(total["nodes"])
+    """A reducer: the sum of two usages, in total and by node. Each parallel branch reports its own usage."""
+    left = left or no_usage()
+    nodes = dict(left["nodes"])
     for name, used in right["nodes"].items():
-        nodes[name] = _sum(nodes[name], used) if name in nodes else used
-    summed = Usage(**_sum(total, right), nodes=nodes)  # type: ignore[typeddict-item]  # discarded comes below
-    if "discarded" in total or "discarded" in right:
-        summed["discarded"] = _sum(total.get("discarded", _nothing()), right.get("discarded", _nothing()))
-    return summed
+        nodes[name] = _sum(nodes.get(name, _zero()), used)
+    usage = Usage(**_sum(left, right), nodes=nodes)  # type: ignore[typeddict-item]  # mypy asks for the optional key
+    if "discarded" in left or "discarded" in right:
+        usage["discarded"] = _sum(left.get("discarded", _zero()), right.get("discarded", _zero()))
+    return usage
 
 
 def _sum(left: NodeUsage, right: NodeUsage) -> NodeUsage:
@@ -73,33 +73,34 @@ def _sum(left: NodeUsage, right: NodeUsage) -> NodeUsage:
 
 
 def add_warnings(left: list[str], right: list[str]) -> list[str]:
-    """Both lists, each line once. A reducer."""
+    """A reducer: both lists, each warning once."""
     return list(dict.fromkeys([*left, *right]))
 
 
 class Budgeted(TypedDict):
-    """The part of every graph's state that the limits need."""
+    """The keys of every graph's state that hold its warnings, its usage and its limits."""
 
     warnings: Annotated[list[str], add_warnings]
-    """What a reader of the answer should know of how it came about."""
+    """Sentences about what went wrong or was left out in the run."""
     usage: Annotated[Usage, add_usage]
-    """Model calls and tokens so far."""
+    """Model calls and tokens so far, in total and by node."""
     started: NotRequired[Annotated[float | None, UntrackedValue(float, guard=False)]]
-    """When this process began the run, on the monotonic clock."""
-    settings: str
-    """A digest of what the run was set to: cached replies hold for these settings alone."""
+    """When this process began or resumed the run, on the monotonic clock."""
+    settings: dict[str, Any]
+    """The settings that the run began with (`Context.for_state`), which hold when it is resumed, and a digest of the
+    settings and models, part of the key of every cached reply."""
     share: NotRequired[int]
-    """How many calls this branch may make; only in what is sent to a parallel branch."""
+    """Model calls that this branch may make; only in the input of a parallel branch."""
     answered: NotRequired[bool]
-    """Whether a model had answered this run before the branch began; only in what is sent to one."""
+    """Whether a model had answered this run before the branch began; only in the input of a parallel branch."""
     elapsed: NotRequired[float]
-    """How many seconds the run had taken when the branch was sent; only in what is sent to one."""
+    """Seconds that the run had taken when the branch was sent; only in the input of a parallel branch."""
     step_started: NotRequired[Annotated[float, UntrackedValue(float, guard=False)]]
-    """When this process began the branch, on the monotonic clock."""
+    """When this process began or resumed the branch, on the monotonic clock."""
 
 
 def calls_left(state: Mapping[str, Any], context: Context) -> int | None:
-    """How many model calls this step may still make; None without a limit."""
+    """Model calls that a step with this state may make; None without a limit."""
     if context.max_calls is None:
         return None
     allowed = int(state.get("share", context.max_calls))
@@ -107,7 +108,7 @@ def calls_left(state: Mapping[str, Any], context: Context) -> int | None:
 
 
 def too_few_calls(context: Context) -> str:
-    """The warning of a run that has no call left."""
+    """The warning of a run that has used up `max_calls`."""
     return (
         f"the run stopped early: max_calls={context.max_calls} model calls were not enough; "
         "this is the best answer so far"
@@ -115,11 +116,21 @@ def too_few_calls(context: Context) -> str:
 
 
 def branches(state: Mapping[str, Any], left: int | None, count: int) -> list[dict[str, Any]]:
-    """What each parallel branch is sent of the limits: equal parts of the calls left, the rest to the first."""
+    """The limits that `Send` gives to each of `count` parallel branches.
+
+    Args:
+        state: The state of the node that fans out.
+        left: The calls that are left, as `calls_left` says; each branch gets an equal part, the first ones the rest.
+        count: How many branches there are.
+    """
     now = time.monotonic()
-    elapsed = now - (state.get("started") or now)
-    common = {"settings": state["settings"], "started": None, "elapsed": elapsed}
-    common |= {"usage": no_usage(), "answered": has_answered(state)}
+    common = {
+        "settings": state["settings"],
+        "started": None,
+        "elapsed": now - (state.get("started") or now),
+        "usage": no_usage(),
+        "answered": has_answered(state),
+    }
     if left is None:
         return [common] * count
     part, rest = divmod(left, count)
@@ -127,26 +138,31 @@ def branches(state: Mapping[str, Any], left: int | None, count: int) -> list[dic
 
 
 def has_answered(state: Mapping[str, Any]) -> bool:
-    """Whether a model has answered this run."""
+    """Whether a model has been called in this run, in the branches before this step included."""
     return bool(state.get("answered") or (state.get("usage") or no_usage())["calls"])
 
 
 @dataclass
 class Budget:
-    """The limits of one step while it runs, and what it uses."""
+    """The limits of one step and its usage, while it runs."""
 
     node: str
     context: Context
     left: int | None
+    """Model calls that the step may still make; None without a limit."""
     started: float
+    """When the run began, on this process's monotonic clock."""
     step_started: float | None
-    told: bool
-    """Whether the state knows when the run was begun; in a branch and after a resumption the first step tells it."""
-    used: NodeUsage = field(default_factory=_nothing)
+    """When the branch of the step began; None outside of branches."""
+    is_started: bool
+    """Whether the state holds `started`. It does not at the start of a branch or after a resumption."""
+    used: NodeUsage = field(default_factory=_zero)
+    notes: list[str] = field(default_factory=list[str])
+    """Warnings on the settings of a resumed run."""
 
     @classmethod
     def of(cls, node: str, state: Mapping[str, Any], context: Context) -> "Budget":
-        """The limits that hold for a step that is given this state."""
+        """The budget of a step that is given this state."""
         now, started, elapsed = time.monotonic(), state.get("started"), state.get("elapsed")
         return cls(
             node,
@@ -155,10 +171,11 @@ class Budget:
             started or now - (elapsed or 0.0),
             state.get("step_started") or (None if elapsed is None else now),
             started is not None,
+            notes=context.resumption_warnings(state),
         )
 
     def seconds_left(self) -> float | None:
-        """Until the nearest deadline, never below 0; None without one."""
+        """Seconds until the nearest deadline, not below 0; None without one."""
         left = [seconds for seconds in (self._run_left(), self._step_left()) if seconds is not None]
         return max(0.0, min(left)) if left else None
 
@@ -173,7 +190,7 @@ class Budget:
         return self.step_started + limit - time.monotonic()
 
     def spent(self) -> str | None:
-        """Which limit is reached, as a warning, or None."""
+        """The warning about the limit that is reached, or None."""
         if self.left is not None and self.left <= 0:
             return too_few_calls(self.context)
         run_left = self._run_left()
@@ -186,31 +203,31 @@ class Budget:
             return f"{self.node}: the step took longer than step_deadline_s allows"
         return None
 
-    def _clocks(self) -> dict[str, float]:
-        run = {"started": self.started}
-        return run if self.step_started is None else {**run, "step_started": self.step_started}
-
-    def keep(self, calls: int) -> None:
-        """Leave so many calls to later steps."""
+    def reserve(self, calls: int) -> None:
+        """Leave this many calls to later steps."""
         if self.left is not None:
             self.left -= calls
 
     def call_made(self) -> None:
-        """Count one model call, whatever becomes of it."""
+        """Count one attempt at a model call, whatever its outcome."""
         self.used["calls"] += 1
         if self.left is not None:
             self.left -= 1
 
     def tokens_used(self, reply: AIMessage) -> None:
-        """Count the tokens that the model reports."""
+        """Count the tokens that the provider reports."""
         if reply.usage_metadata:
             self.used["input_tokens"] += reply.usage_metadata["input_tokens"]
             self.used["output_tokens"] += reply.usage_metadata["output_tokens"]
 
     def update(self, warnings: Iterable[str]) -> dict[str, Any]:
-        """What the state is told of it."""
-        return {
+        """The state update of the step: its usage, its warnings and, where the state lacks them, its clocks."""
+        update: dict[str, Any] = {
             "usage": {**self.used, "nodes": {self.node: self.used} if self.used["calls"] else {}},
-            "warnings": list(warnings),
-            **({} if self.told else self._clocks()),
+            "warnings": [*self.notes, *warnings],
         }
+        if not self.is_started:
+            update["started"] = self.started
+            if self.step_started is not None:
+                update["step_started"] = self.step_started
+        return update

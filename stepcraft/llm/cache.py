@@ -1,4 +1,4 @@
-"""What of the replies of model nodes is worth keeping for later runs."""
+"""The cache of model replies: only steps that succeeded are stored, and a cached step costs no calls."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,58 +7,56 @@ from langgraph.cache.base import BaseCache, FullKey
 
 from stepcraft.llm.budget import no_usage
 
-Writes = Iterable[tuple[str, Any]]
 Pairs = Mapping[FullKey, tuple[Any, int | None]]
 
 
-class GoodReplies(BaseCache[Any]):
-    """A cache behind which a failed step is not kept, and a kept one costs a later run no calls."""
+class ReplyCache(BaseCache[Any]):
+    """A LangGraph node cache in front of another, which filters what is stored.
 
-    def __init__(self, kept: BaseCache[Any]) -> None:
-        super().__init__(serde=kept.serde)
-        self.kept = kept
+    Steps with a warning (a failed call, a limit that was reached) are not stored. Of the others the usage is stored
+    as zero and the clocks of the run are left out, as they hold for one run only.
+    """
+
+    def __init__(self, cache: BaseCache[Any]) -> None:
+        super().__init__(serde=cache.serde)
+        self.cache = cache
 
     def get(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
-        """What is kept under these keys."""
-        return self.kept.get(keys)
+        """The stored writes of these keys."""
+        return self.cache.get(keys)
 
     async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
         """As `get`."""
-        return await self.kept.aget(keys)
+        return await self.cache.aget(keys)
 
     def set(self, pairs: Pairs) -> None:
-        """Keep what went well."""
-        self.kept.set(_good(pairs))
+        """Store the writes of the steps that succeeded."""
+        self.cache.set(_storable(pairs))
 
     async def aset(self, pairs: Pairs) -> None:
         """As `set`."""
-        await self.kept.aset(_good(pairs))
+        await self.cache.aset(_storable(pairs))
 
     def clear(self, namespaces: Sequence[tuple[str, ...]] | None = None) -> None:
-        """Forget all, or what is in some namespaces."""
-        self.kept.clear(namespaces)
+        """Delete everything, or what is stored in some namespaces."""
+        self.cache.clear(namespaces)
 
     async def aclear(self, namespaces: Sequence[tuple[str, ...]] | None = None) -> None:
         """As `clear`."""
-        await self.kept.aclear(namespaces)
+        await self.cache.aclear(namespaces)
 
 
-_CLOCKS = ("started", "step_started")
-"""What they say holds in one run of one process."""
+def _storable(pairs: Pairs) -> Pairs:
+    return {
+        key: (_reusable(writes), ttl)
+        for key, (writes, ttl) in pairs.items()
+        if not any(channel == "warnings" and value for channel, value in writes)
+    }
 
 
-def _good(pairs: Pairs) -> Pairs:
-    return {key: (_free(writes), ttl) for key, (writes, ttl) in pairs.items() if not _warned(writes)}
-
-
-def _warned(writes: Writes) -> bool:
-    """A step that failed, or was not done for want of calls or time, says so."""
-    return any(channel == "warnings" and value for channel, value in writes)
-
-
-def _free(writes: Writes) -> list[tuple[str, Any]]:
+def _reusable(writes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     return [
         (channel, no_usage() if channel == "usage" else value)
         for channel, value in writes
-        if channel not in _CLOCKS
+        if channel not in {"started", "step_started"}
     ]

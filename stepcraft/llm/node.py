@@ -1,53 +1,62 @@
-"""The only place where a model is called.
+"""The graph node that asks a chat model.
 
-A model node is two pure functions, `ask` (state to messages) and `read` (reply to state update), and this
-adapter. What the adapter does next is decided by one generator, `ModelNode._talk`, which yields requests and is
-sent their outcomes; `invoke` and `ainvoke` only carry the requests out.
+A model node is two pure functions, tested without a model, and this adapter: `ask` makes the messages from the state,
+`read` turns the reply into a state update. `ModelNode` does the rest: it keeps the limits of the run, shortens the
+prompt, repeats calls, hands an unreadable reply back once, counts usage, and lets a failure cost the step instead of
+the run.
 """
 
+import copy
 import json
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import get_runtime
 
 from stepcraft.errors import UnreadableReply
-from stepcraft.llm.attempts import Failed, replied, why_skipped
 from stepcraft.llm.budget import Budget
-from stepcraft.llm.fit import fitted
+from stepcraft.llm.call import CallFailed, acall_model, call_model, skip_reason
+from stepcraft.llm.prompt import fit_prompt, input_limit
 from stepcraft.llm.reply import Refused, is_cut_off, reply_text
-from stepcraft.llm.requests import Request, Resolve, acarry_out, carry_out
-from stepcraft.retrieval.build import GraphResources
+from stepcraft.llm.resources import GraphResources
+from stepcraft.models.resolve import aresolve_model, resolve_model
 
 State = Any
-"""What a node reads: a TypedDict of the node's own."""
+"""The input of a node: a TypedDict of the node's own."""
 Update = dict[str, Any]
-Ask = Callable[[State, Any], Sequence[BaseMessage]]
-Read = Callable[[str, State, Any], Update]
-Fallback = Callable[[State, str], Update]
-Without = Callable[[State, Any], Update | None]
-Keeps = Callable[[State], int]
-Tells = Callable[[Update], object]
 
 
 class ModelNode(Runnable[Any, Update]):
-    """A step of a graph that asks a model; `within` gives it the graph it belongs to."""
+    """A graph node that asks a chat model; declared at module level with the name `model_node`.
+
+    Args:
+        name: The node's name in graphs, traces, `usage` and `node_models`.
+        ask: Makes the messages from the node's state and the run's context.
+        read: Makes the state update from the reply's text, the state and the context. Raises UnreadableReply with
+            a sentence that tells the model what was wrong.
+        fallback: Makes the update when the step fails, from the state and the reason. Raises NoAnswer where the
+            run cannot go on.
+        skip_model: Makes the update where no model is needed; None where one is.
+        truncate_key: The state's list of scored items that are left out of a prompt that is too long.
+        reserve_calls: How many of the remaining calls are left to later nodes.
+        stream_event: Makes an event from the update, sent to `stream_mode="custom"` as soon as the reply is read.
+    """
 
     def __init__(
         self,
         name: str,
-        ask: Ask,
-        read: Read,
+        ask: Callable[[State, Any], Sequence[BaseMessage]],
+        read: Callable[[str, State, Any], Update],
         *,
-        fallback: Fallback,
-        skip_model: Without | None,
-        truncate_key: str,
-        reserve_calls: Keeps | None,
-        stream_event: Tells | None,
-        build: GraphResources,
+        fallback: Callable[[State, str], Update],
+        skip_model: Callable[[State, Any], Update | None] | None = None,
+        truncate_key: str = "evidence",
+        reserve_calls: Callable[[State], int] | None = None,
+        stream_event: Callable[[Update], object] | None = None,
     ) -> None:
         self.name = self.node = name
         self.ask = ask
@@ -57,155 +66,154 @@ class ModelNode(Runnable[Any, Update]):
         self.truncate_key = truncate_key
         self.reserve_calls = reserve_calls
         self.stream_event = stream_event
-        self.build = build
+        self.resources = GraphResources()
 
-    def with_resources(self, build: GraphResources) -> "ModelNode":
-        """The same node in a graph that was built with `build`."""
-        return ModelNode(
-            self.node,
-            self.ask,
-            self.read,
-            fallback=self.fallback,
-            skip_model=self.skip_model,
-            truncate_key=self.truncate_key,
-            reserve_calls=self.reserve_calls,
-            stream_event=self.stream_event,
-            build=build,
-        )
+    def with_resources(self, resources: GraphResources) -> "ModelNode":
+        """A copy of the node for a graph that is built with these resources."""
+        node = copy.copy(self)
+        node.resources = resources
+        return node
 
-    def cache_key(self, state: State) -> str:
-        """What a reply depends on: the settings of the run and what the node reads of its state."""
-        read = {name: value for name, value in state.items() if name not in _BESIDE_THE_POINT}
-        return json.dumps([self.node, read], sort_keys=True)
+    def cache_key(self, state: Mapping[str, Any]) -> str:
+        """The key of a cached reply: the node and its state, of which `settings` identifies settings and models."""
+        inputs = {name: value for name, value in state.items() if name not in _NOT_IN_KEY}
+        return json.dumps([self.node, inputs], sort_keys=True, default=_message_key)
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
         """Ask the model and return the state update.
 
         Raises:
-            ModelFailure: the first call of a run is refused for good (a wrong key, an unknown model).
-            NoAnswer: the step failed and there is nothing to go on with.
+            ModelFailure: the provider refuses the first call of a run for good (a wrong key, an unknown model).
+            NoAnswer: the step failed and the run cannot go on without it.
         """
-        talk, outcome = self._talk(input), None
-        config = self._labelled(config)
-        while True:
+        step = self._begin(input)
+        if step.update is None:
+            config = self._traced(step, config)
             try:
-                request = talk.send(outcome)
-            except StopIteration as end:
-                update: Update = end.value
-                return update
-            outcome = carry_out(request, config)
+                model = resolve_model(step.choice, step.budget.seconds_left())
+                self._write_prompt(step, model)
+                while step.update is None:
+                    reply = call_model(
+                        model, step.budget, lambda options: model.invoke(step.messages, config, **options)
+                    )
+                    self._read_reply(step, reply)
+            except (CallFailed, Refused, UnreadableReply, TimeoutError) as failure:
+                self._fall_back(step, failure)
+        return step.result()
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
-        """As `invoke`, without blocking the event loop."""
-        talk, outcome = self._talk(input), None
-        config = self._labelled(config)
-        while True:
+        """As `invoke`, on the running event loop."""
+        step = self._begin(input)
+        if step.update is None:
+            config = self._traced(step, config)
             try:
-                request = talk.send(outcome)
-            except StopIteration as end:
-                update: Update = end.value
-                return update
-            outcome = await acarry_out(request, config)
+                model = await aresolve_model(step.choice, step.budget.seconds_left())
+                self._write_prompt(step, model)
+                while step.update is None:
+                    reply = await acall_model(
+                        model, step.budget, lambda options: model.ainvoke(step.messages, config, **options)
+                    )
+                    self._read_reply(step, reply)
+            except (CallFailed, Refused, UnreadableReply, TimeoutError) as failure:
+                self._fall_back(step, failure)
+        return step.result()
 
-    def _labelled(self, config: RunnableConfig | None) -> RunnableConfig:
-        config = config or {}
-        labels = self.build.labels(self.build.context.current())
+    def _begin(self, state: State) -> "_Step":
+        """The step, with its update where no model is to be called."""
+        context = self.resources.context.current(state)
+        step = _Step(
+            state, Budget.of(self.node, state, context), self.resources.models.choice(self.node, context)
+        )
+        if self.reserve_calls:
+            step.budget.reserve(self.reserve_calls(state))
+        if self.skip_model and (update := self.skip_model(state, context)) is not None:
+            step.update = update
+        elif limit := step.budget.spent():
+            step.warnings.append(limit)
+            step.update = self.fallback(state, limit)
+        return step
+
+    def _traced(self, step: "_Step", config: RunnableConfig | None) -> RunnableConfig:
+        """The config with the labels of the run in its metadata."""
+        config, labels = config or {}, self.resources.labels(step.budget.context)
         return {**config, "metadata": {**config.get("metadata", {}), **labels}}
 
-    def _talk(self, state: State) -> Generator[Request, Any, Update]:
-        context = self.build.context.current()
-        budget = Budget.of(self.node, state, context)
-        budget.keep(self.reserve_calls(state) if self.reserve_calls else 0)
-        if self.skip_model and (update := self.skip_model(state, context)) is not None:
-            return {**update, **budget.update([])}
-        if limit := budget.spent():
-            return {**self.fallback(state, limit), **budget.update([limit])}
-        model = yield Resolve(self.build.models.choice(self.node, context))
-        limit_tokens = context.max_input_tokens or (model.profile or {}).get("max_input_tokens")
-        messages, shown, warnings = fitted(self, state, context, limit_tokens)
+    def _write_prompt(self, step: "_Step", model: BaseChatModel) -> None:
+        context = step.budget.context
+        step.prompt, step.state, step.warnings = fit_prompt(
+            self.node,
+            self.ask,
+            step.state,
+            context,
+            truncate_key=self.truncate_key,
+            limit=input_limit(model, context),
+        )
+        step.messages = step.prompt
+
+    def _read_reply(self, step: "_Step", reply: AIMessage) -> None:
+        """Make the update from the reply, or the next messages from the first reply that cannot be read.
+
+        Raises:
+            Refused: the model declined.
+            UnreadableReply: the reply is unreadable again, or no call is left.
+        """
+        if is_cut_off(reply):
+            step.warnings.append(
+                f"{self.node}: the reply was cut off by the token limit; raise the model's max_tokens"
+            )
         try:
-            update = yield from self._readable(model, messages, shown, budget, warnings)
-            self._tell(update)
-        except (Failed, Refused, UnreadableReply) as failure:
-            why = why_skipped(failure, state, model, budget)
-            warnings.append(why)
-            update = self.fallback(state, why)
-        return {**update, **budget.update(warnings)}
+            step.update = self.read(reply_text(reply), step.state, step.budget.context)
+        except UnreadableReply as problem:
+            if step.messages is not step.prompt or step.budget.spent():
+                raise
+            said = [reply] if reply.text.strip() else []
+            step.messages = [*step.prompt, *said, HumanMessage(_HAND_BACK.format(problem))]
+        else:
+            if self.stream_event:
+                get_runtime().stream_writer(self.stream_event(step.update))
 
-    def _tell(self, update: Update) -> None:
-        """To those who listen to `stream_mode="custom"`."""
-        if self.stream_event:
-            get_runtime().stream_writer(self.stream_event(update))
-
-    def _readable(
-        self,
-        model: BaseChatModel,
-        messages: list[BaseMessage],
-        state: State,
-        budget: Budget,
-        warnings: list[str],
-    ) -> Generator[Request, Any, Update]:
-        """The update that the model's reply makes; an unreadable reply is handed back once."""
-        asked = messages
-        while True:
-            reply = yield from replied(model, asked, budget)
-            if is_cut_off(reply):
-                warnings.append(
-                    f"{self.node}: the reply was cut off by the token limit; raise the model's max_tokens"
-                )
-            try:
-                return self.read(reply_text(reply), state, budget.context)
-            except UnreadableReply as problem:
-                if asked is not messages or budget.spent():
-                    raise
-                asked = [
-                    *messages,
-                    *([reply] if reply.text.strip() else []),
-                    HumanMessage(_HAND_BACK.format(problem)),
-                ]
+    def _fall_back(self, step: "_Step", failure: Exception) -> None:
+        reason = skip_reason(failure, step.state, step.choice, step.budget)
+        step.warnings.append(reason)
+        step.update = self.fallback(step.state, reason)
 
 
-def model_node(
-    name: str,
-    ask: Ask,
-    read: Read,
-    *,
-    fallback: Fallback,
-    skip_model: Without | None = None,
-    truncate_key: str = "evidence",
-    reserve_calls: Keeps | None = None,
-    stream_event: Tells | None = None,
-) -> ModelNode:
-    """A step that asks a model.
+model_node = ModelNode
+"""The name under which node modules declare their node: `draft = model_node("draft", ask, read, fallback=…)`."""
 
-    Args:
-        name: The node's name in graphs, traces, `usage` and `node_models`.
-        ask: Makes the messages from what the node reads.
-        read: Makes the state update from the reply; raises UnreadableReply with a sentence that tells the model
-            what was wrong.
-        fallback: Makes the update when the step fails, from the state and the reason; raises NoAnswer where
-            there is nothing to go on with.
-        skip_model: Makes the update where no model is needed; None where one is.
-        truncate_key: The key of the list from whose end pieces are left out of a prompt that is too long.
-        reserve_calls: How many of the calls that are left are kept for later nodes.
-        stream_event: What of the update is streamed as soon as it is made, to `stream_mode="custom"`.
+
+@dataclass
+class _Step:
+    """One execution of a node. `update` is None until it is known."""
+
+    state: State
+    budget: Budget
+    choice: BaseChatModel | str
+    prompt: list[BaseMessage] = field(default_factory=list[BaseMessage])
+    messages: list[BaseMessage] = field(default_factory=list[BaseMessage])
+    """The prompt, or the prompt with a reply that is handed back."""
+    warnings: list[str] = field(default_factory=list[str])
+    update: Update | None = None
+
+    def result(self) -> Update:
+        return {**(self.update or {}), **self.budget.update(self.warnings)}
+
+
+_NOT_IN_KEY = frozenset({"usage", "warnings", "started", "share", "answered", "elapsed", "step_started"})
+"""Keys of the state that differ between runs and do not change a reply."""
+
+
+def _message_key(value: object) -> object:
+    """What identifies a message; its ids, and those of tool calls, differ from run to run.
+
+    Raises:
+        TypeError: the value is not a message, and the state may hold nothing else that is not JSON.
     """
-    return ModelNode(
-        name,
-        ask,
-        read,
-        fallback=fallback,
-        skip_model=skip_model,
-        truncate_key=truncate_key,
-        reserve_calls=reserve_calls,
-        stream_event=stream_event,
-        build=GraphResources(),
-    )
+    if not isinstance(value, BaseMessage):
+        raise TypeError(f"a cached step reads {type(value).__name__}, which is neither JSON nor a message")
+    calls = value.tool_calls if isinstance(value, AIMessage) else []
+    return [value.type, value.content, [[call["name"], call["args"]] for call in calls]]
 
-
-_BESIDE_THE_POINT = frozenset(
-    {"usage", "warnings", "started", "share", "answered", "elapsed", "step_started"}
-)
 
 _HAND_BACK = (
     "Your reply could not be used: {} Reply again to the same task, in the format that reply_format asks for, "

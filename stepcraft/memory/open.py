@@ -1,15 +1,13 @@
 """`open_memory` opens a procedural memory by its URL."""
 
 import os
-import threading
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepcraft.errors import BadInput
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.urls import fingerprint, is_text, path_of, scheme_of
+from stepcraft.memory.urls import is_text, path_of, scheme_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -73,43 +71,3 @@ def open_memory(
     if is_text(path):
         return LocalMemory.of_file(path, embeddings=embeddings, template=template)
     return LocalMemory(path, embeddings=embeddings, template=template, create=create)
-
-
-def shared_memory(
-    url: str | None = None, *, embeddings: "str | Embeddings | None" = None, store: "BaseStore | None" = None
-) -> ProcedureMemory:
-    """The memory of a URL as `open_memory` gives it, opened once for all runs of this process.
-
-    A file that was changed or replaced since is opened anew. A missing database is not made. Nobody closes
-    what this returns: it goes when nothing uses it any more.
-    """
-    where = (url if url is not None else os.environ.get(VARIABLE, "")).strip()
-    named = embeddings if embeddings is not None else os.environ.get("STEPCRAFT_EMBEDDINGS", "")
-    key = (
-        where,
-        named if isinstance(named, str) else id(named),
-        id(store) if scheme_of(where) == "store" else 0,
-    )
-    with _sharing:
-        state = fingerprint(where)
-        held = _shared.pop(key, None)
-        if held is None or held.state != state:
-            memory = open_memory(where, embeddings=embeddings, store=store, create=False)
-            held = _Shared(memory, state, (embeddings, store))
-        _shared[key] = held
-        while len(_shared) > _SHARED_MEMORIES:
-            _shared.pop(next(iter(_shared)))
-        return held.memory
-
-
-@dataclass(frozen=True)
-class _Shared:
-    memory: ProcedureMemory
-    state: object
-    keeps_alive: object
-    """The objects whose identity is part of the key."""
-
-
-_SHARED_MEMORIES = 32
-_shared: dict[tuple[str, str | int, int], _Shared] = {}
-_sharing = threading.Lock()

@@ -1,4 +1,4 @@
-"""Embedding models, found by name: the keyless default, none at all, or any that LangChain knows."""
+"""Embedding models by name: wordllama's static vectors, which need no key, or any that LangChain knows."""
 
 import asyncio
 import functools
@@ -22,94 +22,102 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 VARIABLE = "STEPCRAFT_EMBEDDINGS"
-"""The environment variable that is read where no embedding model is named."""
-
+"""The environment variable that names the embedding model where a caller names none."""
 
 _WORDLLAMA_DIMENSIONS = 256
 
 _LONG = 4000
-"""Texts of more characters are tokenized one at a time, so that memory use does not grow with their number."""
+"""Longer texts, in characters, are tokenized one at a time, so that memory use does not grow with their number."""
 
-_TOGETHER = 256
-"""So many shorter ones are tokenized side by side."""
+_BATCH = 256
+"""The number of shorter texts that are tokenized in parallel."""
 
-_PIECE = 4096
-"""So many tokens of a text are looked up at once."""
+_TOKEN_BATCH = 4096
+"""The number of tokens of a text that are looked up at a time."""
 
 
 def default_embeddings() -> str:
-    """The name that counts where none is given: STEPCRAFT_EMBEDDINGS, else wordllama, else none."""
+    """Return the name used where none is given: STEPCRAFT_EMBEDDINGS, else "wordllama" if installed, else "none"."""
     return os.environ.get(VARIABLE) or ("wordllama" if find_spec("wordllama") else "none")
 
 
 def resolve_embeddings(embeddings: "str | Embeddings | None" = None) -> Embedder | None:
-    """The embedder for "wordllama", "none", an `init_embeddings` string or an Embeddings object.
+    """Return the embedder for a name or a LangChain embedding model; None for "none", which is search by words alone.
 
-    None means `default_embeddings()`. The result is None for "none": search by words alone.
+    Args:
+        embeddings: "wordllama", "none", a string for LangChain's `init_embeddings` such as
+            "openai:text-embedding-3-small", or an Embeddings object. None means `default_embeddings()`.
 
     Raises:
         BadInput: there is no such model, its package is not installed, or its key is missing.
     """
     wanted = embeddings if embeddings is not None else default_embeddings()
     if not isinstance(wanted, str):
-        return _of_object(wanted)
+        return _from_object(wanted)
     if wanted == "none":
         return None
     if wanted == "wordllama":
-        return _wordllama()
-    return LangChainEmbedder(_initialised(wanted), wanted)
+        if not find_spec("wordllama"):
+            raise BadInput(
+                "embeddings 'wordllama' need the package wordllama: pip install wordllama, "
+                "or name 'none' to search by words alone"
+            )
+        return WordLlamaEmbedder()
+    return LangChainEmbedder(_from_name(wanted), wanted)
 
 
 class WordLlamaEmbedder:
-    """The static embeddings that ship with wordllama: no key, no network, 256 dimensions.
+    """The static embeddings that come with wordllama: no key, no network, 256 dimensions.
 
-    The vectors are those of its `embed`, in half the time: it pads the texts of a batch to the longest.
+    The vectors are those of `WordLlama.embed`, which takes twice as long, since it pads a batch to its longest text.
     """
 
     name = "wordllama"
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector a text, of shape (texts, 256); zeros for a text without known words."""
+        """Return one vector a text, of shape (texts, 256); zeros for a text without known words."""
         vectors = np.zeros((len(texts), _WORDLLAMA_DIMENSIONS), np.float32)
         short = [place for place, text in enumerate(texts) if len(text) <= _LONG]
-        groups = [short[start : start + _TOGETHER] for start in range(0, len(short), _TOGETHER)]
+        groups = [short[start : start + _BATCH] for start in range(0, len(short), _BATCH)]
         groups += [[place] for place, text in enumerate(texts) if len(text) > _LONG]
         model = _wordllama_model()
         for group in groups:
-            encoded = model.tokenizer.encode_batch_fast(
-                [texts[place] for place in group], add_special_tokens=False
-            )
-            for place, tokens in zip(group, encoded, strict=True):
-                _add_mean(vectors[place], np.fromiter(tokens.ids, np.intp, len(tokens)), model.embedding)
+            batch = [texts[place] for place in group]
+            encoded = model.tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            for place, encoding in zip(group, encoded, strict=True):
+                ids = np.fromiter(encoding.ids, np.intp, len(encoding))
+                for start in range(0, len(ids), _TOKEN_BATCH):
+                    piece = ids[start : start + _TOKEN_BATCH]
+                    vectors[place] += model.embedding.take(piece, axis=0, mode="clip").sum(axis=0)
+                vectors[place] /= max(len(ids), 1)
         return vectors
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The vector of a query, of shape (256,)."""
+        """Return the vector of a query, of shape (256,)."""
         vector: NDArray[np.float32] = self.embed_documents([text])[0]
         return vector
 
     async def aembed_query(self, text: str) -> NDArray[np.float32]:
-        """As `embed_query`; what takes long (loading the model, a long text) goes to a thread."""
+        """Like `embed_query`; loading the model and long texts take a thread."""
         if len(text) > _LONG or not _wordllama_model.cache_info().currsize:
             return await asyncio.to_thread(self.embed_query, text)
         return self.embed_query(text)
 
 
-def _add_mean(vector: NDArray[np.float32], tokens: NDArray[np.intp], table: NDArray[np.float32]) -> None:
-    for start in range(0, len(tokens), _PIECE):
-        vector += table.take(tokens[start : start + _PIECE], axis=0, mode="clip").sum(axis=0)
-    vector /= max(len(tokens), 1)
-
-
 class LangChainEmbedder:
-    """Any LangChain embedding model."""
+    """A LangChain embedding model.
+
+    Args:
+        model: the model.
+        name: the name that files and collections record for its vectors.
+    """
 
     def __init__(self, model: "Embeddings", name: str) -> None:
         self._model = model
         self.name = name
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector a text, of shape (texts, dimensions).
+        """Return one vector a text, of shape (texts, dimensions).
 
         Raises:
             MemoryFailure: the model failed.
@@ -118,7 +126,7 @@ class LangChainEmbedder:
             return np.asarray(self._model.embed_documents(list(texts)), np.float32)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The vector of a query, of shape (dimensions,).
+        """Return the vector of a query, of shape (dimensions,).
 
         Raises:
             MemoryFailure: the model failed.
@@ -127,7 +135,7 @@ class LangChainEmbedder:
             return np.asarray(self._model.embed_query(text), np.float32)
 
     async def aembed_query(self, text: str) -> NDArray[np.float32]:
-        """As `embed_query`, by the model's own async call if it has one, else in a thread."""
+        """Like `embed_query`, by the model's own async method if it has one, else in a thread."""
         if not hasattr(self._model, "aembed_query"):
             return await asyncio.to_thread(self.embed_query, text)
         with self._plain_failures():
@@ -142,20 +150,10 @@ class LangChainEmbedder:
 
 
 @functools.cache
-def _wordllama() -> Embedder:
-    if not find_spec("wordllama"):
-        raise BadInput(
-            "embeddings 'wordllama' need the package wordllama: pip install wordllama, "
-            "or name 'none' to search by words alone"
-        )
-    return WordLlamaEmbedder()
-
-
-@functools.cache
 def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional package
-    """The model from the files in its package: its own loader looks for the tokenizer elsewhere, then downloads it."""
+    """Load the model from the files of its package; the package's loader would download the tokenizer."""
     try:
-        with _own_logging():
+        with _root_logging_unchanged():
             wordllama = import_module("wordllama")
     except ImportError as error:
         raise BadInput(
@@ -168,8 +166,8 @@ def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional packag
 
 
 @contextmanager
-def _own_logging() -> Generator[None]:
-    """Importing wordllama configures the root logger, unless it has a handler."""
+def _root_logging_unchanged() -> Generator[None]:
+    """Give the root logger a handler, without which importing wordllama configures it."""
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)
     try:
@@ -178,7 +176,7 @@ def _own_logging() -> Generator[None]:
         root.removeHandler(handler)
 
 
-def _initialised(name: str) -> "Embeddings":
+def _from_name(name: str) -> "Embeddings":
     from langchain.embeddings import init_embeddings  # noqa: PLC0415 - heavy, and only needed here
 
     known = "name 'wordllama', 'none' or provider:model, such as 'openai:text-embedding-3-small'"
@@ -191,28 +189,22 @@ def _initialised(name: str) -> "Embeddings":
         ) from error
     except ValueError as error:
         told = f" ({_first_line(error)})" if ":" in name else ""
-        raise BadInput(f"no embedding model goes by {name!r}{told}; {known}") from error
+        raise BadInput(f"there is no embedding model {name!r}{told}; {known}") from error
     except Exception as error:
         variable = re.search(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b", str(error))
         needed = f"set {variable[0]} to its key" if variable else _first_line(error)
         raise BadInput(f"embeddings {name!r} cannot be used: {needed}, or {known}") from error
 
 
-def _of_object(model: "Embeddings") -> Embedder:
-    """An embedder named like the `init_embeddings` string of the same model, where there is one."""
-    if not callable(getattr(model, "embed_documents", None)) or not callable(
-        getattr(model, "embed_query", None)
-    ):
-        raise BadInput(
-            f"embeddings must be a name or a LangChain Embeddings object, not {type(model).__name__}"
-        )
-    package = type(model).__module__.partition(".")[0]
-    provider = (
-        package.removeprefix("langchain_") if package.startswith("langchain_") else type(model).__name__
-    )
+def _from_object(model: "Embeddings") -> Embedder:
+    """Return an embedder for an object, named like the `init_embeddings` string of the same model if there is one."""
+    kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
+    if not all(callable(getattr(model, method, None)) for method in ("embed_documents", "embed_query")):
+        raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")
+    provider = package.removeprefix("langchain_") if package.startswith("langchain_") else kind
     named = (getattr(model, attribute, None) for attribute in ("model", "model_name", "model_id"))
     version = next((value for value in named if isinstance(value, str) and value), "")
-    return LangChainEmbedder(model, f"{provider}:{version}" if version else type(model).__name__)
+    return LangChainEmbedder(model, f"{provider}:{version}" if version else kind)
 
 
 def _first_line(error: Exception) -> str:

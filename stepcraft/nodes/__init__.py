@@ -1,1 +1,1 @@
-"""The steps that the graphs are made of: one verb a file, its prompt beside it."""
+"""The nodes of the graphs. A node that asks a model is one file: what it asks, how it reads the reply, its fallback."""

@@ -1,95 +1,135 @@
-"""Check what a run was given before any work is done, and begin a thread's next run afresh."""
+"""The first node of every graph: checks the input, opens what the run needs, and resets the state."""
 
 import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite
 
+from stepcraft.concurrency import in_thread, within
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput
 from stepcraft.llm.budget import no_usage
+from stepcraft.llm.resources import GraphResources
 from stepcraft.models.keyless.model import ExtractiveModel
-from stepcraft.models.resolve import model_name, resolve_model
-from stepcraft.retrieval.build import GraphResources
+from stepcraft.models.resolve import model_identity, resolve_model
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 50_000
-"""The longest question, and the longest list of resources."""
+"""Length limit of a question, and of a list of resources."""
 
 KEYLESS = (
     "no language model wrote this: the keyless extractive model recombines sentences of the evidence; "
     'name a model with model="openai:gpt-5-mini", --model or STEPCRAFT_MODEL'
 )
 
+_OPENING_SHARE = 0.5
+"""Part of the deadline that may pass before the first model call; the rest is left to write an answer."""
+
 
 class BeginNode(Runnable[Any, dict[str, Any]]):
-    """Checks the input, the models and what is searched; empties what an earlier run on the thread left."""
+    """Checks a run's input and settings before any work is done, and resets what an earlier run left on the thread.
+
+    Models and what is searched are opened here, so that a wrong name fails before the first model call. With
+    `deadline_s`, half of it may be spent on opening; after that the run goes on, and a node whose model or source is
+    not open by then waits for it as long as the deadline allows.
+
+    Args:
+        model_nodes: The names of the nodes that ask a model.
+        initial_state: Makes the state that the run starts with from its input and settings; raises BadInput.
+        resources: What the graph was built with.
+        searches: Whether a run with this input and these settings searches at all.
+        prepare: Opens whatever else the run needs, from the initial state and the settings; raises BadInput.
+        late_update: Keys of the state of a run that goes on before everything is open.
+    """
 
     def __init__(
         self,
-        asks: Sequence[str],
-        fresh: Callable[[Any], dict[str, Any]],
-        build: GraphResources,
-        searches: Callable[[Any], bool] = lambda _input: True,
+        model_nodes: Sequence[str],
+        initial_state: Callable[[Any, Any], dict[str, Any]],
+        resources: GraphResources,
+        *,
+        searches: Callable[[Any, Any], bool] = lambda _input, _context: True,
+        prepare: Callable[[Mapping[str, Any], Any], None] = lambda _state, _context: None,
+        late_update: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = "begin"
-        self.asks = asks
-        self.fresh = fresh
+        self.model_nodes = model_nodes
+        self.initial_state = initial_state
+        self.resources = resources
         self.searches = searches
-        self.build = build
+        self.prepare = prepare
+        self.late_update = late_update or {}
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
-        """The cleaned input and an otherwise empty state.
+        """The cleaned question with the initial state.
 
         Raises:
-            BadInput: the question, the resources, a model or the memory cannot be used.
+            BadInput: The question, another part of the input, a setting, a model or what is searched cannot be used.
+            MemoryFailure: The memory cannot be opened.
+            SourceFailure: A source cannot be opened.
         """
-        context = self.build.context.current()
-        question = checked("question", input.get("question"))
+        started = time.monotonic()
+        context = self.resources.context.current()
+        question = checked_text("question", input.get("question"))
         if not question:
             raise BadInput("the question is empty; say what is wanted")
-        fresh = self.fresh(input)
-        searched = self.build.searched.warnings(context) if self.searches(input) else []
-        warnings = [*self._models(context), *searched, *fresh.pop("warnings", [])]
+        state = self.initial_state(input, context)
+        limit = None if context.deadline_s is None else _OPENING_SHARE * context.deadline_s
+        try:
+            warnings = within(limit, partial(self._open, input, state, context))
+        except TimeoutError:
+            state |= self.late_update
+            warnings = [
+                f"begin: the run went on before its models and sources were open, because opening them took longer "
+                f"than {limit:g} s, half of deadline_s"
+            ]
         return {
-            **fresh,
+            **state,
             "question": question,
-            "warnings": Overwrite(warnings),
+            "warnings": Overwrite([*warnings, *state.pop("warnings", [])]),
             "usage": Overwrite(no_usage()),
-            "settings": self._settings(context),
-            "started": time.monotonic(),
+            "settings": {"digest": self._digest(context), **context.for_state()},
+            "started": started,
         }
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
-        """As `invoke`; models and memories are opened off the event loop."""
-        return await asyncio.to_thread(self.invoke, input, config)
+        """As `invoke`, in a thread, because opening models and memories blocks."""
+        return await asyncio.wrap_future(in_thread(partial(self.invoke, input, config)))
 
-    def _settings(self, context: Context) -> str:
-        choices = [self.build.models.choice(node, context) for node in self.asks]
-        names = [choice if isinstance(choice, str) else model_name(choice) for choice in choices]
-        return hashlib.sha256(json.dumps([names, asdict(context)], sort_keys=True).encode()).hexdigest()
-
-    def _models(self, context: Context) -> list[str]:
-        named = {**self.build.models.node_models, **context.node_models}
-        if strangers := sorted(set(named) - set(self.asks)):
+    def _open(self, given: Any, state: Mapping[str, Any], context: Context) -> list[str]:  # noqa: ANN401 - the graph's input
+        """Open the models and what is searched; what a reader should know of them is returned as warnings."""
+        models = self.resources.models
+        named = {**models.node_models, **context.node_models}
+        if unknown := sorted(set(named) - set(self.model_nodes)):
             raise BadInput(
-                f"node_models names {strangers[0]!r}; the nodes with a model are {', '.join(self.asks)}"
+                f"node_models names {unknown[0]!r}; the nodes with a model are {', '.join(self.model_nodes)}"
             )
-        models = [resolve_model(self.build.models.choice(node, context)) for node in self.asks]
-        return [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in models) else []
+        self.prepare(state, context)
+        opened = [resolve_model(models.choice(node, context)) for node in self.model_nodes]
+        warnings = [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in opened) else []
+        if self.searches(given, context):
+            warnings += self.resources.searched.warnings(context)
+        return warnings
+
+    def _digest(self, context: Context) -> str:
+        """Identifies the settings and the models, for the keys of cached replies."""
+        choices = [self.resources.models.choice(node, context) for node in self.model_nodes]
+        models = [model_identity(choice) for choice in choices]
+        return hashlib.sha256(json.dumps([models, asdict(context)], sort_keys=True).encode()).hexdigest()
 
 
-def checked(name: str, value: object) -> str:
-    """The text, cleaned; a list of texts is joined by commas.
+def checked_text(name: str, value: object) -> str:
+    """A part of the input as cleaned text; a list of texts is joined by commas.
 
     Raises:
-        BadInput: it is not a text, or too long.
+        BadInput: It is not a text, or it is too long.
     """
     if (
         isinstance(value, Sequence)
@@ -104,3 +144,16 @@ def checked(name: str, value: object) -> str:
             f"{name} has {len(value):,} characters; at most {MAX_CHARACTERS:,} are taken, so shorten it"
         )
     return clean(value).strip() if normalised(value) else ""
+
+
+def checked_option(name: str, value: object, options: Sequence[str]) -> str:
+    """A part of the input that is one of a few words; the first of them where it is not given.
+
+    Raises:
+        BadInput: It is another word.
+    """
+    if not value:
+        return options[0]
+    if value not in options:
+        raise BadInput(f"{name}={value!r:.80} cannot be used: it should be one of {', '.join(options)}")
+    return str(value)

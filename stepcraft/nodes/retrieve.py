@@ -2,124 +2,152 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.errors import GraphBubbleUp
 
 from stepcraft.concurrency import in_thread, within
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.base import Context, SearchSettings
 from stepcraft.errors import StepcraftError, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
-from stepcraft.retrieval.build import GraphResources, RetrievalTarget, Searcher
-from stepcraft.retrieval.shared import in_turn
+from stepcraft.llm.resources import GraphResources
+from stepcraft.retrieval.target import Searched
 
 Outcome = list[Document] | Exception
 """What one search found, or why it failed."""
-Sources = Callable[[Any, Context], Sequence[RetrievalTarget]]
-"""What a node searches, from its state."""
 Queries = Callable[[Any], Sequence[str]]
+"""The queries to search for, from the graph's state."""
 Keep = Callable[[Any, list[list[Evidence]], list[str]], dict[str, Any]]
+"""The state update, from the state, the evidence of each query, and the failures that left a query without any."""
+Settings = Callable[[Any, Context], SearchSettings]
+"""The settings of the searches, from the graph's state and the run's context."""
 
 
 class RetrieveNode(Runnable[Any, dict[str, Any]]):
-    """Searches the graph's sources, all queries side by side. A search that fails costs that search."""
+    """Searches all that the run names, all queries side by side.
+
+    What several sources find for a query is interleaved by rank, as scores of different sources do not compare. A
+    search that fails or exceeds the deadline becomes a warning; what the others found is kept. Interrupts and
+    cancellation pass through.
+
+    Args:
+        queries: the queries to search for; without any nothing is searched.
+        keep: makes the state update of what was found.
+        resources: what the graph was built with.
+        settings: the settings of the searches; by default those of the context.
+    """
 
     def __init__(
-        self, queries: Queries, keep: Keep, build: GraphResources, sources: Sources | None = None
+        self, queries: Queries, keep: Keep, resources: GraphResources, settings: Settings | None = None
     ) -> None:
         self.name = "retrieve"
         self.queries = queries
         self.keep = keep
-        self.build = build
-        self.sources = sources or self._source
+        self.resources = resources
+        self.settings: Settings = settings or (lambda _state, context: context.search_settings())
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
-        """What was found, as the graph keeps it."""
-        queries = list(self.queries(input))
-        if not queries:
-            return self._kept(input, [])
-        context = self.build.context.current()
+        """Search and return the state update."""
+        queries, context = list(self.queries(input)), self.resources.context.current(input)
         seconds = Budget.of("retrieve", input, context).seconds_left()
-        searched = list(self.sources(input, context))
-        if len(searched) == 1:
-            return self._kept(input, [_search(searched[0], queries, context, config, seconds)])
-        begun = [in_thread(partial(_search, one, queries, context, config, seconds)) for one in searched]
-        return self._kept(input, [search.result() for search in begun])
+        searched = self._searched(input, context) if queries else []
+        if isinstance(searched, StepcraftError):
+            return self._update(input, [], [[searched] * len(queries)])
+        searches = [partial(_search, one, queries, config, seconds) for one in searched]
+        if len(searches) == 1:
+            return self._update(input, searched, [searches[0]()])
+        return self._update(input, searched, [begun.result() for begun in list(map(in_thread, searches))])
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`, without blocking the event loop."""
-        queries = list(self.queries(input))
-        if not queries:
-            return self._kept(input, [])
-        context = self.build.context.current()
+        queries, context = list(self.queries(input)), self.resources.context.current(input)
         seconds = Budget.of("retrieve", input, context).seconds_left()
-        searches = [_asearch(one, queries, context, config, seconds) for one in self.sources(input, context)]
-        found = [await searches[0]] if len(searches) == 1 else await asyncio.gather(*searches)
-        return self._kept(input, found)
+        searched = self._searched(input, context) if queries else []
+        if isinstance(searched, StepcraftError):
+            return self._update(input, [], [[searched] * len(queries)])
+        searches = (_asearch(one, queries, config, seconds) for one in searched)
+        return self._update(input, searched, await asyncio.gather(*searches))
 
-    def _source(self, _state: object, _context: Context) -> list[RetrievalTarget]:
-        return [self.build.searched]
+    def _searched(self, state: Mapping[str, Any], context: Context) -> list[Searched] | StepcraftError:
+        try:
+            return self.resources.searched.resolve(self.settings(state, context))
+        except StepcraftError as failure:
+            return failure
 
-    def _kept(self, state: Any, sources: Sequence[list[Outcome]]) -> dict[str, Any]:  # noqa: ANN401 - any graph's state
-        """What was found for each query: where there are several sources, the best of each, then the second best."""
-        outcomes = [outcome for found in sources for outcome in found]
-        failed = [
-            f"{self.name}: a search failed: {_told(error)}"
-            for error in outcomes
-            if isinstance(error, Exception)
-        ]
-        found = [
-            in_turn([[] if isinstance(docs, Exception) else docs for docs in of_query])
-            for of_query in zip(*sources, strict=True)
-        ]
-        evidence = [[evidence_of(document) for document in docs] for docs in found]
-        notes = [note for docs in found for note in _notes(docs)]
-        return {**self.keep(state, evidence, failed), "warnings": [*failed, *notes]}
+    def _update(
+        self, state: Mapping[str, Any], searched: Sequence[Searched], outcomes: Sequence[list[Outcome]]
+    ) -> dict[str, Any]:
+        """The state update from the outcomes of each source, in the order of the queries."""
+        names = [f"{one.named.label}: " for one in searched] if len(searched) > 1 else [""]
+        found: list[list[Evidence]] = []
+        failed: list[str] = []
+        warnings: list[str] = []
+        notes: list[str] = []
+        for of_query in zip(*outcomes, strict=True):
+            errors = [
+                f"{self.name}: a search failed: {name}{_reason(outcome)}"
+                for name, outcome in zip(names, of_query, strict=True)
+                if isinstance(outcome, Exception)
+            ]
+            documents = _interleaved([[] if isinstance(one, Exception) else one for one in of_query])
+            found.append([evidence_of(document) for document in documents])
+            warnings += errors
+            failed += errors if not documents else []
+            notes += [str(note) for one in documents for note in one.metadata.get("notes", [])]
+        found = distinct_ids([state.get("evidence") or [], *found])[1:]
+        return {**self.keep(state, found, failed), "warnings": [*warnings, *notes]}
 
 
 def _search(
-    searched: RetrievalTarget,
-    queries: list[str],
-    context: Context,
-    config: RunnableConfig | None,
-    seconds: float | None,
+    searched: Searched, queries: list[str], config: RunnableConfig | None, seconds: float | None
 ) -> list[Outcome]:
     """What each query finds, or why it finds nothing."""
 
     def search() -> list[Any]:
-        return searched.searcher(context).batch(queries, config, return_exceptions=True)
+        return searched.retriever(searched.open()).batch(queries, config, return_exceptions=True)
 
     try:
-        return within(seconds, search)
+        return _without_interrupts(within(seconds, search))
     except (TimeoutError, StepcraftError) as failure:
         return [failure] * len(queries)
 
 
 async def _asearch(
-    searched: RetrievalTarget,
-    queries: list[str],
-    context: Context,
-    config: RunnableConfig | None,
-    seconds: float | None,
+    searched: Searched, queries: list[str], config: RunnableConfig | None, seconds: float | None
 ) -> list[Outcome]:
     """As `_search`, without blocking the event loop."""
     try:
         async with asyncio.timeout(seconds):
-            source = await _searcher(searched, context)
-            found: list[Any] = await source.abatch(queries, config, return_exceptions=True)
-            return found
+            retriever = searched.retriever(await searched.aopen())
+            found: list[Any] = await retriever.abatch(queries, config, return_exceptions=True)
     except (TimeoutError, StepcraftError) as failure:
         return [failure] * len(queries)
+    return _without_interrupts(found)
 
 
-async def _searcher(searched: RetrievalTarget, context: Context) -> Searcher:
-    if searched.is_open(context):
-        return searched.searcher(context)
-    return await asyncio.to_thread(searched.searcher, context)
+def _without_interrupts(outcomes: list[Outcome]) -> list[Outcome]:
+    """The outcomes; `batch` returns an `interrupt()` in a retriever as one, so it is raised here."""
+    for outcome in outcomes:
+        if isinstance(outcome, GraphBubbleUp):
+            raise outcome
+    return outcomes
+
+
+def _interleaved(found: Sequence[Sequence[Document]]) -> list[Document]:
+    """The best of each source, then the second best of each, and so on."""
+    longest = max(map(len, found), default=0)
+    return [documents[rank] for rank in range(longest) for documents in found if rank < len(documents)]
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError) and not str(error):
+        return "it took longer than the deadline allows"
+    return without_secrets(" ".join(str(error).split())[:300]) or type(error).__name__
 
 
 def wanted(question: str, resources_text: str) -> str:
@@ -130,11 +158,27 @@ def wanted(question: str, resources_text: str) -> str:
 def ranked(*lists: Sequence[Evidence]) -> list[Evidence]:
     """Each passage once, with its best score, best first."""
     best: dict[str, Evidence] = {}
-    for passage in (passage for found in lists for passage in found):
+    for passage in (passage for found in distinct_ids(lists) for passage in found):
         known = best.get(passage["id"])
         if known is None or known["score"] < passage["score"]:
             best[passage["id"]] = passage
     return sorted(best.values(), key=lambda passage: -passage["score"])
+
+
+def distinct_ids(lists: Iterable[Sequence[Evidence]]) -> list[list[Evidence]]:
+    """The lists, with ids that each stand for one text.
+
+    Two sources may use the same id for different passages. The first one keeps it, and the others get a suffix
+    that depends on their text alone, so that it is the same wherever the passage is found again.
+    """
+    texts: dict[str, str] = {}
+    distinct: list[list[Evidence]] = []
+    for found in lists:
+        distinct.append([passage.copy() for passage in found])
+        for passage in distinct[-1]:
+            if texts.setdefault(passage["id"], passage["text"]) != passage["text"]:
+                passage["id"] += f"-{_digest(passage['text'])[:8]}"
+    return distinct
 
 
 def evidence_of(document: Document) -> Evidence:
@@ -142,9 +186,7 @@ def evidence_of(document: Document) -> Evidence:
     facts = document.metadata
     text = document.page_content
     evidence = Evidence(
-        id=str(
-            document.id or facts.get("id") or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
-        ),
+        id=str(document.id or facts.get("id") or _digest(text)[:32]),
         title=str(facts.get("title") or ""),
         text=text,
         source=str(facts.get("source") or facts.get("url") or ""),
@@ -155,11 +197,5 @@ def evidence_of(document: Document) -> Evidence:
     return evidence
 
 
-def _notes(documents: Sequence[Document]) -> list[str]:
-    return [str(note) for document in documents for note in document.metadata.get("notes", [])]
-
-
-def _told(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "it took longer than the deadline allows"
-    return without_secrets(" ".join(str(error).split())[:300]) or type(error).__name__
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -1,86 +1,97 @@
-"""A run as one web page that stands alone: it asks no host for anything and runs no script."""
+"""One HTML page about one run of a graph.
+
+The page is self-contained: it fetches nothing and runs no script, and a content security policy enforces both. The
+markup stands in `templates/`; autoescaping makes all text of the run inert.
+"""
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
 from stepcraft.errors import BadInput
-from stepcraft.report import _aag, _rat, _rpg
-from stepcraft.report._cost import StepTime, cost, elapsed, seconds
-from stepcraft.report._html import Html, element, joined, listed, phrase
-from stepcraft.report._parts import counted, warned
+from stepcraft.report._views import VIEWS, StepTime, cost_tables, counted, seconds
 from stepcraft.text.clean import clean
 
-__all__ = ["StepTime", "check_reported", "page"]
-
-_METHODS = {"rat": _rat, "aag": _aag, "rpg": _rpg}
-
-
-def check_reported(method: str) -> None:
-    """Nothing, if there is a page for runs of this graph.
-
-    Raises:
-        BadInput: there is none.
-    """
-    if method not in _METHODS:
-        raise BadInput(f"there is no report for {method!r}; there is one for {', '.join(_METHODS)}")
+__all__ = ["StepTime", "page"]
 
 
 def page(method: str, given: Mapping[str, Any], result: Mapping[str, Any], steps: Sequence[StepTime]) -> str:
-    """The page on a run: what the method was given, what came of it, and when its steps ran.
+    """Return the HTML page of a run.
+
+    Args:
+        method: the name of the graph, as `get_graph` takes it.
+        given: the input of the run; settings of its context may stand beside it.
+        result: the output of the run.
+        steps: when each step began and ended; may be empty.
 
     Raises:
-        BadInput: there is no report for this method.
+        BadInput: there is no page for this graph.
     """
-    check_reported(method)
-    room = _METHODS[method]
-    parts = [
-        *([("warnings", "Warnings", warned(result["warnings"]))] if result["warnings"] else []),
-        *room.sections(given, result),
-        ("cost", "Time and tokens", cost(steps, result["usage"])),
-    ]
-    question = str(given["question"])
-    facts = [*room.facts(result), counted(result["usage"]["calls"], "model call"), *_took(steps)]
-    body = element("body", _header(room.TITLE, question, facts, parts), _main(parts), _footer())
-    return f"<!doctype html>\n{element('html', _head(question), body, lang='en').source}\n"
-
-
-def _took(steps: Sequence[StepTime]) -> list[str]:
-    return [seconds(elapsed(steps))] if steps else []
-
-
-def _head(question: str) -> Html:
-    style = files("stepcraft.report").joinpath("page.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    fixed = f"""
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-"""
-    title = element("title", f"{' '.join(clean(question).split())[:100]} · Stepcraft")
-    return element("head", Html(fixed), title, Html(f"\n<style>{style}</style>\n"))
-
-
-def _header(method: str, question: str, facts: Sequence[str], parts: Sequence[tuple[str, str, Html]]) -> Html:
-    leads = listed(element("a", title, href=f"#{name}") for name, title, _ in parts)
-    return element(
-        "header",
-        element("p", f"Stepcraft · {method}", class_="method"),
-        phrase(question, "h1"),
-        listed(facts, class_="facts"),
-        element("nav", leads, aria_label="Parts of this page"),
+    if method not in VIEWS:
+        raise BadInput(f"there is no report for {method!r}; there is one for {', '.join(VIEWS)}")
+    view = VIEWS[method](given, result)
+    style = files(__name__).joinpath("page.css").read_text("utf-8")
+    facts = [*view.facts, counted(result["usage"]["calls"], "model call")]
+    if steps:
+        facts.append(seconds(max(step.ended for step in steps)))
+    return _TEMPLATES.get_template(view.template).render(
+        title=view.title,
+        question=str(given["question"]),
+        facts=facts,
+        sections=[
+            *([("warnings", "Warnings")] if result["warnings"] else []),
+            *view.sections,
+            ("cost", "Time and tokens"),
+        ],
+        result=result,
+        view=view.data,
+        cost=cost_tables(steps, result["usage"]),
+        style=Markup(style),  # noqa: S704 - a file of this package
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        version=version("stepcraft"),
     )
 
 
-def _main(parts: Sequence[tuple[str, str, Html]]) -> Html:
-    return element("main", joined(part for _, _, part in parts))
+def _source(name: str) -> str:
+    """Read a template without line breaks and indentation, which would show up between inline elements."""
+    text = files(__name__).joinpath("templates", name).read_text("utf-8")
+    return "".join(map(str.strip, text.splitlines()))
 
 
-def _footer() -> Html:
-    return element("footer", element("p", f"Made by stepcraft {version('stepcraft')}."))
+def _cleaned(value: object) -> object:
+    """Remove control characters from text of the run; markup that a template made is left as it is."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and not re.search(r"[\s\\]", text)
+
+
+_TEMPLATES = Environment(
+    loader=FunctionLoader(_source), autoescape=True, undefined=StrictUndefined, finalize=_cleaned
+)
+_FILTERS: dict[str, Callable[..., str]] = {
+    "clean": clean,
+    "counted": counted,
+    "one_line": _one_line,
+    "score": "{:.2f}".format,
+}
+_TESTS: dict[str, Callable[..., bool]] = {"web_address": _is_web_address}
+_TEMPLATES.filters.update(_FILTERS)
+_TEMPLATES.tests.update(_TESTS)

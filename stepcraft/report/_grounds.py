@@ -1,4 +1,4 @@
-"""What each sentence of an answer of RPG rests on."""
+"""Which passages each sentence of an RPG answer rests on."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,56 +8,129 @@ from typing import Any
 from stepcraft.evidence import Evidence
 from stepcraft.segments import Segment
 from stepcraft.text.citations import marks, with_marks_of
-from stepcraft.text.clean import clean, sentences
+from stepcraft.text.clean import clean
+from stepcraft.text.diff import Piece, shortened
+from stepcraft.text.sentences import sentences
 
 _STOP = ".!?\u3002\uff01\uff1f\u2026"
-_MARKS_BEHIND = re.compile(rf"(?<![{_STOP}])([{_STOP}]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
-"""Marks behind the stop of the sentence that they belong to."""
+_MARKS_AFTER_STOP = re.compile(rf"(?<![{_STOP}])([{_STOP}]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
+"""Citation marks that follow the stop of their sentence: "It fell. [2]"."""
 
 
 @dataclass(frozen=True)
 class Ground:
-    """A passage that something rests on, and what was chosen from it."""
+    """A passage that a text rests on, and the sentences that were selected from it."""
 
     number: int
-    """Its place among the evidence, from 1."""
+    """Its place in the evidence, from 1."""
     passage: Evidence
     sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Stated:
-    """A sentence of the answer, the blanks before it, and what it rests on."""
+class CitedSentence:
+    """A sentence of the answer, the white space before it, and the passages that it rests on."""
 
     before: str
     text: str
     grounds: tuple[Ground, ...]
 
 
-def stated(result: Mapping[str, Any], *, inline: bool) -> list[Stated]:
-    """The answer sentence by sentence.
+def cited_sentences(result: Mapping[str, Any], *, inline: bool) -> list[CitedSentence]:
+    """Split the answer into sentences and attribute evidence to each.
 
-    The sentences of a segment share its evidence, those of an answer combined from segments that of all of
-    them; where the answer has marks like [1], each sentence has what its own marks name.
+    A sentence rests on all evidence of its segment; where the answer was combined from several segments, on that of
+    all of them. With `inline`, if the answer cites passages like [1], a sentence rests on those it cites.
     """
-    answer = clean(result["answer"]).strip()
+    answer, evidence = clean(result["answer"]).strip(), result["evidence"]
     marked = inline and bool(marks(answer))
-    return [
-        sentence
-        for text, segments in _stretches(answer, result["segments"])
-        for sentence in _stated(text, segments, result["evidence"], marked=marked)
-    ]
+    found: list[CitedSentence] = []
+    for text, segments in _stretches(answer, result["segments"]):
+        shared = () if marked else grounds_of(segments, evidence)
+        stretch = _MARKS_AFTER_STOP.sub(r"\2\1", text) if marked else text
+        end = 0
+        for start, stop in _places(stretch, sentences(stretch)):
+            before, sentence, end = stretch[end:start], stretch[start:stop], stop
+            if marked:
+                cited = sorted(number for number in marks(sentence) if 1 <= number <= len(evidence))
+                own = tuple(_ground(number, segments, evidence) for number in cited)
+                found.append(CitedSentence(before, with_marks_of(sentence, ()), own))
+            else:
+                found.append(CitedSentence(before, sentence, shared))
+    return found
 
 
-def grounds(segments: Sequence[Segment], evidence: Sequence[Evidence]) -> tuple[Ground, ...]:
-    """The passages of these segments, in the order of the evidence."""
+def grounds_of(segments: Sequence[Segment], evidence: Sequence[Evidence]) -> tuple[Ground, ...]:
+    """Return the passages that these segments were written from, in the order of the evidence."""
     named = {name for segment in segments for name in segment["evidence"]}
     numbers = [number for number, passage in enumerate(evidence, 1) if passage["id"] in named]
     return tuple(_ground(number, segments, evidence) for number in numbers)
 
 
-def places(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
-    """Where sentences stand in a text, whose blanks may be others; one that is not found is passed over."""
+def merged(cited: Sequence[CitedSentence]) -> list[Ground]:
+    """Return each passage that the sentences rest on once, with all that was selected from it."""
+    found: dict[int, Ground] = {}
+    for ground in (ground for sentence in cited for ground in sentence.grounds):
+        known = found.get(ground.number, ground).sentences
+        selected = tuple(dict.fromkeys([*known, *ground.sentences]))
+        found[ground.number] = Ground(ground.number, ground.passage, selected)
+    return [found[number] for number in sorted(found)]
+
+
+def marked_passage(ground: Ground) -> list[Piece]:
+    """Return the passage around its selected sentences, which are the pieces of kind "added".
+
+    The list is empty if a sentence does not occur in the passage as it was selected.
+    """
+    text = clean(ground.passage["text"]).strip()
+    found = _places(text, [clean(sentence) for sentence in ground.sentences])
+    if len(found) < len(ground.sentences):
+        return []
+    pieces: list[Piece] = []
+    end = 0
+    for start, stop in found:
+        pieces += [Piece("same", text[end:start]), Piece("added", text[start:stop])]
+        end = stop
+    pieces.append(Piece("same", text[end:]))
+    return shortened([piece for piece in pieces if piece.text], 160)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as "1, 2"; three or more in a row become a range."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+
+
+def _stretches(answer: str, segments: Sequence[Segment]) -> Iterator[tuple[str, Sequence[Segment]]]:
+    """Split the answer after each segment; an answer that does not consist of its segments stays whole."""
+    cuts = [0]
+    for segment in segments:
+        text = clean(segment["text"]).strip()
+        start = answer.find(text, cuts[-1])
+        if start < 0 or answer[cuts[-1] : start].strip():
+            break
+        cuts.append(start + len(text))
+    if len(cuts) <= len(segments) or answer[cuts[-1] :].strip():
+        yield answer, segments
+        return
+    for segment, start, stop in zip(segments, cuts[:-1], cuts[1:], strict=True):
+        yield answer[start:stop], [segment]
+
+
+def _ground(number: int, segments: Sequence[Segment], evidence: Sequence[Evidence]) -> Ground:
+    passage = evidence[number - 1]
+    chosen = (one for segment in segments for one in segment["sentences"] if one["passage"] == passage["id"])
+    in_order = sorted(chosen, key=lambda one: one["position"])
+    return Ground(number, passage, tuple(dict.fromkeys(one["text"] for one in in_order)))
+
+
+def _places(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
+    """Locate sentences in a text, in order; white space may differ, and a sentence that is missing is left out."""
     found: list[tuple[int, int]] = []
     for sentence in filter(str.strip, wanted):
         end = found[-1][1] if found else 0
@@ -67,44 +140,3 @@ def places(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
         elif match := re.compile(r"\s+".join(map(re.escape, sentence.split()))).search(text, end):
             found.append(match.span())
     return found
-
-
-def _stretches(answer: str, segments: Sequence[Segment]) -> list[tuple[str, Sequence[Segment]]]:
-    """The answer cut where a segment ends; where it is not made of the segments, whole."""
-    cuts, end = [0], 0
-    for segment in segments:
-        text = clean(segment["text"]).strip()
-        start = answer.find(text, end)
-        if start < 0 or answer[end:start].strip():
-            return [(answer, segments)]
-        end = start + len(text)
-        cuts.append(end)
-    if answer[end:].strip():
-        return [(answer, segments)]
-    return [
-        (answer[start:stop], [segment])
-        for segment, start, stop in zip(segments, cuts, cuts[1:], strict=False)
-    ]
-
-
-def _stated(
-    text: str, segments: Sequence[Segment], evidence: Sequence[Evidence], *, marked: bool
-) -> Iterator[Stated]:
-    shared = () if marked else grounds(segments, evidence)
-    text = _MARKS_BEHIND.sub(r"\2\1", text) if marked else text
-    end = 0
-    for start, stop in places(text, sentences(text)):
-        before, sentence, end = text[end:start], text[start:stop], stop
-        if marked:
-            numbers = sorted(number for number in marks(sentence) if 1 <= number <= len(evidence))
-            cited = tuple(_ground(number, segments, evidence) for number in numbers)
-            yield Stated(before, with_marks_of(sentence, ()), cited)
-        else:
-            yield Stated(before, sentence, shared)
-
-
-def _ground(number: int, segments: Sequence[Segment], evidence: Sequence[Evidence]) -> Ground:
-    passage = evidence[number - 1]
-    chosen = (one for segment in segments for one in segment["sentences"] if one["passage"] == passage["id"])
-    in_order = sorted(chosen, key=lambda one: one["position"])
-    return Ground(number, passage, tuple(dict.fromkeys(one["text"] for one in in_order)))

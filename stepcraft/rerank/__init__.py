@@ -1,4 +1,4 @@
-"""What scores the sentences of passages against a plan: the hybrid of the local index, or a model made for it."""
+"""Rerankers: what scores the sentences of passages against a plan (RPG §3.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,64 +7,64 @@ from typing import Protocol
 
 from stepcraft.text.clean import normalised, tokens
 
+_MAX_TITLE = 200
+"""The number of a title's characters that are scored with each of its sentences."""
+
 
 @dataclass(frozen=True)
 class Sentence:
     """A sentence of a passage."""
 
     passage: str
+    """The id of the passage."""
     position: int
-    """Its place among the sentences of its passage, from 0."""
+    """Its index among the sentences of the passage."""
     title: str
-    """The passage's: it says what the sentence is about, which the sentence often does not."""
+    """The title of the passage: it says what the sentence is about, which the sentence often does not."""
     text: str
 
     @property
     def titled(self) -> str:
-        """What is scored."""
-        return f"{self.title[:_TITLE]}\n{self.text}" if self.title else self.text
+        """The text that is scored: the title above the sentence."""
+        return f"{self.title[:_MAX_TITLE]}\n{self.text}" if self.title else self.text
 
     @cached_property
     def folded(self) -> str:
-        """What makes it the same as another."""
+        """The form by which it is the same as another."""
         return normalised(self.text)
 
     @cached_property
     def tokens(self) -> int:
-        """About how many."""
+        """Its estimated number of tokens."""
         return tokens(self.text)
 
 
-_TITLE = 200
-"""So many characters of a title are scored with each of its sentences."""
-
-
 class Ranking(Protocol):
-    """The sentences of a run, made ready to be scored against one plan after another."""
+    """Sentences that are ready to be scored against one plan after another."""
 
     def scores(self, plan: str) -> Sequence[float]:
-        """One score a sentence; higher is better."""
+        """Return one score a sentence; higher is better. It may raise anything."""
         ...
 
 
 class Reranker(Protocol):
-    """Makes sentences ready."""
+    """A way to score sentences."""
 
     @property
     def name(self) -> str:
-        """What it is called in warnings and traces."""
+        """Its name in warnings and traces."""
         ...
 
     @property
     def threshold(self) -> float:
-        """What a score must be above where no threshold is set."""
+        """The default threshold: sentences with a score above it are selected."""
         ...
 
     @property
     def waits(self) -> bool:
-        """Whether it may take long, for a network or a large model, so that it gets a thread and a limit."""
+        """Whether it may take long, as a remote or a large model, so that it needs a thread and a deadline."""
         ...
 
     def ready(self, sentences: Sequence[Sentence]) -> Ranking:
-        """What can be done once for all plans."""
+        """Do what is done once for all plans, such as embedding the sentences. It may raise anything."""
         ...

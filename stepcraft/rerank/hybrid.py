@@ -1,4 +1,4 @@
-"""The default: words and vectors together, as the local index finds them."""
+"""The default reranker: words and vectors together, by the local index."""
 
 import math
 from collections import defaultdict
@@ -7,27 +7,26 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft.index import Embedder, Entry, LocalIndex, Matrix, query_vector, unit_vectors
+from stepcraft.index import Embedder, Entry, LocalIndex, query_vector, unit_vectors
 from stepcraft.models.embeddings import WordLlamaEmbedder
-from stepcraft.models.keyless.fit import stems
 from stepcraft.rerank import Sentence
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import clean, stems
 
 _ALPHA = 0.3
-"""The weight of the vectors: on HotpotQA a little less than in a search for whole passages serves best."""
+"""The weight of the vectors; on HotpotQA a little less than for whole passages is best."""
 
 
 class HybridReranker:
-    """Scores by the words that plan and sentence share, and by their vectors.
+    """A reranker by the words that plan and sentence share, and by their vectors.
 
     Args:
-        name: what it goes by.
-        embedder: what makes the vectors; None for words alone.
-        alpha: the weight of the vectors.
+        name: its name in warnings and traces.
+        embedder: the embedding model; None for words alone.
+        alpha: the weight of the vectors, 0 to 1.
     """
 
     threshold = 0.13
-    """Of HotpotQA's own ten passages it keeps 9 of 10 gold sentences, and of another question's nothing in 19 of 20."""
+    """It keeps 9 of 10 gold sentences of HotpotQA's ten passages, and none of another question's in 19 of 20."""
 
     def __init__(self, name: str, embedder: Embedder | None, alpha: float = _ALPHA) -> None:
         self.name = name
@@ -36,11 +35,11 @@ class HybridReranker:
 
     @property
     def waits(self) -> bool:
-        """Whether the vectors come from elsewhere."""
+        """Whether the vectors are made by a remote or large model."""
         return not isinstance(self.embedder, WordLlamaEmbedder | None)
 
     def ready(self, sentences: Sequence[Sentence]) -> "HybridRanking":
-        """The sentences in an index of their own.
+        """Index the sentences and embed them.
 
         Raises:
             MemoryFailure: the embedder failed.
@@ -58,31 +57,34 @@ class HybridRanking:
         texts = [one.titled for one in sentences]
         self._words = LocalIndex(":memory:", None)
         self._words.put([Entry(str(place), text, {}) for place, text in enumerate(texts)])
-        self._vectors = _vectors(self._embedder, texts) if self._embedder else None
-        self._having: defaultdict[str, list[int]] = defaultdict(list)
+        self._stemmed: defaultdict[str, list[int]] = defaultdict(list)
         for place, text in enumerate(texts):
             for stem in stems(text):
-                self._having[stem].append(place)
+                self._stemmed[stem].append(place)
+        self._vectors = None
+        if self._embedder:
+            unique = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+            vectors, finite = unit_vectors(self._embedder, list(unique))
+            vectors[~finite] = 0.0
+            self._vectors = vectors[[unique[text] for text in texts]]
 
     def scores(self, plan: str) -> list[float]:
-        """One score a sentence: how well it fits beside the others, times how well the best of them fits at all.
+        """Return one score a sentence: how well it fits beside the others, times how well the best fits at all.
 
-        The index measures words by the best match, which a plan about something else has, too.
+        The second factor is needed because the index measures words by the best match, which a plan about something
+        else has, too.
 
         Raises:
             MemoryFailure: the embedder failed.
         """
         if not self._count:
             return []
-        words, cosines = self._by_words(plan), self._cosines(plan)
-        best = self._alpha * max(0.0, cosines.max()) + (1 - self._alpha) * self._covered(plan)
-        scores: list[float] = (best * (self._alpha * cosines + (1 - self._alpha) * words)).tolist()
-        return scores
-
-    def _by_words(self, plan: str) -> NDArray[np.float64]:
-        scores = np.zeros(self._count)
+        words = np.zeros(self._count)
         for place, score in self._words.scores(plan, alpha=0).items():
-            scores[int(place)] = score
+            words[int(place)] = score
+        cosines = self._cosines(plan)
+        best = self._alpha * max(0.0, cosines.max()) + (1 - self._alpha) * self._coverage(plan)
+        scores: list[float] = (best * (self._alpha * cosines + (1 - self._alpha) * words)).tolist()
         return scores
 
     def _cosines(self, plan: str) -> NDArray[np.float64]:
@@ -91,22 +93,14 @@ class HybridRanking:
             return np.zeros(self._count)
         return (self._vectors @ vector).astype(np.float64)
 
-    def _covered(self, plan: str) -> float:
-        """The largest part of the plan's words that one sentence has, the rarer the more weight."""
-        weights = {
-            stem: math.log(1 + self._count / (1 + len(self._having.get(stem, ()))))
-            for stem in sorted(stems(plan))
-        }
+    def _coverage(self, plan: str) -> float:
+        """Return the largest part of the plan's words, weighted by their rarity, that one sentence has."""
         covered: defaultdict[int, float] = defaultdict(float)
-        for stem, weight in weights.items():
-            for place in self._having.get(stem, ()):
+        total = 0.0
+        for stem in sorted(stems(plan)):
+            places = self._stemmed.get(stem, ())
+            weight = math.log(1 + self._count / (1 + len(places)))
+            total += weight
+            for place in places:
                 covered[place] += weight
-        return max(covered.values(), default=0.0) / (sum(weights.values()) or 1.0)
-
-
-def _vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
-    """Unit vectors of shape (texts, dimensions), zeros where one is not finite; each text is embedded once."""
-    place = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    vectors, finite = unit_vectors(embedder, list(place))
-    vectors[~finite] = 0.0
-    return vectors[[place[text] for text in texts]]
+        return max(covered.values(), default=0.0) / (total or 1.0)

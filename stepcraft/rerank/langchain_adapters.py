@@ -1,6 +1,7 @@
 """LangChain's cross-encoders and document compressors as rerankers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from langchain_core.documents import Document
@@ -13,92 +14,88 @@ _PLACE = "stepcraft_place"
 
 @runtime_checkable
 class CrossEncoder(Protocol):
-    """LangChain's BaseCrossEncoder, of whichever package."""
+    """The interface of LangChain's BaseCrossEncoder, whatever package it comes from."""
 
     def score(self, text_pairs: list[tuple[str, str]]) -> Sequence[float]:
-        """One score a pair."""
+        """Return one score a pair."""
         ...
 
 
 @runtime_checkable
 class Compressor(Protocol):
-    """LangChain's BaseDocumentCompressor."""
+    """The interface of LangChain's BaseDocumentCompressor."""
 
     def compress_documents(self, documents: Sequence[Document], query: str) -> Sequence[Document]:
-        """Those of the documents that fit the query, best first."""
+        """Return those of the documents that fit the query, best first."""
         ...
 
 
+@dataclass(frozen=True)
 class CrossEncoderReranker:
-    """A model that reads plan and sentence together."""
+    """A reranker by a model that reads plan and sentence together."""
 
-    threshold = 0.0
-    waits = True
-
-    def __init__(self, name: str, model: CrossEncoder) -> None:
-        self.name = name
-        self.model = model
+    name: str
+    model: CrossEncoder
+    threshold: float = 0.0
+    waits: bool = True
 
     def ready(self, sentences: Sequence[Sentence]) -> "CrossEncoderRanking":
-        """Nothing can be done before the plan is known."""
-        return CrossEncoderRanking(self.model, sentences)
+        """Return the sentences for the model; nothing can be done before the plan is known."""
+        return CrossEncoderRanking(self.model, [one.titled for one in sentences])
 
 
+@dataclass(frozen=True)
 class CrossEncoderRanking:
     """Sentences for a cross-encoder."""
 
-    def __init__(self, model: CrossEncoder, sentences: Sequence[Sentence]) -> None:
-        self._model = model
-        self._texts = [one.titled for one in sentences]
+    model: CrossEncoder
+    texts: list[str]
 
     def scores(self, plan: str) -> Sequence[float]:
-        """What the model gives."""
-        return self._model.score([(plan, text) for text in self._texts])
+        """Return the model's scores."""
+        return self.model.score([(plan, text) for text in self.texts])
 
 
+@dataclass(frozen=True)
 class CompressorReranker:
-    """What filters and orders documents; a sentence that it leaves out is not selected."""
+    """A reranker that filters and orders documents; a sentence that it leaves out is not selected."""
 
-    threshold = 0.0
-    waits = True
-
-    def __init__(self, name: str, compressor: Compressor) -> None:
-        self.name = name
-        self.compressor = compressor
+    name: str
+    compressor: Compressor
+    threshold: float = 0.0
+    waits: bool = True
 
     def ready(self, sentences: Sequence[Sentence]) -> "CompressorRanking":
-        """The sentences as documents."""
+        """Return the sentences for the compressor; nothing can be done before the plan is known."""
         return CompressorRanking(self.compressor, sentences)
 
 
+@dataclass(frozen=True)
 class CompressorRanking:
-    """Sentences for a compressor."""
+    """Sentences for a document compressor."""
 
-    def __init__(self, compressor: Compressor, sentences: Sequence[Sentence]) -> None:
-        self._compressor = compressor
-        self._sentences = sentences
+    compressor: Compressor
+    sentences: Sequence[Sentence]
 
     def scores(self, plan: str) -> list[float]:
-        """The scores that it tells, else by rank from 1 down to above 0.
+        """Return the `relevance_score` of each document, or by rank from 1 down to above 0; -inf if left out.
 
         Raises:
-            SourceFailure: it gave back documents that it was not given.
+            SourceFailure: the compressor returned documents that it was not given.
         """
-        kept = self._compressor.compress_documents(self._documents(), plan)
-        scores = [float("-inf")] * len(self._sentences)
+        # Compressors write into documents, so each plan gets its own.
+        documents = [
+            Document(page_content=one.titled, metadata={"title": one.title, _PLACE: place})
+            for place, one in enumerate(self.sentences)
+        ]
+        scores = [float("-inf")] * len(documents)
+        kept = self.compressor.compress_documents(documents, plan)
         for rank, document in enumerate(kept):
             place = document.metadata.get(_PLACE)
             if not isinstance(place, int) or not 0 <= place < len(scores):
                 raise SourceFailure(
-                    f"it gave back a document that it was not given: {document.page_content!r:.80}"
+                    f"it returned a document that it was not given: {document.page_content!r:.80}"
                 )
-            told = document.metadata.get("relevance_score")
-            scores[place] = 1 - rank / len(kept) if told is None else float(told)
+            score = document.metadata.get("relevance_score")
+            scores[place] = 1 - rank / len(kept) if score is None else float(score)
         return scores
-
-    def _documents(self) -> list[Document]:
-        """Made anew for each plan: compressors write into them."""
-        return [
-            Document(page_content=one.titled, metadata={"title": one.title, _PLACE: place})
-            for place, one in enumerate(self._sentences)
-        ]

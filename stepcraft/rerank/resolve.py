@@ -1,4 +1,4 @@
-"""Rerankers, found by name or made of a LangChain object."""
+"""Rerankers by name, or from a LangChain object."""
 
 import functools
 from importlib import import_module
@@ -26,9 +26,11 @@ _PACKAGES = ("langchain_huggingface.cross_encoders", "langchain_community.cross_
 
 
 def resolve_reranker(choice: object = None) -> Reranker:
-    """The reranker for a name, or for a LangChain cross-encoder, document compressor or embeddings.
+    """Return the reranker for a name, or for a LangChain cross-encoder, document compressor or embedding model.
 
-    None means "hybrid": vectors of the default embeddings and words together.
+    Args:
+        choice: "hybrid" (words and the default embeddings together; also None), "words", "vectors", the name of
+            embeddings, "cross-encoder:MODEL", or an object.
 
     Raises:
         BadInput: there is no such reranker, or its package is not installed.
@@ -49,25 +51,18 @@ def resolve_reranker(choice: object = None) -> Reranker:
     )
 
 
-@functools.lru_cache(maxsize=16)
-def _named(name: str, embeddings: str) -> Reranker:
-    """Kept, since a model takes long to load."""
+@functools.lru_cache(maxsize=16)  # a model takes long to load
+def _named(name: str, default: str) -> Reranker:
     kind, _, model = name.partition(":")
     if name == "hybrid":
-        return HybridReranker(name, resolve_embeddings(embeddings))
+        return HybridReranker(name, resolve_embeddings(default))
     if name == "words":
         return HybridReranker(name, None)
     if kind == _CROSS_ENCODER:
         return CrossEncoderReranker(name, _cross_encoder(model))
-    if name == "vectors":
-        return _by_vectors(name, embeddings)
-    if name == "wordllama" or model:
-        return _by_vectors(name, name)
-    raise BadInput(f"no reranker goes by {name!r:.80}; {KINDS}")
-
-
-def _by_vectors(name: str, embeddings: str) -> Reranker:
-    embedder = resolve_embeddings(embeddings)
+    if name not in {"vectors", "wordllama"} and not model:
+        raise BadInput(f"there is no reranker {name!r:.80}; {KINDS}")
+    embedder = resolve_embeddings(default if name == "vectors" else name)
     if embedder is None:
         raise BadInput(f"the reranker {name!r} needs embeddings, and there are none: {KINDS}")
     return HybridReranker(name, embedder, alpha=1)
@@ -77,23 +72,23 @@ def _cross_encoder(model: str) -> CrossEncoder:
     if not model:
         raise BadInput(f"the reranker {_CROSS_ENCODER!r} needs a model; {KINDS}")
     for package in _PACKAGES:
-        if not _is_there(package):
+        if not _is_installed(package):
             continue
         try:
-            made: CrossEncoder = import_module(package).HuggingFaceCrossEncoder(model_name=model)
+            encoder: CrossEncoder = import_module(package).HuggingFaceCrossEncoder(model_name=model)
         except Exception as error:
-            told = " ".join(without_secrets(str(error)).split())[:200]
+            reason = " ".join(without_secrets(str(error)).split())[:200]
             raise BadInput(
-                f"the reranker cross-encoder:{model} cannot be loaded: {type(error).__name__}: {told}"
+                f"the reranker cross-encoder:{model} cannot be loaded: {type(error).__name__}: {reason}"
             ) from error
-        return made
+        return encoder
     raise BadInput(
         f"the reranker cross-encoder:{model} needs packages that are not installed: "
         "pip install langchain-community sentence-transformers"
     )
 
 
-def _is_there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""Where evidence comes from. Each source is a LangChain retriever; `open_source` finds one by its name."""
+"""Sources of evidence, each a LangChain retriever; `open_source` opens one by its name."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CorpusRetriever", "open_corpus", "open_source"]
 
-_HOME = {"CorpusRetriever": "corpus.retriever", "open_corpus": "corpus.retriever", "open_source": "open"}
+_MODULES = {"CorpusRetriever": "corpus.retriever", "open_corpus": "corpus.retriever", "open_source": "open"}
 
 
 def __getattr__(name: str) -> object:
-    """Loads a name when it is first used."""
-    if name not in _HOME:
+    """Load a public name on first use, as its module takes long to import."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

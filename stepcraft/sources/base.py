@@ -1,4 +1,4 @@
-"""What the sources of this package have in common."""
+"""The base class of the sources of this package."""
 
 import asyncio
 
@@ -12,31 +12,28 @@ from stepcraft.errors import BadInput
 
 
 class Source(BaseRetriever):
-    """A retriever that takes `k` with a call and never blocks an event loop. A child says in `_found` what it finds."""
+    """A retriever that takes `k` with a call and never blocks an event loop; subclasses implement `_found`."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     k: int = Field(default=5, ge=1)
-    """How many passages to find."""
+    """The number of passages to find."""
+
+    def _found(self, query: str, k: int) -> list[Document]:
+        """Return the k passages that fit best, best first; may block."""
+        raise NotImplementedError
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        return self._found(query, self._wanted(k))
+        wanted = self.k if k is None else k
+        if wanted < 1:
+            raise BadInput(f"k is the number of passages to find, at least 1, not {wanted}")
+        return self._found(query, wanted)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        del run_manager
-        wanted = self._wanted(k)
-        return await asyncio.wrap_future(in_thread(lambda: self._found(query, wanted)))
-
-    def _wanted(self, k: int | None) -> int:
-        wanted = self.k if k is None else k
-        if wanted < 1:
-            raise BadInput(f"k is the number of passages to find, at least 1, not {wanted}")
-        return wanted
-
-    def _found(self, query: str, k: int) -> list[Document]:
-        raise NotImplementedError
+        call = in_thread(lambda: self._get_relevant_documents(query, run_manager=run_manager.get_sync(), k=k))
+        return await asyncio.wrap_future(call)

@@ -1,46 +1,53 @@
-"""Marks like [1] in a text, which say from which passage a sentence was written."""
+"""Citation marks such as [1], which name the passage that a sentence was written from."""
 
 import re
 from collections.abc import Collection
 
-_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
-_NUMBERS = r"\^?\d{1,3}(?:\s*[,;\u2013-]\s*\^?\d{1,3})*"
+from stepcraft.text.markdown import outside_code
+
+_NUMBERS = r"\^?\d{1,3}(?:[ \t]*[,;\u2013-][ \t]*\^?\d{1,3})*+"
 _MARK = re.compile(
-    rf"(?P<before>(?<![ \t])[ \t]*)(?:\[\s*(?:(?:evidence|passage|source)s?\s*)?({_NUMBERS})\s*\](?!\()"
-    rf"|\u3010\s*({_NUMBERS})[^\u3011\n]*\u3011)",
+    rf"(?P<before>(?<![ \t])[ \t]*+)(?:\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?({_NUMBERS})[ \t]*\](?!\()"
+    rf"|\u3010[ \t]*({_NUMBERS})[^\u3011\n]{{0,100}}+\u3011)",
     re.IGNORECASE,
 )
-_RANGE = re.compile(r"\^?(\d+)\s*[\u2013-]\s*\^?(\d+)")
+_RANGE = re.compile(r"\^?(\d+)[ \t]*[\u2013-][ \t]*\^?(\d+)")
 _NUMBER = re.compile(r"\d+")
-_WIDEST = 20
-"""A range of more numbers is no range of passages."""
+_MAX_RANGE = 20
+"""A range of more numbers is a span of years or the like."""
 
 
 def with_marks_of(text: str, numbers: Collection[int]) -> str:
-    """The text with its marks as [1][2]; those of other numbers are left out, and code is left alone."""
-    pieces = _CODE.split(text)
-    pieces[::2] = [_MARK.sub(lambda match: _mark(match, numbers), piece) for piece in pieces[::2]]
-    return "".join(pieces).strip()
+    """Return the text, stripped, with its citation marks in the form [1][2].
+
+    Marks of numbers that are not among `numbers` are dropped. Code stays as it is.
+    """
+    parts: list[str] = []
+    end = 0
+    for match in _matches(text):
+        kept = [number for number in _cited(match) if number in numbers]
+        mark = match["before"] + "".join(f"[{number}]" for number in kept) if kept else ""
+        parts += [text[end : match.start()], mark]
+        end = match.end()
+    return "".join([*parts, text[end:]]).strip()
 
 
 def marks(text: str) -> set[int]:
-    """The numbers that a text cites."""
-    plain = "".join(_CODE.split(text)[::2])
-    return {number for match in _MARK.finditer(plain) for number in _cited(match)}
+    """Return the numbers that a text cites outside of code."""
+    return {number for match in _matches(text) for number in _cited(match)}
 
 
-def _mark(match: re.Match[str], numbers: Collection[int]) -> str:
-    kept = [number for number in _cited(match) if number in numbers]
-    return match["before"] + "".join(f"[{number}]" for number in kept) if kept else ""
+def _matches(text: str) -> list[re.Match[str]]:
+    return [match for start, stop in outside_code(text) for match in _MARK.finditer(text, start, stop)]
 
 
 def _cited(match: re.Match[str]) -> list[int]:
-    told = _RANGE.sub(_spelled_out, match[2] or match[3])
-    return list(dict.fromkeys(int(number) for number in _NUMBER.findall(told)))
+    numbers = _RANGE.sub(_range_as_numbers, match[2] or match[3])
+    return list(dict.fromkeys(int(number) for number in _NUMBER.findall(numbers)))
 
 
-def _spelled_out(match: re.Match[str]) -> str:
+def _range_as_numbers(match: re.Match[str]) -> str:
     first, last = int(match[1]), int(match[2])
-    if not first <= last < first + _WIDEST:
+    if not first <= last < first + _MAX_RANGE:
         return match[0]
     return " ".join(map(str, range(first, last + 1)))

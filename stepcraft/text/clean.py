@@ -1,17 +1,19 @@
-"""Pure functions on text: cleaning, sentences, words, and what models put around an answer."""
+"""Cleaning of text from outside, the words of a text, and what chat models put around an answer."""
 
 import re
 import unicodedata
+from functools import lru_cache
+
+from stepcraft.text.markdown import fences, outside_code
 
 _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), 127))
 _UNSAFE = re.compile(
-    "[\ud800-\udfff"  # surrogates: UTF-8 has no place for them
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, save tab and newline
-    "\u202a-\u202e\u2066-\u2069"  # overrides of the writing direction: what is shown is not what is read
+    "[\ud800-\udfff"  # lone surrogates, which UTF-8 cannot encode
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and newline
+    "\u202a-\u202e\u2066-\u2069"  # overrides of the writing direction: the text shown is not the text read
     "\ufeff]"  # byte order mark
 )
-_MARK_RUN = re.compile(r"[^\x00-\u02ff\w\s][^\x00-\u02ff\w\s]{31,}")
-"""It begins with one class of characters, by which the search for it is quicker."""
+_MARK_RUN = re.compile(r"[^\x00-\u02ff\w\s][^\x00-\u02ff\w\s]{31,}+")  # the first class is for speed alone
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064]")
 
 STOP_WORDS = frozenset(
@@ -25,34 +27,17 @@ STOP_WORDS = frozenset(
     while who whom whose why will with within without would you your yours""",
     )
 )
-"""English words that say nothing about what a text is about."""
+"""English words that do not tell what a text is about."""
 
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Characters that are written without spaces between words, as a part of a regular expression."""
+"""Characters written without spaces between words, for use in a regular expression's class."""
 CAPITALS = "".join(filter(str.isupper, map(chr, range(0x2000))))
-"""Capital letters of all alphabets that have them, as a part of a regular expression's class."""
+"""The capital letters of all alphabets that have them, for use in a regular expression's class."""
 _TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
+_ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 
-_STOP = re.compile(
-    "[.!?\u2026\u3002\uff01\uff1f\n`]"
-    "(?:(?<![.!?\u2026]{2})(?<=[.!?\u2026])[.!?\u2026]*[\"'\u201d\u2019)\\]*]{0,4}(?=\\s)"
-    "|(?<=[\u3002\uff01\uff1f])[\u3002\uff01\uff1f]*[\u201d\u2019\uff09\u300d\u300f]*|(?<=\n)\n*|(?<=`))"
-)
-"""What may end a sentence. It begins with one class of characters, by which the search for it is many times quicker."""
-_NO_STOP = re.compile(
-    r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|fig|figs|eq|sec|ch|vol|pp?|ca|approx|incl|resp)"
-    r"|\b(?-i:St|Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
-    rf"|^\W{{0,3}}(?:\d{{1,3}}|(?-i:[{CAPITALS}])))\.$",
-    re.IGNORECASE,
-)
-_MAYBE_STOP = re.compile(rf"(?:\b(?:[{CAPITALS}]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc))\.$")
-"""What ends a sentence only before a word that begins one."""
-_NUMBER = re.compile(r"\b[Nn]os?\.$")
-_FIRST_WORD = re.compile(r"[^\W\d_]{2,}")
+_BRACKET = re.compile(r"\[\[[ \t]*|\[|\]")
 
-_BRACKET = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)|`[^`\n]*`|\[\[[ \t]*|\[|\]", re.DOTALL | re.MULTILINE)
-
-_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+.-]*)[ \t]*")
 _OPENER = re.compile(
     r"(?:(?:sure|certainly|of course|absolutely|okay|ok|great|got it)\b[^\n]{0,200}[:!.\uff1a]"
     r"|(?:here(?:'s| is| are)|below (?:is|are))\b[^\n]{0,200}[:\uff1a]"
@@ -60,36 +45,68 @@ _OPENER = re.compile(
     re.IGNORECASE,
 )
 _EXCLAIMED = re.compile(r"(?:sure(?: thing)?|certainly|of course|absolutely)!\s+(?=\S)", re.IGNORECASE)
-_REFUSAL = re.compile(
-    r"(?:(?:(?:i(?:'m| am) (?:\w+ )?sorry|sorry|i apologi[sz]e|apologies|unfortunately|as an ai(?: \w+){0,2})[\s,.;:\u2013\u2014-]{0,4}"
-    r"(?:but )?)+(?:i|we)(?:'m|'re| am| are)? (?:can't|can ?not|won't|will not|unable|not able|must decline|don't feel comfortable)"
-    r"|(?:i|we)(?:'m|'re| am| are)? (?:can't|can ?not|won't|will not|unable to|not able to|must decline to) (?:\w+ )?"
-    r"(?:help|assist|comply|fulfil|fulfill|provide|answer|engage|discuss|do that|create|generate|write|support|continue)\b"
-    r"|(?:\u62b1\u6b49|\u5bf9\u4e0d\u8d77|\u5f88\u62b1\u6b49)[\uff0c,\u3002 ]{0,2}(?:\u6211|\u4f5c\u4e3a)[^\n]{0,20}?(?:\u4e0d\u80fd|\u65e0\u6cd5))",
+
+_MAX_REFUSAL = 400
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*|\n+")
+_APOLOGY = re.compile(
+    r"(?:(?:i(?:'m| am) (?:\w+ )?sorry|sorry|i apologi[sz]e|(?:my )?apologies|unfortunately|as an ai(?: \w+){0,2})"
+    r"[\s,.;:!\u2013\u2014-]{0,4}(?:but )?)+"
+    r"|(?:\u5f88?\u62b1\u6b49|\u5bf9\u4e0d\u8d77)[\uff0c,\u3002 ]{0,2}",
     re.IGNORECASE,
 )
+_CANNOT = (
+    r"(?:i(?:'m| am)?|we(?:'re| are)?) (?:(?:can't|can ?not|won't|will not|unable to|not able to|must decline to)"
+    r" (?:\w+ly )?|not (?:allowed|permitted) to )"
+)
+_REQUEST = (
+    r"(?:(?:this|that|it|these|those|such|your|the)\b(?: (?:kind|type|sort) of)?"
+    r"(?: (?:request|question|conversation|topic|task|content|information|\w+ request))?(?=\W*$| (?:for|with|because|as)\b)"
+    r"|any(?:thing)?\b|content\b|material\b|instructions?\b|information\b|guidance\b|advice\b|details\b|steps\b"
+    r"|procedures?\b|code\b|(?:a|an) (?:response|reply|answer)\b)"
+)
+_REFUSAL = re.compile(
+    rf"{_CANNOT}(?:(?:help|assist|comply|fulfil|fulfill|accommodate|participate)\b|do (?:that|this|so)(?=\W*$| for you))"
+    rf"|{_CANNOT}(?:provide|answer|engage in|discuss|create|generate|write|support|continue)(?: (?:with )?{_REQUEST}|\W*$)"
+    r"|i(?:'m| am) not comfortable\b|i don't feel comfortable\b|i must decline\b"
+    r"|\u6211(?!\u4eec)[^\n]{0,20}?(?:\u4e0d\u80fd|\u65e0\u6cd5)[^\n]{0,8}"
+    r"(?:\u5e2e|\u534f|\u7b54|\u63d0\u4f9b|\u6ee1\u8db3|\u5b8c\u6210|\u7ee7\u7eed|\u8ba8\u8bba|\u751f\u6210|\u5904\u7406)",
+    re.IGNORECASE,
+)
+"""What a sentence begins with that declines the request, rather than says what cannot be done with its subject."""
+_APOLOGETIC_REFUSAL = re.compile(
+    rf"{_CANNOT}(?:provide|answer|engage|discuss|create|generate|write|support|continue)\b(?! (?:to|from|into)\b)"
+    r"|i (?:can't|can ?not|won't|will not|am unable|must decline)\W*$",
+    re.IGNORECASE,
+)
+_COURTESY = re.compile(
+    r"(?:please\b|let me know|is there|feel free|what else|how else|can i|may i|thank|perhaps|try (?:asking|rephrasing)"
+    r"|i(?:'m| am|'d| would| can| could| will)(?: be| only| instead| gladly)? (?:happy|glad|here|suggest|recommend|help|assist|offer)"
+    r"|if you\b.{0,80}\b(?:me|questions?|help|else|support)\b"
+    r"|(?:it|this|that|doing so|the request|your request) (?:goes|violates|conflicts|involves|is|would|could|may|might)\b"
+    r"|i (?:must|need to|have to) (?:decline|refuse|follow)"
+    r"|\u8bf7|\u5982\u679c|\u5982\u6709|\u8fd9)",
+    re.IGNORECASE,
+)
+_TURNS = re.compile(r"\b(?:but|however|instead|so|therefore)\b|[;:\uff1b\uff1a]", re.IGNORECASE)
 _LISTED = re.compile(r"^[ \t]{0,8}(?:[-*\u2022]|\d{1,3}[.)\u3001])\s", re.MULTILINE)
 
 
 def clean(text: str) -> str:
-    """The text in NFC, with unix newlines, without control characters; lone surrogates become U+FFFD.
+    r"""Return the text in NFC, with "\n" for newlines and without control characters.
 
-    Marks that right-to-left scripts need are kept; overrides of the direction are dropped.
+    Lone surrogates become U+FFFD. Marks that right-to-left scripts need are kept; overrides of the writing direction
+    are dropped.
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.isascii():
         return text.translate(_CONTROLS)
-    text = _MARK_RUN.sub(_thinned, _UNSAFE.sub(_made_safe, text))
-    return unicodedata.normalize("NFC", text)
-
-
-def _made_safe(unsafe: re.Match[str]) -> str:
-    return "\ufffd" if "\ud800" <= unsafe[0] <= "\udfff" else ""
+    text = _UNSAFE.sub(lambda unsafe: "\ufffd" if "\ud800" <= unsafe[0] <= "\udfff" else "", text)
+    return unicodedata.normalize("NFC", _MARK_RUN.sub(_thinned, text))
 
 
 def _thinned(run: re.Match[str]) -> str:
-    """At most 30 combining marks in a row: normalisation is quadratic in them, and no script needs more."""
+    """Keep 30 combining marks in a row: normalisation is quadratic in them, and no script needs more."""
     kept: list[str] = []
     marks = 0
     for character in run[0]:
@@ -100,88 +117,63 @@ def _thinned(run: re.Match[str]) -> str:
 
 
 def normalised(text: str) -> str:
-    """The text as it counts for identity: clean, whitespace folded, invisible marks dropped."""
+    """Return the form by which two texts are compared: clean, blanks folded, invisible marks dropped."""
     return " ".join(_INVISIBLE.sub("", clean(text)).split())
 
 
 def terms(text: str) -> list[str]:
-    """The words that say what a text is about, lower-case and in order; CJK texts give their characters."""
+    """Return the words of a text in lower case and in order, without stop words; CJK text gives its characters."""
     return [word for word in _TERM.findall(text.lower()) if word not in STOP_WORDS]
 
 
+@lru_cache(maxsize=2048)
+def stems(text: str) -> frozenset[str]:
+    """Return the terms of a text without their commonest English endings."""
+    return frozenset(_ENDING.sub("", term) if len(term) > 4 else term for term in terms(text))
+
+
 def tokens(text: str) -> int:
-    """About how many tokens: four bytes each, which holds for English and for Chinese."""
+    """Estimate the number of tokens: one for four bytes of UTF-8, which holds for English and for Chinese."""
     return len(text.encode("utf-8", "replace")) // 4
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text; a line ends one too, unless the next goes on in lower case.
-
-    Abbreviations, initials, list numbers and dots within code spans end none.
-    """
-    found: list[str] = []
-    start, in_code = 0, False
-    for match in _STOP.finditer(text):
-        if match[0] == "`":
-            in_code = not in_code
-        elif match[0][0] == "\n":
-            in_code = False
-        if not in_code and match[0] != "`" and _ends_sentence(text, start, match):
-            found.append(text[start : match.end()])
-            start = match.end()
-    found.append(text[start:])
-    return [folded for sentence in found if (folded := " ".join(sentence.split()))]
-
-
-def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
-    follows = text[match.end() : match.end() + 40].lstrip()
-    if match[0] == ".":
-        before = text[max(start, match.end() - 12) : match.end()].lstrip()
-        if _NO_STOP.search(before) or (_NUMBER.search(before) and follows[:1].isdigit()):
-            return False
-        if _MAYBE_STOP.search(before) and follows:
-            word = _FIRST_WORD.match(follows)
-            return word is not None and word[0].istitle() and word[0].lower() in STOP_WORDS
-    return not follows[:1].islower()
-
-
 def without_markers(text: str) -> str:
-    """The text without `[[` and `]]` around what a writer doubts; what stands between them stays.
+    """Return the text, cleaned, without the `[[` and `]]` around what its writer doubts.
 
-    Brackets of code are no such marks: those in code spans and fences, those that continue a name
-    (`table[["a", "b"]]`), lists of lists, and a `]]` that closes two single brackets.
+    Brackets of code stay: those in code spans and blocks, those that continue a name (`table[["a", "b"]]`), lists of
+    lists, and a `]]` that closes two single brackets.
     """
     text = clean(text)
     parts, end = [], 0
-    for start, stop in sorted(_marks(text)):
+    for start, stop in sorted(_markers(text)):
         parts.append(text[end:start].rstrip(" \t") if text[start] == "]" else text[end:start])
         end = stop
     return "".join([*parts, text[end:]])
 
 
-def _marks(text: str) -> list[tuple[int, int]]:
-    """Where the marks stand, the blanks after an opening one included."""
-    marks: list[tuple[int, int]] = []
+def _markers(text: str) -> list[tuple[int, int]]:
+    """Return the offsets of all markers, each opening one with the blanks that follow it."""
+    markers: list[tuple[int, int]] = []
     unclosed: list[tuple[int, int] | None] = []
     done = 0
-    for match in _BRACKET.finditer(text):
+    for match in (found for span in outside_code(text) for found in _BRACKET.finditer(text, *span)):
         start, bracket = match.start(), match[0].rstrip()
-        if bracket == "[[" and _is_mark(text, *match.span()):
+        if bracket == "[[" and _is_marker(text, *match.span()):
             unclosed.append(match.span())
         elif bracket in {"[", "[["}:
             unclosed += [None] * len(bracket)
-        elif bracket == "]" and start >= done:
+        elif start >= done:
             if unclosed and unclosed[-1] is None:
                 unclosed.pop()
             elif text.startswith("]]", start):
                 done = start + 2
-                marks += [(start, done), *(span for span in unclosed[-1:] if span)]
+                markers += [(start, done), *(span for span in unclosed[-1:] if span)]
                 del unclosed[-1:]
-    return marks + [span for span in unclosed if span]
+    return markers + [span for span in unclosed if span]
 
 
-def _is_mark(text: str, start: int, stop: int) -> bool:
-    """Whether a `[[` marks a doubt: it continues no name and begins no list of lists."""
+def _is_marker(text: str, start: int, stop: int) -> bool:
+    """Tell whether a `[[` marks a doubt: it neither continues a name nor begins a list of lists."""
     before = text[start - 1 : start]
     if before.isascii() and (before.isalnum() or before in {"_", ")", "]", '"', "'"}):
         return False
@@ -190,7 +182,7 @@ def _is_mark(text: str, start: int, stop: int) -> bool:
 
 
 def unfenced(text: str) -> str:
-    """A reply without what models wrap it in: "Sure, here is …:", one code fence around all of it."""
+    """Return a reply without an announcement ("Sure, here is …:") before it or a code fence around all of it."""
     reply = text
     for _ in range(2):
         plain = reply.replace("\u2019", "'").lstrip()
@@ -202,19 +194,42 @@ def unfenced(text: str) -> str:
 
 
 def _without_fence(text: str) -> str:
-    lines = text.strip().split("\n")
-    opening = _FENCE.fullmatch(lines[0])
-    if not opening or len(lines) < 3 or lines[-1].strip() != opening[1]:
+    body = text.strip()
+    found = list(fences(body))
+    if len(found) < 2:
         return text
-    inner = [match for line in lines[1:-1] if (match := _FENCE.fullmatch(line.strip()))]
-    if inner and not inner[0][2]:  # the first fence closes there, so it is not around all of the text
+    first, *inner, last = found
+    inside = body[first.stop : last.start].partition("\n")[2]
+    around_all = first.start == 0 and last.stop == len(body) and last.mark == first.mark
+    if not around_all or not inside or len(first.info.split()) > 1:
         return text
-    return "\n".join(lines[1:-1])
+    if inner and not inner[0].info:  # it closes the first fence, which then is not around all of the text
+        return text
+    return inside.removesuffix("\n")
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a model declines to do what it was asked. Only short replies that begin so count."""
-    reply = text.strip()
-    if len(reply) >= 400 or _LISTED.search(reply):
+    """Tell whether a reply does nothing but decline the request.
+
+    It is short, is no list, and each of its sentences declines, apologises or offers other help. A sentence about
+    what cannot be done ("We cannot write to a memory that is read-only") is no refusal.
+    """
+    reply = text.strip().replace("\u2019", "'")
+    if len(reply) >= _MAX_REFUSAL or _LISTED.search(reply):
         return False
-    return _REFUSAL.match(reply.replace("\u2019", "'")) is not None
+    apology = _APOLOGY.match(reply)
+    declines = False
+    for sentence in _SENTENCE_END.split(reply[apology.end() :] if apology else reply):
+        if _declines(sentence, apologetic=apology is not None):
+            declines = True
+        elif sentence and not _COURTESY.match(sentence) and not _APOLOGY.fullmatch(sentence):
+            return False
+    return declines
+
+
+def _declines(sentence: str, *, apologetic: bool) -> bool:
+    refusal = _REFUSAL.match(sentence) or (_APOLOGETIC_REFUSAL.match(sentence) if apologetic else None)
+    if not refusal:
+        return False
+    turn = _TURNS.search(sentence, refusal.end())
+    return turn is None or _COURTESY.match(sentence[turn.end() :].lstrip(" ,")) is not None

@@ -1,11 +1,43 @@
-"""Reading the lists that models and people write, whatever their bullets; writing the one style of ours."""
+"""Lists as chat models and people write them, read whatever their bullets, and written in one style."""
 
 import itertools
 import re
+import string
 from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from stepcraft.text.bullets import BULLET, HEADED, LETTER, Line, lines_of, unwrapped
+from stepcraft.text import markdown
 from stepcraft.text.clean import clean
+
+_HEADED, _STEP, _CHINESE, _NUMBER, _LETTER, _BULLET = range(6)
+"""Ranks of bullets. Where several stand at the margin, a later rank lists what belongs to an earlier one."""
+_RANKS = {"step": _STEP, "chinese": _CHINESE, "number": _NUMBER, "letter": _LETTER}
+
+_COUNT = "(?:[0-9\uff10-\uff19]{1,3}|[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]{1,4})"
+_TIGHT = r"(?!\d)(?=\s|$|[A-Z`\[]|\*\*|__|[^\x00-\x7f])"  # "1.Install" is numbered, "3.5 GB" is not
+_STEP_WORD = (
+    r"(?:(?i:step)\s{0,2}(?:\d{1,3}|(?i:one|two|three|four|five|six|seven|eight|nine|ten))(?:\s?(?:/|of)\s?\d{1,3})?"
+    r"\s{0,3}(?:\*\*|__)?\s{0,3}(?:[:.)\uff1a\u3001\u2013\u2014-](?!\d)|$)"
+    rf"|\u7b2c{_COUNT}\u6b65(?:\*\*|__)?[:\uff1a\u3001\uff0c,.\u3002]?|\u6b65\u9aa4\s?{_COUNT}(?:\*\*|__)?[:\uff1a\u3001.\uff0e])"
+)
+_ORDINAL = re.compile(
+    r"(?P<hash>#{1,6}\s{1,3})?(?P<bold>\*\*|__)?(?:"
+    rf"(?P<step>{_STEP_WORD})"
+    r"|(?P<number>[0-9]{1,3}\\?[.)]"
+    rf"{_TIGHT}|[(][0-9]{{1,3}}[)]{_TIGHT}|[0-9]{{1,3}}:(?=\s|$)"
+    r"|(?:[0-9]{1,3}|[\uff10-\uff19]{1,3})[\u3001\uff09\uff1a]|(?:[0-9]{1,3}|[\uff10-\uff19]{1,3})\uff0e(?!\d)"
+    r"|[\uff10-\uff19]{1,3}\.(?!\d)|\uff08[0-9\uff10-\uff19]{1,3}\uff09|[\u2460-\u2473]|[0-9]\ufe0f?\u20e3)"
+    r"|(?P<chinese>[(\uff08]?[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]{1,3}[\u3001\uff0e\uff09.)])"
+    r"|(?P<letter>[(]?(?:[A-Za-z]|[ivx]{1,5}|[IVX]{1,5})[.)](?=\s|$)))"
+)
+_DASH = re.compile(
+    r"(?:[-*+\u2013\u2014\u00b7](?=\s|$)|[\u2022\u2023\u25e6\u25aa\u25a0\u25cf\u25cb])(?:\s{1,3}\[[ xX]\](?=\s|$))?"
+)
+_SECOND = re.compile(rf"(?P<bold>\*\*|__)?{_STEP_WORD}")
+_HEADING = re.compile(r"#{1,6}(?=\s|$)")
+_LETTERS = frozenset(string.ascii_letters)
+_LETTERED = frozenset(".)")
 
 _OPENING = re.compile(
     r"(?:(?:sure|certainly|of course|absolutely|okay|great|got it)[,!.:]|(?:here(?:'s| is| are)|below (?:is|are))\b)",
@@ -25,152 +57,231 @@ _QUESTION = re.compile(
     r"(?:\*\*|__)?(?:question|q)\s?\d{0,3}\s?(?:\*\*|__)?[:.)\uff1a](?:\*\*|__)?\s", re.IGNORECASE
 )
 _QUOTED = re.compile(r"([\"'`\u201c\u2018\u00ab]|\*\*)([^\"`\u201c\u201d*]*)([\"'`\u201d\u2019\u00bb]|\*\*)")
-_NOTHING = " \t\n*_`~#>-[]|"
+_BLANKS_AND_MARKS = " \t\n*_`~#>-[]|"
+
+
+class _Line(NamedTuple):
+    """A line that is not blank, or that belongs to a code block."""
+
+    raw: str
+    """The line without the blanks at its end."""
+    text: str
+    """The line without indentation and bullet."""
+    indent: int
+    rank: int | None
+    """The rank of its bullet, None if it has none."""
+    code: bool
+    loose: bool
+    """Whether a blank line stands before it."""
+
+    @property
+    def heading(self) -> bool:
+        """Whether it is a heading; a single `#` only after a blank line, as it may be a remark in code."""
+        if self.code or self.rank is not None or not _HEADING.match(self.text):
+            return False
+        return self.loose or self.text.startswith("##")
+
+    @property
+    def titled(self) -> bool:
+        """Whether it is a paragraph that announces what follows, such as `**Steps:**`."""
+        titled = self.text.endswith((":", "\uff1a")) or _BOLD_TITLE.fullmatch(self.text) is not None
+        return self.loose and self.rank is None and not self.code and titled
+
+    def begins_part(self, margin: int, *, headed: bool) -> bool:
+        """Whether it is a heading of the next part; below items that are headings, deeper ones are content."""
+        return self.heading and self.indent <= margin and not headed
+
+    def is_paragraph(self, margin: int) -> bool:
+        """Whether it begins a paragraph at the margin."""
+        return self.loose and self.rank is None and not self.code and self.indent <= margin
 
 
 def read_steps(text: str) -> list[str]:
-    """The steps of a list, in order, without their bullets.
+    """Return the steps of a list, in order, without their bullets.
 
-    Sub-bullets, paragraphs and code blocks stay with their step as further lines. Headings, preamble and closing
-    remarks are dropped. Without any bullets every line is a step; a single line is no list.
+    Sub-bullets, paragraphs and code blocks stay with their step as further lines. Headings, announcements and closing
+    remarks are dropped. In a text without bullets every line is a step; a single line is no list.
     """
-    lines = lines_of(unwrapped(clean(text)))
-    return _items(lines) or _plain(lines)
+    lines = _lines(clean(text))
+    return _items(lines) or _unbulleted(lines)
 
 
 def read_bullets(text: str) -> list[str]:
-    """The items of a list, in order, without their bullets; unlike `read_steps`, nothing where nothing is bulleted.
+    """Return the items of a list, in order, without their bullets; a text without bullets has none.
 
-    "Step 2:" at the beginning of an item stays: it says what the item is about.
+    "Step 2:" at the beginning of an item stays, since it says what the item is about.
     """
-    return _items(lines_of(unwrapped(clean(text)), naming_steps=True))
+    return _items(_lines(clean(text), keep_step=True))
 
 
 def read_lines(text: str) -> list[str]:
-    """The lines of a text, each once, without bullets, quotes or "Q:"; headings and preamble are dropped."""
+    """Return the lines of a text, each once, without bullets, quotes or "Q:", headings and announcements."""
     found: dict[str, str] = {}
-    for line in lines_of(unwrapped(clean(text))):
+    for line in _lines(clean(text)):
         content = _unquoted(_QUESTION.sub("", _unquoted(line.text), count=1))
-        if not line.code and not line.heading and content.strip(_NOTHING) and not _is_remark(content):
+        if not (line.code or line.heading or _is_remark(content)) and content.strip(_BLANKS_AND_MARKS):
             found.setdefault(content.casefold(), content)
     return list(found.values())
 
 
-def numbered(steps: list[str] | tuple[str, ...]) -> str:
-    """The steps as "1. …", further lines indented below the text of their step; `read_steps` reads it back."""
-    return "\n".join(_numbered(number, step) for number, step in enumerate(steps, 1))
+def numbered(steps: Sequence[str]) -> str:
+    """Return the steps as "1. …", with further lines indented below; `read_steps` reads them back."""
+    written: list[str] = []
+    for number, step in enumerate(steps, 1):
+        bullet = f"{number}. "
+        first, *rest = step.split("\n")
+        written += [bullet + first, *(" " * len(bullet) + line if line else line for line in rest)]
+    return "\n".join(written)
 
 
-def _numbered(number: int, step: str) -> str:
-    bullet_text = f"{number}. "
-    first, *rest = step.split("\n")
+def _lines(text: str, *, keep_step: bool = False) -> list[_Line]:
+    """Return the lines of a text without blank ones and rules outside of code, and without a fence around the list."""
+    lines: list[_Line] = []
+    loose = True
+    for line, code in markdown.lines(_unwrapped(text).expandtabs(4), unclosed=False):
+        raw = line.rstrip()
+        body = raw.lstrip()
+        indent = len(raw) - len(body)
+        rule = not code and (_is_rule(body) or body in ("```", "~~~"))
+        if code:
+            lines.append(_Line(raw, body, indent, None, code=True, loose=loose))
+        elif body and not rule:
+            rank, content = _bullet(body, keep_step=keep_step)
+            lines.append(_Line(raw, content, indent, rank, code=False, loose=loose))
+        loose = not body or rule
+    return lines
+
+
+def _unwrapped(text: str) -> str:
+    """Return the text without the code fence around its list: the first fence if an item follows it, and its end."""
+    found = list(markdown.fences(text))
+    if not found:
+        return text
+    opening, *others = found
+    first = text[opening.stop :].partition("\n")[2].lstrip()[:200].partition("\n")[0]
+    before = (row.strip() for row in text[: opening.start].split("\n"))
+    if not first or _bullet(first)[0] is None or any(row and _bullet(row)[0] is not None for row in before):
+        return text
+    closing = [fence for fence in others if fence.mark == opening.mark and not fence.info]
+    dropped = {fence.start for fence in (opening, *closing[-1:])}
+    starts = itertools.accumulate((len(row) + 1 for row in text.split("\n")), initial=0)
     return "\n".join(
-        [bullet_text + first, *(" " * len(bullet_text) + line if line else line for line in rest)]
+        row for start, row in zip(starts, text.split("\n"), strict=False) if start not in dropped
     )
 
 
-def _items(lines: list[Line]) -> list[str]:
-    """The items at the margin, each with the lines below it."""
-    ranks = _ranks(lines)
+def _bullet(body: str, *, keep_step: bool = False) -> tuple[int | None, str]:
+    """Return the rank of the bullet that a line begins with, and the text after it.
+
+    A second bullet, as in "1. Step 1: …", goes too, unless `keep_step` keeps each "Step 1:".
+    """
+    if body[0] in _LETTERS and not _LETTERED.intersection(body[:6]) and body[:4].lower() != "step":
+        return None, body  # the quick way out for most lines of prose
+    if match := _DASH.match(body):
+        rank, rest = _BULLET, body[match.end() :].lstrip()
+    elif match := _ORDINAL.match(body):
+        kind = next(name for name in _RANKS if match[name])
+        rank = _HEADED if match["hash"] else _RANKS[kind]
+        if keep_step and kind == "step":
+            return rank, body.lstrip("# ")
+        rest = _after_bold(body[match.end() :], match["bold"], match[kind])
+    else:
+        return None, body
+    if not keep_step and (match := _SECOND.match(rest)):
+        rest = _after_bold(rest[match.end() :], match["bold"], match[0].removeprefix(match["bold"] or ""))
+    return rank, rest
+
+
+def _after_bold(rest: str, bold: str | None, marker: str) -> str:
+    """Return the text after a bullet; bold that opens before the bullet ends with it or goes on in the text."""
+    rest = rest.lstrip()
+    if not bold or bold in marker:
+        return rest
+    if rest.startswith(bold):
+        return rest.removeprefix(bold).lstrip()
+    return bold + rest if rest else rest
+
+
+def _is_rule(body: str) -> bool:
+    return len(body) > 2 and body[0] in "-*_=" and not body.replace(" ", "").strip(body[0])
+
+
+def _items(lines: list[_Line]) -> list[str]:
+    """Return the items at the margin, each with the lines below it."""
+    counts = Counter(line.rank for line in lines)
+    # A lone "C. " may begin a name, a lone "# 1." a title.
+    ranks = {rank for rank in range(_BULLET + 1) if counts[rank] >= (2 if rank in (_HEADED, _LETTER) else 1)}
     margin = min((line.indent for line in lines if line.rank in ranks), default=0) + 1
-    at_margin = [(number, line.rank) for number, line in enumerate(lines) if line.indent <= margin]
-    items = [(number, rank) for number, rank in at_margin if rank is not None and rank in ranks]
+    items = [(n, line.rank) for n, line in enumerate(lines) if line.indent <= margin and line.rank in ranks]
     if not items:
         return []
     first = items[0][1]
     starts = [number for number, rank in items if rank <= first]
     if later := _after_preliminaries(lines, starts):
         return _items(lines[later:])
-    return _split(lines, starts, margin)
+    headed = any(lines[start].rank == _HEADED for start in starts)
+    bodies = [lines[start + 1 : end] for start, end in itertools.pairwise([*starts, len(lines)])]
+    last = _last_body(bodies, margin, headed=headed)
+    bodies = [*(_body(body, margin, headed=headed) for body in bodies[:-1]), last]
+    found = (_step(lines[start], body) for start, body in zip(starts, bodies, strict=True))
+    return [step for step in found if step.strip(_BLANKS_AND_MARKS)]
 
 
-def _ranks(lines: list[Line]) -> set[int]:
-    """The ranks whose lines are items: a lone "C. " may begin a name, a lone "# 1." a title."""
-    counts = Counter(line.rank for line in lines)
-    return {rank for rank in range(BULLET + 1) if counts[rank] >= (2 if rank in (HEADED, LETTER) else 1)}
-
-
-def _after_preliminaries(lines: list[Line], starts: list[int]) -> int:
-    """Where the list begins if the bullets before it are of another one: a title parts them from its numbers."""
+def _after_preliminaries(lines: list[_Line], starts: list[int]) -> int:
+    """Return where the list begins if other bullets stand before it, parted from its numbers by a title; else 0."""
     for before, start in itertools.pairwise(starts):
         if (lines[start].rank or 0) < (lines[starts[0]].rank or 0):
             last = lines[start - 1]
-            return start if start - 1 > before and (_is_title(last) or last.heading) else 0
+            return start if start - 1 > before and (last.titled or last.heading) else 0
     return 0
 
 
-def _split(lines: list[Line], starts: list[int], margin: int) -> list[str]:
-    """The lines as steps that begin at `starts`, without what is no step's own."""
-    headed = any(lines[start].rank == HEADED for start in starts)
-    bodies = [lines[start + 1 : end] for start, end in itertools.pairwise([*starts, len(lines)])]
-    last = _tail(bodies, margin, headed=headed)
-    bodies = [*(_own(body, margin, headed=headed) for body in bodies[:-1]), last]
-    found = (_step(lines[start], body) for start, body in zip(starts, bodies, strict=True))
-    return [step for step in found if step.strip(_NOTHING)]
-
-
-def _is_title(line: Line) -> bool:
-    titled = line.text.endswith((":", "\uff1a")) or _BOLD_TITLE.fullmatch(line.text) is not None
-    return line.loose and line.rank is None and not line.code and titled
-
-
-def _own(body: list[Line], margin: int, *, headed: bool) -> list[Line]:
-    """The lines of a step that another one follows: without the title of the next part."""
-    if not body:
-        return body
-    kept = list(itertools.takewhile(lambda line: not _is_part(line, margin, headed=headed), body))
-    if kept and kept[-1].indent <= margin and _is_title(kept[-1]):
+def _body(body: list[_Line], margin: int, *, headed: bool) -> list[_Line]:
+    """Return the lines of a step that another one follows, without the title of the next part."""
+    kept = list(itertools.takewhile(lambda line: not line.begins_part(margin, headed=headed), body))
+    if kept and kept[-1].indent <= margin and kept[-1].titled:
         kept.pop()
     return kept
 
 
-def _is_part(line: Line, margin: int, *, headed: bool) -> bool:
-    """Whether a heading begins another part of the text; under items that are headings, deeper ones are content."""
-    return line.heading and line.indent <= margin and not headed
+def _last_body(bodies: list[list[_Line]], margin: int, *, headed: bool) -> list[_Line]:
+    """Return the last step's lines, without closing remarks, and without paragraphs if no other step has one."""
+    paragraphs = len(bodies) == 1 or any(line.is_paragraph(margin) for body in bodies[:-1] for line in body)
 
-
-def _tail(bodies: list[list[Line]], margin: int, *, headed: bool) -> list[Line]:
-    """The lines of the last step: without closing remarks, and without paragraphs if no other step has one."""
-    paragraphs = len(bodies) == 1 or any(_is_paragraph(line, margin) for body in bodies[:-1] for line in body)
-
-    def belongs(line: Line) -> bool:
+    def belongs(line: _Line) -> bool:
         if line.code or line.indent > margin:
             return True
-        remark = _CLOSING.match(line.text.replace("\u2019", "'")) or _is_part(line, margin, headed=headed)
-        return not remark and (paragraphs or not _is_paragraph(line, margin))
+        remark = _CLOSING.match(line.text.replace("\u2019", "'")) or line.begins_part(margin, headed=headed)
+        return not remark and (paragraphs or not line.is_paragraph(margin))
 
     return list(itertools.takewhile(belongs, bodies[-1]))
 
 
-def _is_paragraph(line: Line, margin: int) -> bool:
-    return line.loose and line.rank is None and not line.code and line.indent <= margin
-
-
-def _step(start: Line, body: list[Line]) -> str:
-    """One step as a text: its further lines without their common indentation."""
+def _step(start: _Line, body: list[_Line]) -> str:
+    """Return a step as one text, its further lines without their common indentation."""
     if not body:
         return start.text
-    indents = [line.indent for line in body if line.text]
-    shift = min(indents, default=0)
+    shift = min((line.indent for line in body if line.text), default=0)
     lines = [line.raw[shift:] for line in body]
     return "\n".join([start.text, *lines] if start.text else lines).strip("\n")
 
 
-def _plain(lines: list[Line]) -> list[str]:
-    """Each line as a step, a code block with the line above it; nothing if fewer than two are left."""
-    while lines and not lines[-1].code and _CLOSING.match(lines[-1].text.replace("\u2019", "'")):
-        lines = lines[:-1]
-    steps: list[str] = []
-    for line in lines:
+def _unbulleted(lines: list[_Line]) -> list[str]:
+    """Return each line as a step, a code block with the line above it; nothing if fewer than two are left."""
+    end = len(lines)
+    while end and not lines[end - 1].code and _CLOSING.match(lines[end - 1].text.replace("\u2019", "'")):
+        end -= 1
+    steps: list[list[str]] = []
+    for line in lines[:end]:
         if line.code and steps:
-            steps[-1] += "\n" + line.raw
-        elif not line.heading and line.text.strip(_NOTHING) and not (not steps and _is_remark(line.text)):
-            steps.append(line.raw.strip())
-    return steps if len(steps) > 1 else []
+            steps[-1].append(line.raw)
+        elif not line.heading and line.text.strip(_BLANKS_AND_MARKS) and (steps or not _is_remark(line.text)):
+            steps.append([line.raw.strip()])
+    return ["\n".join(step) for step in steps] if len(steps) > 1 else []
 
 
 def _is_remark(text: str) -> bool:
-    """Whether a line announces what follows or takes leave."""
+    """Tell whether a line announces what follows or is a closing remark."""
     plain = text.replace("\u2019", "'")
     announces = _OPENING.match(plain) and not plain.endswith("?")
     return bool(announces or plain.endswith((":", ":**", "\uff1a")) or _CLOSING.match(plain))

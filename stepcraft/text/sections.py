@@ -1,8 +1,8 @@
-"""Named sections of a prompt: what came from outside, fenced off so that it stays material.
+"""Named sections of a prompt, which keep material from outside apart from instructions.
 
-A section is `<name id="…">`, the text, `</name>`, each on its own line. Inside the text every tag that bears
-the name of a section of ours has its angle bracket replaced, so that no text can close its section or open
-another. The keyless model reads the same sections with `parse`.
+A section is `<name id="…">`, the text and `</name>`, each on its own line. A tag inside the text that could open or
+close a section gets another angle bracket (U+2039); nothing else is changed. The keyless model reads prompts
+with `parse`.
 """
 
 import re
@@ -27,53 +27,67 @@ NAMES = (
     "text",
     "thought",
 )
-"""Every section name in use. A node that needs another adds it here."""
+"""All section names. A node that needs another one adds it here."""
 
 CONTENT = "NO UPDATE REQUIRED"
-"""What a critic replies that has nothing to change."""
+"""The reply of a critic that finds nothing to change."""
 
 UNCHANGED = "NO CHANGE"
-"""What is replied where a text is right as it stands."""
+"""The reply of a revision that leaves the text as it is."""
 
 NO_INFO = "<no_info>"
-"""What a planner replies to a question for whose answer nothing has to be looked up."""
+"""The reply of a planner to a question that needs no retrieval."""
 
 COMPLETE = "<complete>"
-"""What a planner replies where the answer says all that was asked."""
+"""The reply of a planner when the answer covers the question."""
 
 NOT_SAID = "The procedures do not say."
-"""What is replied to a question that the evidence has no answer to."""
+"""The reply to a question that the evidence does not answer."""
 
-_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(NAMES)})\b)", re.IGNORECASE)
-_NEUTRALISED = re.compile(_TAG.pattern.replace("<", "‹", 1), re.IGNORECASE)
-_SECTION = re.compile(
-    rf'<(?P<name>{"|".join(NAMES)})(?: id="(?P<id>[^"\n]*)")?>\n(?P<text>.*?)\n</(?P=name)>', re.DOTALL
-)
+_NAME = "|".join(NAMES)
+_TAG_END = rf"""(?=\s*+(?:/\s*+(?:{_NAME})|(?:{_NAME})(?:\s++id\s*+=\s*+(?:"[^"\n]*+"|'[^'\n]*+'))?+)\s*+>)"""
+"""The rest of a tag after its bracket; models read blanks inside a tag as if they were not there."""
+_TAG = re.compile(f"<{_TAG_END}", re.IGNORECASE)
+_NEUTRALISED = re.compile(f"‹{_TAG_END}", re.IGNORECASE)
+_OPENING = re.compile(rf'<({_NAME})(?: id="([^"\n]*+)")?>\n')
 
 
 @dataclass(frozen=True)
 class Section:
-    """One section as it was parsed: its name, its id ("" if it has none), its text."""
+    """A parsed section."""
 
     name: str
     id: str
+    """The value of its `id` attribute, "" if it has none."""
     text: str
 
 
-def section(name: str, text: str, *, id: str = "") -> str:  # noqa: A002 - the attribute is called id
-    """One section around a text, cleaned and with every section tag in it neutralised."""
+def section(name: str, text: str, *, id: str = "") -> str:  # noqa: A002 - the name of the attribute
+    """Return a section with this text, cleaned and with the section tags in it neutralised.
+
+    Raises:
+        ValueError: the name is not among `NAMES`.
+    """
     if name not in NAMES:
-        raise ValueError(f"{name!r} is not a section name; add it to stepcraft.sections.NAMES")
+        raise ValueError(f"{name!r} is not a section name; add it to stepcraft.text.sections.NAMES")
     attribute = f' id="{id}"' if id else ""
     return f"<{name}{attribute}>\n{_TAG.sub('‹', clean(text))}\n</{name}>"
 
 
 def restored(text: str) -> str:
-    """A reply that repeats material, with the tags that `section` neutralised as they were."""
+    """Return a reply with the tags that `section` neutralised as they were in the material."""
     return _NEUTRALISED.sub("<", text)
 
 
 def parse(prompt: str) -> Iterator[Section]:
-    """The sections of a prompt, in order."""
-    for match in _SECTION.finditer(prompt):
-        yield Section(match["name"], match["id"] or "", match["text"])
+    """Yield the sections of a prompt, in order."""
+    position = 0
+    unclosed: set[str] = set()
+    while match := _OPENING.search(prompt, position):
+        name, position = match[1], match.end()
+        stop = -1 if name in unclosed else prompt.find(f"\n</{name}>", position)
+        if stop < 0:
+            unclosed.add(name)  # not searched for again, which would take quadratic time
+        else:
+            yield Section(name, match[2] or "", prompt[position:stop])
+            position = stop

@@ -1,76 +1,125 @@
-"""The sentences of a retrieved passage: pieces that say something on their own, none too long to be scored."""
+"""Sentence splitting, for whole texts and for passages that a reranker scores.
+
+It is our own because the kept libraries either need a model to be downloaded (NLTK, spaCy) or break code and Chinese
+text apart.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
 
-from stepcraft.text.clean import CJK, clean, sentences
+from stepcraft.text.clean import CAPITALS, CJK, STOP_WORDS, clean
+from stepcraft.text.markdown import code_blocks
 
 LONGEST = 1000
-"""A longer sentence is split between words: a table, a minified page, a text without stops."""
+"""The number of characters above which a passage's sentence is split between words: a table, a minified page."""
 
-_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_STOP = re.compile(
+    "[.!?\u2026\u3002\uff01\uff1f\n`]"
+    "(?:(?<![.!?\u2026]{2})(?<=[.!?\u2026])[.!?\u2026]*[\"'\u201d\u2019)\\]*]{0,4}(?=\\s)"
+    "|(?<=[\u3002\uff01\uff1f])[\u3002\uff01\uff1f]*[\u201d\u2019\uff09\u300d\u300f]*|(?<=\n)\n*|(?<=`))"
+)
+"""What may end a sentence. It begins with one class of characters, which makes the search many times faster."""
+_NO_STOP = re.compile(
+    r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|fig|figs|eq|sec|ch|vol|pp?|ca|approx|incl|resp)"
+    r"|\b(?-i:St|Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
+    rf"|^\W{{0,3}}(?:\d{{1,3}}|(?-i:[{CAPITALS}])))\.$",
+    re.IGNORECASE,
+)
+_MAYBE_STOP = re.compile(rf"(?:\b(?:[{CAPITALS}]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc))\.$")
+"""Abbreviations that end a sentence only before a word that begins one."""
+_NUMBER = re.compile(r"\b[Nn]os?\.$")
+_FIRST_WORD = re.compile(r"[^\W\d_]{2,}")
+
 _WORD = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 _ENDED = re.compile("[.!?\u2026:;\u3002\uff01\uff1f]\\W{0,4}$")
 _SPACELESS = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef\u2018-\u201d]")
 _PIECE = re.compile(rf"\S.{{0,{LONGEST - 2}}}(?=\s|$)|\S.{{0,{LONGEST - 1}}}", re.DOTALL)
 _FENCES = ("```", "~~~")
 _FEW_WORDS = 3
-_QUOTED = 4
-"""So many sentences may one quotation have; an opening mark without a closing one ends nothing."""
+_MAX_QUOTED = 4
+"""The most sentences of one quotation; an opening mark without a closing one ends nothing."""
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text into its sentences, each with its blanks folded.
+
+    A line ends a sentence too, unless the next line goes on in lower case. Abbreviations, initials, list numbers and
+    dots within code spans end none.
+    """
+    found: list[str] = []
+    start, in_code = 0, False
+    for match in _STOP.finditer(text):
+        if match[0] == "`":
+            in_code = not in_code
+        elif match[0][0] == "\n":
+            in_code = False
+        if not in_code and match[0] != "`" and _ends_sentence(text, start, match):
+            found.append(text[start : match.end()])
+            start = match.end()
+    found.append(text[start:])
+    return [folded for sentence in found if (folded := " ".join(sentence.split()))]
+
+
+def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
+    follows = text[match.end() : match.end() + 40].lstrip()
+    if match[0] == ".":
+        before = text[max(start, match.end() - 12) : match.end()].lstrip()
+        if _NO_STOP.search(before) or (_NUMBER.search(before) and follows[:1].isdigit()):
+            return False
+        if _MAYBE_STOP.search(before) and follows:
+            word = _FIRST_WORD.match(follows)
+            return word is not None and word[0].istitle() and word[0].lower() in STOP_WORDS
+    return not follows[:1].islower()
 
 
 def passage_sentences(text: str) -> list[str]:
-    """The sentences in order, blanks folded; fenced code stays whole, a piece of fewer than three words joins another."""
-    found = [sentence for block in _blocks(clean(text)) for sentence in block]
-    return [piece for sentence in _joined(found) for piece in _pieces(sentence)]
+    """Split a passage into pieces to be scored: its sentences, cleaned, none longer than `LONGEST` (RPG §3.2).
 
-
-def _pieces(sentence: str) -> list[str]:
-    return [sentence] if len(sentence) <= LONGEST else _PIECE.findall(sentence)
-
-
-def _blocks(text: str) -> Iterator[list[str]]:
+    A fenced code block and a quotation of several sentences stay whole; a piece of fewer than three words is joined
+    to its neighbour.
+    """
+    text = clean(text)
+    found: list[str] = []
     end = 0
-    for code in _FENCED.finditer(text):
-        yield list(_quoted(sentences(text[end : code.start()])))
-        yield [code[0].strip()]
-        end = code.end()
-    yield list(_quoted(sentences(text[end:])))
-
-
-def _quoted(found: list[str]) -> Iterator[str]:
-    """A quotation of several sentences is one."""
-    place = 0
-    while place < len(found):
-        stop = place + 1
-        if _opens(found[place]):
-            ends = range(stop + 1, min(place + _QUOTED, len(found)) + 1)
-            stop = next((end for end in ends if not _opens("".join(found[place:end]))), stop)
-        yield _as_one(found[place:stop])
-        place = stop
-
-
-def _opens(text: str) -> bool:
-    return text.count("\u201c") > text.count("\u201d") or text.count('"') % 2 == 1
-
-
-def _joined(found: Iterable[str]) -> list[str]:
-    """A fragment belongs to what it ends, and a heading to what it is above."""
+    for block in code_blocks(text):
+        found += _with_quotations_joined(sentences(text[end : block.start]))
+        found.append(text[block.start : block.stop].strip())
+        end = block.stop
+    found += _with_quotations_joined(sentences(text[end:]))
     joined: list[str] = []
     for sentence in found:
-        if joined and (_is_short(joined[-1]) or (_is_short(sentence) and _ENDED.search(sentence))):
+        # A fragment belongs to what it ends, and a heading to the sentence below it.
+        ends = _is_short(sentence) and _ENDED.search(sentence) and joined and len(joined[-1]) < LONGEST
+        if ends or (joined and _is_short(joined[-1])):
             joined[-1] = _as_one([joined[-1], sentence])
         else:
             joined.append(sentence)
     if len(joined) > 1 and _is_short(joined[-1]):
         joined[-2:] = [_as_one(joined[-2:])]
-    return joined
+    return [
+        piece
+        for sentence in joined
+        for piece in ([sentence] if len(sentence) <= LONGEST else _PIECE.findall(sentence))
+    ]
+
+
+def _with_quotations_joined(found: list[str]) -> Iterator[str]:
+    place = 0
+    while place < len(found):
+        stop = place + 1
+        if _opens_quotation(found[place]):
+            ends = range(stop + 1, min(place + _MAX_QUOTED, len(found)) + 1)
+            stop = next((end for end in ends if not _opens_quotation("".join(found[place:end]))), stop)
+        yield _as_one(found[place:stop])
+        place = stop
+
+
+def _opens_quotation(text: str) -> bool:
+    return text.count("\u201c") > text.count("\u201d") or text.count('"') % 2 == 1
 
 
 def _is_short(sentence: str) -> bool:
-    if len(sentence) > 30:
-        return False
-    return len(_WORD.findall(sentence)) < _FEW_WORDS
+    return len(sentence) <= 30 and len(_WORD.findall(sentence)) < _FEW_WORDS
 
 
 def _as_one(parts: Iterable[str]) -> str:

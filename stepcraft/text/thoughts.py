@@ -1,17 +1,15 @@
-"""A draft's thoughts: where one ends and the next begins. Joined again they are the draft (RAT §3.2)."""
+"""A draft's thoughts: where one ends and the next begins (RAT §3.2). Joined again, they are the draft."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_FENCE = re.compile(
-    r"[ \t]{0,8}(`{3,}(?![^\n]*`)|~{3,})"
-)  # what ends on its own line is code within a sentence
+from stepcraft.text.markdown import lines
+
 _HEADING = re.compile(
     r"[ \t]{0,3}(?:#{1,6}[ \t]+\S.*"  # # Heading
     r"|(\*\*|__)\S(?:(?!\1)[^\n]){0,200}\1:?[ \t]*"  # **Heading**
-    r"|\S[^\n]{0,200}\n[ \t]{0,3}(?:=+|-{2,})[ \t]*)"  # a line underlined
+    r"|\S[^\n]{0,200}\n[ \t]{0,3}(?:=+|-{2,})[ \t]*)"  # an underlined line
 )
 _STEP = re.compile(r"\W{0,6}step[ \t]+\d{1,3}\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]")
@@ -19,88 +17,64 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+\u2022]|\d{1,3}[.)\u3001])[ \t]")
 
 
 def split_thoughts(draft: str) -> list[str]:
-    """The thoughts of a draft, each with the blank lines that follow it.
+    """Split a draft into its thoughts, each with the blank lines that follow it.
 
-    A thought ends at a blank line, and before each `STEP 1:` of a list of such steps. A heading goes with what
-    stands under it, an indented paragraph with the list item above it, and fenced code is never cut.
+    A thought ends at a blank line, and before each `STEP 1:` of a list of such steps. A heading belongs to the
+    thought below it and an indented paragraph to the list item above it; fenced code is never split.
     """
-    parts = [part for block in _blocks(draft) for part in _steps(block)]
-    return list(_joined(parts))
+    thoughts: list[str] = []
+    opens, listed = False, False  # whether the last part was a heading, and whether it was a list item
+    for part in (part for block in _blocks(draft) for part in _at_steps(block)):
+        continues = listed and part.startswith(("  ", "\t")) and not _ITEM.match(part)
+        if thoughts and (opens or continues):
+            thoughts[-1] += part
+        else:
+            thoughts.append(part)
+        opens, listed = _is_heading(part), continues or _ITEM.match(part) is not None
+    return thoughts
 
 
 def placed_in(draft: str, parts: Sequence[str]) -> list[str] | None:
-    """The draft cut where the parts end, whatever their blanks; None if they are not the draft's text."""
+    """Split the draft where the parts end, whatever their blanks; None if they are not the draft's text."""
     if "".join("".join(parts).split()) != "".join(draft.split()):
         return None
     ends = [place for place, character in enumerate(draft, 1) if not character.isspace()]
     cuts, written = [0], 0
     for part in parts[:-1]:
         written += len("".join(part.split()))
-        cuts.append(_after_blanks(draft, ends[written - 1]) if written else 0)
-    return [
-        thought
-        for start, end in zip(cuts, [*cuts[1:], len(draft)], strict=True)
-        if (thought := draft[start:end])
-    ]
-
-
-def _after_blanks(text: str, place: int) -> int:
-    while place < len(text) and text[place].isspace():
-        place += 1
-    return place
+        cut = ends[written - 1] if written else 0
+        while written and cut < len(draft) and draft[cut].isspace():
+            cut += 1
+        cuts.append(cut)
+    return [draft[start:end] for start, end in pairwise([*cuts, len(draft)]) if start < end]
 
 
 def _blocks(draft: str) -> Iterator[str]:
-    """What stands between blank lines, each with those that follow it; fenced code is one piece with its lines."""
-    block, fence, blank = "", "", False
-    for line in _LINE.findall(draft):
-        if blank and line.strip() and not fence and block.strip():
-            yield block
-            block = ""
-        fence = _fence_after(fence, line)
-        blank = not line.strip() and not fence
-        block += line
+    """Yield the blocks between blank lines, each with those that follow it; blank lines of code separate nothing."""
+    block: list[str] = []
+    blank = written = False
+    for line, code in lines(draft):
+        if blank and written and line.strip():
+            yield "".join(block)
+            block, written = [], False
+        blank = not line.strip() and not code
+        written = written or bool(line.strip())
+        block.append(line)
     if block:
-        yield block
+        yield "".join(block)
 
 
-def _fence_after(fence: str, line: str) -> str:
-    """The fence that is open after a line, "" for none."""
-    mark = _FENCE.match(line)
-    if not fence:
-        return mark[1] if mark else ""
-    closes = mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and line.strip() == mark[1]
-    return "" if closes else fence
-
-
-def _steps(block: str) -> Iterable[str]:
-    """The block cut before each STEP, where it lists several."""
-    lines, fence, starts = _LINE.findall(block), "", []
-    for number, line in enumerate(lines):
-        if not fence and _STEP.match(line):
-            starts.append(number)
-        fence = _fence_after(fence, line)
+def _at_steps(block: str) -> list[str]:
+    """Split a block before each STEP if it lists several."""
+    numbered = list(enumerate(lines(block)))
+    starts = [number for number, (line, code) in numbered if not code and _STEP.match(line)]
     if len(starts) < 2:
         return [block]
-    cuts = [0, *(start for start in starts if start), len(lines)]
-    return ["".join(lines[start:end]) for start, end in pairwise(cuts)]
+    cuts = [0, *(start for start in starts if start), len(numbered)]
+    return ["".join(line for _, (line, _) in numbered[start:end]) for start, end in pairwise(cuts)]
 
 
-def _joined(parts: Sequence[str]) -> Iterator[str]:
-    """Headings with what follows them, indented paragraphs with the item before them."""
-    thought, opens, listed = "", True, False
-    for part in parts:
-        continues = listed and part.startswith(("  ", "\t")) and not _ITEM.match(part)
-        if thought and not opens and not continues:
-            yield thought
-            thought = ""
-        thought += part
-        opens, listed = _opens(part), continues or _ITEM.match(part) is not None
-    if thought:
-        yield thought
-
-
-def _opens(part: str) -> bool:
-    """Whether a part is a heading, or says nothing (a line ---), so that it belongs to the next."""
+def _is_heading(part: str) -> bool:
+    """Tell whether a part is a heading, or a rule (---), so that it belongs to the next."""
     block = part.strip("\r\n").rstrip().replace("\r", "")
     return not _WORD.search(block) or _HEADING.fullmatch(block) is not None

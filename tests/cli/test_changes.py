@@ -1,4 +1,4 @@
-"""`show_changes`: what became of each thought, with colours and without."""
+"""`stepcraft rat --show-changes`: the outcome of each thought, with colours and without."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from rich.console import Console
 
 from stepcraft import RatContext, build_rat
-from stepcraft.cli.changes import show_changes
+from stepcraft.cli.output import show_revisions
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf, thinker
 
@@ -24,7 +24,7 @@ def ran(changes: str = ".x.", shelf: Shelf | None = None, **context: Any) -> dic
 
 def shown(result: Any, **console: Any) -> str:
     out = io.StringIO()
-    show_changes(result, Console(file=out, width=40, **console))
+    show_revisions(result, Console(file=out, width=40, **console))
     return out.getvalue()
 
 
@@ -33,7 +33,7 @@ def coloured(result: Any) -> str:
 
 
 def revision(**parts: Any) -> Any:
-    """A result with one revision."""
+    """Return a result with one revision."""
     usual = {"step": 1, "thought": "x", "query": "q", "evidence": [], "before": "x", "after": "x"}
     given = {**usual, **parts}
     return {"revisions": [{"skipped": "", "changed": given["before"] != given["after"], **given}]}

@@ -1,4 +1,4 @@
-"""`stepcraft aag` and `stepcraft draw`: what is printed where, and the exit status."""
+"""`stepcraft aag`, `run`, `graphs` and `draw`: output, errors and exit status."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from stepcraft.cli import app
 from stepcraft.memory.files import write_jsonl
 from tests.kitchen import GOAL, PROCEDURES
+from tests.report.reports import Reader
 
 PROGRESS = re.compile(r" +\d+\.\d s  (begin|retrieve|draft|to_query|answer|revise|critic|edit)\b.*")
 
@@ -125,6 +126,32 @@ def test_strict(kitchen: str, graph: str, status: int) -> None:
         assert "--strict asks for all of it: the model takes no tools" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("nowhere/page.html", "there is no folder {folder}/nowhere; create it first"),
+        ("", "Is a directory"),
+    ],
+)
+def test_a_page_that_cannot_be_written(tmp_path: Path, name: str, reason: str) -> None:
+    html = tmp_path / name
+    result = stepcraft("run", "cot", "x", "--html", str(html))
+    assert result.exit_code == 2
+    last = result.stderr.splitlines()[-1]
+    assert last == f"stepcraft: {html} cannot be written: {reason.format(folder=tmp_path)}"
+
+
+@pytest.mark.parametrize(("graph", "sections"), [("cot", ["answer"]), ("rag", ["answer", "evidence"])])
+def test_the_page_of_a_baseline(kitchen: str, tmp_path: Path, graph: str, sections: list[str]) -> None:
+    spec = ["--from", f"memory:{kitchen}"] if graph == "rag" else []
+    html = tmp_path / "page.html"
+    result = stepcraft("run", graph, GOAL["question"], *spec, "--html", str(html))
+    assert result.exit_code == 0, result.stderr
+    seen = Reader(html.read_text("utf-8"))
+    assert [part.attributes["id"] for part in seen.all("section")] == ["warnings", *sections, "cost"]
+    assert seen.texts("h1") == [GOAL["question"]]
+
+
 def test_the_memory_of_the_environment(kitchen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPCRAFT_MEMORY", kitchen)
     told = json.loads(stepcraft("aag", GOAL["question"], "--json").stdout)
@@ -152,7 +179,7 @@ def test_the_memory_of_the_environment(kitchen: str, monkeypatch: pytest.MonkeyP
         (["aag", "x", "--model", "openai:gpt-5-mini"], "the model 'openai:gpt-5-mini' cannot be used"),
         (["aag", "x", "--memory", "/no/such.jsonl"], "there is no file /no/such.jsonl"),
         (["aag", "x", "--memory", "redis://x"], "no memory goes by redis:"),
-        (["aag", "x", "--memory", "store:"], "store: is LangGraph's store"),
+        (["aag", "x", "--memory", "store:"], "store: names LangGraph's store"),
         (["draw", "aga"], "there is no graph 'aga'; did you mean 'rag'? there is aag, rat, rpg, direct"),
         (["run", "nosuch", "x"], "there is no graph 'nosuch'; there is aag, rat, rpg, direct"),
         (["run", "direct", "x", "--from", "memory"], "direct takes no --from, for it searches nothing"),
@@ -169,7 +196,6 @@ def test_the_memory_of_the_environment(kitchen: str, monkeypatch: pytest.MonkeyP
             "seed='abc' cannot be used: it should be a valid int",
         ),
         (["run", "react", "x", "--set", "max_searches=0"], "max_searches='0' cannot be used"),
-        (["run", "cot", "x", "--html", "x.html"], "there is no report for 'cot'; there is one for rat"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(arguments: list[str], sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""`stepcraft memory`, as a user types it."""
+"""`stepcraft memory`: its commands, their output and exit status."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ SOUP = {"output": "potato soup", "input": "potatoes", "steps": ["Peel.", "Boil."
 
 
 class Shell:
-    """Runs the commands in a folder, with words alone unless said otherwise."""
+    """Runs `stepcraft memory` on a database in a folder, without embeddings."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -100,7 +100,7 @@ def test_add_takes_options_or_json(memory: Shell):
     assert memory("add", stdin="{").exit_code == 2
     assert memory("add", stdin="[]").exit_code == 2
     assert memory("add", stdin=b"\xff\xfe\x00").exit_code == 2
-    assert memory("add", "-o", "tea").stderr == "stepcraft: input is empty; give it a text\n"
+    assert memory("add", "-o", "tea", "-s", "Boil.").stderr == "stepcraft: input is empty; give it a text\n"
 
 
 def test_search_list_and_show(filled: Shell):

@@ -1,4 +1,4 @@
-"""`stepcraft memory copy` and `check`, as a user types them, on local memories and in Weaviate."""
+"""`stepcraft memory copy` and `check` on a SQLite memory and on Weaviate."""
 
 import json
 from pathlib import Path

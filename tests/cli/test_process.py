@@ -1,4 +1,4 @@
-"""`stepcraft` as a process of its own: models over HTTP, signals, pipes, terminals, tracing."""
+"""`stepcraft` as a process: models over HTTP, signals, pipes, terminals, tracing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -29,7 +30,7 @@ HEARS_CTRL_C = [
     "-c",
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
 ]
-"""Before a command, so that it does as in a terminal where the tests themselves were started to ignore Ctrl-C."""
+"""Prefix of a command that restores the handling of Ctrl-C, which the test process may have been told to ignore."""
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def run(kitchen: str, *more: str, env: dict[str, str] | None = None) -> subproce
 
 
 def kitchen_replies(body: Any) -> str:
-    """What the cook says to a node, told apart by the form of reply that it asks for."""
+    """Return the cook's reply to a node, which is recognised by the reply format that it asks for."""
     form = re.findall(r'<reply_format id="(\w+)">', body["messages"][0]["content"])[0]
     replies = cook()
     if form == "steps":
@@ -183,7 +184,7 @@ LANGSMITH_INFO = {
 
 
 class LangSmith(BaseHTTPRequestHandler):
-    """As much of LangSmith as a client needs to post runs; the runs come to the list `posted` of the server."""
+    """A LangSmith server that describes itself and appends posted runs to `server.posted`."""
 
     def do_GET(self) -> None:
         self.answer(json.dumps(LANGSMITH_INFO).encode())
@@ -218,6 +219,29 @@ def langsmith() -> Iterator[Any]:
     thread = Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def mute(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Serve a LangSmith that never answers a POST; the parameter says whether it announces compression."""
+    over = Event()
+
+    class Mute(LangSmith):
+        def do_GET(self) -> None:
+            flags = {"instance_flags": {"zstd_compression_enabled": request.param}}
+            self.answer(json.dumps({**LANGSMITH_INFO, **flags}).encode())
+
+        def do_POST(self) -> None:
+            over.wait()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Mute)
+    thread = Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield server.server_port
+    over.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -262,3 +286,34 @@ def test_a_langsmith_that_is_away_costs_one_line(kitchen: str) -> None:
     assert json.loads(done.stdout)["steps"]
     told = [line for line in done.stderr.splitlines() if "LangSmith" in line]
     assert told == [f"warning: LangSmith does not answer at http://127.0.0.1:{port}; this run is not traced"]
+
+
+@pytest.mark.parametrize(
+    ("command", "mute"),
+    [
+        pytest.param(["aag", "bake bread", "--memory"], False, id="a run"),
+        pytest.param(["aag", "bake bread", "--memory"], True, id="a run, compressed"),
+        pytest.param(["source", "check"], True, id="a search"),
+    ],
+    indirect=["mute"],
+)
+def test_a_langsmith_that_never_answers_a_post_delays_the_exit_by_seconds_only(
+    kitchen: str, command: list[str], mute: int
+) -> None:
+    if command[0] == "source":
+        command = [*STEPCRAFT, *command, f"memory:{kitchen}", "bake bread", "--json"]
+    else:
+        command = [*STEPCRAFT, *command, kitchen, "--json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=traced(mute), text=True, **pipes) as process:
+        assert process.stdout
+        assert process.stderr
+        out = process.stdout.readline()
+        answered = time.monotonic()
+        out += process.stdout.read()
+        waited = time.monotonic() - answered
+        err = process.stderr.read()
+    assert (process.returncode, waited < 10) == (0, True), f"it ended {waited:.1f} s after its answer"
+    assert json.loads(out)
+    told = [line for line in err.splitlines() if "LangSmith" in line]
+    assert told == ["warning: LangSmith did not take the whole trace of this run"]

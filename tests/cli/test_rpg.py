@@ -1,4 +1,4 @@
-"""`stepcraft rpg`: what is told while it works, what is printed, and passages of a file."""
+"""`stepcraft rpg`: progress, output, and passages from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`stepcraft source`, as a user types it."""
+"""`stepcraft source check`: output, errors and exit status."""
 
 import json
 from contextlib import chdir
@@ -12,7 +12,7 @@ from stepcraft.cli import app
 
 @pytest.fixture
 def shell(tmp_path: Path):
-    """Runs `stepcraft source check` in a folder with a file."""
+    """Return a function that runs `stepcraft source check` in a folder with one file."""
     (tmp_path / "tea.md").write_text("# Tea\n\n## Green [bold]\nSteep for two minutes.\nNot longer.\n")
     environment = {"XDG_CACHE_HOME": str(tmp_path / ".cache"), "STEPCRAFT_EMBEDDINGS": "none"}
 

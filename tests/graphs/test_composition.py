@@ -112,7 +112,7 @@ def test_a_source_that_fails_leaves_the_memory(run: Any, memory: LocalMemory) ->
 
     graph = build_aag(model=ScriptedModel(cook()), memory=memory, retriever=Shelf(says=says))
     result = run(graph, GOAL, AagContext(answer_from="memory+source"))
-    assert result["warnings"] == ["retrieve: a search failed: the shelf fell down"]
+    assert result["warnings"] == ["retrieve: a search failed: Shelf: the shelf fell down"]
     assert all(asked["evidence"] for asked in result["questions"])
 
 

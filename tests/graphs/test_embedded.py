@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -13,7 +15,7 @@ from langgraph.cache.memory import InMemoryCache
 from langgraph.graph import StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from stepcraft import AagContext, BadInput, build_aag, open_memory
+from stepcraft import AagContext, BadInput, RpgContext, build_aag, open_memory
 from stepcraft.memory.local import LocalMemory
 from tests.graphs.parents import Shared, parent_of
 from tests.kitchen import GOAL, PROCEDURES, REVISED, cook, small_memory
@@ -74,22 +76,53 @@ def test_a_dict_of_the_parents_schema(memory: LocalMemory, model: ScriptedModel)
 
 @dataclass
 class Theirs:
-    """Some fields are called as ours are, and mean the same or something else."""
+    """Some fields have the names of ours."""
 
     k: int = 2
     critic: bool = False
     user: str = "u"
-    model: object = field(default_factory=object)
-    memory: list[str] = field(default_factory=lambda: ["a chat history"])
-    temperature: str = "mild"
-    max_calls: int = 0
 
 
-def test_the_fitting_fields_of_a_parents_object(memory: LocalMemory, model: ScriptedModel) -> None:
+def test_a_parents_object_gives_the_fields_that_are_ours(memory: LocalMemory, model: ScriptedModel) -> None:
     parent = parent_of(build_aag(model=model, memory=memory), Theirs)
     assert parent.invoke(GOAL, context=Theirs())["answer"] == REVISED
     assert (examples(model), sorted(model.nodes)) == (2, [name for name in ALL if name != "critic"])
-    assert all("temperature" not in call.kwargs for call in model.calls)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("max_calls", 0, "max_calls=0 cannot be used: it should be greater than or equal to 1"),
+        ("temperature", "mild", "temperature='mild' cannot be used"),
+        ("memory", ["a chat history"], "pass objects to the function that builds the graph"),
+        ("model", object(), "rename its field, or call this graph in a node with a context of its own"),
+    ],
+)
+def test_a_bad_value_in_a_parents_object_is_an_error(
+    memory: LocalMemory, model: ScriptedModel, field: str, value: Any, why: str
+) -> None:
+    parent = parent_of(build_aag(model=model, memory=memory), SimpleNamespace)
+    with pytest.raises(BadInput, match=re.escape(why)):
+        parent.invoke(GOAL, context=SimpleNamespace(user="u", **{field: value}))
+    assert model.calls == []
+
+
+def test_of_another_graphs_context_only_changed_settings_are_taken(
+    memory: LocalMemory, model: ScriptedModel
+) -> None:
+    parent = parent_of(build_aag(model=model, memory=memory), RpgContext)
+    parent.invoke(GOAL, context=RpgContext(k=2))
+    assert examples(model) == 2, "a changed setting"
+    assert all("temperature" not in call.kwargs for call in model.calls), "RPG's default is 0.0"
+
+
+def test_an_unknown_field_of_a_dict_is_an_error_with_the_nearest_name(
+    memory: LocalMemory, model: ScriptedModel
+) -> None:
+    graph = build_aag(model=model, memory=memory)
+    with pytest.raises(BadInput, match=r"there is no setting 'max_update'; did you mean 'max_updates'\?"):
+        graph.invoke(GOAL, context={"max_update": 1})  # type: ignore[arg-type]
+    assert model.calls == []
 
 
 @pytest.mark.parametrize(("schema", "context", "k"), [(None, None, 3), (Theirs, Theirs(k=1), 1)])
@@ -186,7 +219,7 @@ async def test_the_store_of_a_parent_on_a_loop(model: ScriptedModel) -> None:
 
 
 def test_a_store_that_is_not_there(model: ScriptedModel) -> None:
-    with pytest.raises(BadInput, match="store: is LangGraph's store"):
+    with pytest.raises(BadInput, match="store: names LangGraph's store"):
         build_aag(model=model, memory="store:").invoke(GOAL)
     assert model.calls == []
 
@@ -273,8 +306,9 @@ def test_the_drawing_shows_the_nodes() -> None:
         assert f"\t{node}({node})" in drawing
     for edge in (
         "to_query --> retrieve",
-        "answer --> revise",
-        "draft --> revise",
+        "answer -.-> revise",
+        "draft -.-> retrieve",
+        "draft -.-> revise",
         "critic -.-> edit",
         "edit -.-> critic",
     ):

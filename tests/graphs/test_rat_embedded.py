@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,14 +20,11 @@ STEP = ["to_query", "retrieve", "revise", "note"]
 
 @dataclass
 class Theirs:
-    """Some fields are called as ours are, and mean the same or something else."""
+    """Some fields have the names of ours."""
 
     passages_per_step: int = 1
     finish: str = "thoughts"
-    window: str = "wide open"
-    split: bool = True
-    retriever: object = field(default_factory=object)
-    model: list[str] = field(default_factory=list)
+    user: str = "u"
 
 
 @pytest.fixture
@@ -71,10 +69,11 @@ def test_called_in_a_node_with_a_context_of_its_own(model: ScriptedModel) -> Non
     assert model.nodes == ["draft", *["revise"] * 3]
 
 
-def test_a_bad_value_in_a_dict_is_an_error(model: ScriptedModel) -> None:
-    parent = parent_of(build_rat(model=model, retriever=Shelf()))
+@pytest.mark.parametrize("kind", [dict, SimpleNamespace])
+def test_a_bad_value_of_a_parent_is_an_error(model: ScriptedModel, kind: Any) -> None:
+    parent = parent_of(build_rat(model=model, retriever=Shelf()), kind)
     with pytest.raises(BadInput, match="window='wide open' cannot be used"):
-        parent.invoke(QUESTION, context={"window": "wide open"})
+        parent.invoke(QUESTION, context=kind(window="wide open", split="paragraphs"))
     assert model.calls == []
 
 

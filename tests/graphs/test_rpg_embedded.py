@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,13 +21,11 @@ CYCLE = ["plan", "select", "answer"]
 
 @dataclass
 class Theirs:
-    """Some fields are called as ours are, and mean the same or something else."""
+    """Some fields have the names of ours."""
 
     max_cycles: int = 1
-    k: str = "kilo"
-    plan: list[str] = field(default_factory=list)
-    retriever: object = field(default_factory=object)
     temperature: float = 0.3
+    user: str = "u"
 
 
 @pytest.fixture
@@ -66,10 +65,11 @@ async def test_the_context_of_a_parent(
     assert {call.kwargs.get("temperature") for call in model.calls} == {temperature}
 
 
-def test_a_bad_value_in_a_dict_is_an_error(model: ScriptedModel) -> None:
-    parent = parent_of(build_rpg(model=model, retriever=shelf()))
+@pytest.mark.parametrize("kind", [dict, SimpleNamespace])
+def test_a_bad_value_of_a_parent_is_an_error(model: ScriptedModel, kind: Any) -> None:
+    parent = parent_of(build_rpg(model=model, retriever=shelf()), kind)
     with pytest.raises(BadInput, match="max_cycles='many' cannot be used"):
-        parent.invoke(QUESTION, context={"max_cycles": "many"})
+        parent.invoke(QUESTION, context=kind(max_cycles="many", k=3))
     assert model.calls == []
 
 
@@ -81,12 +81,12 @@ class Full(Shared, total=False):
     plan: dict[str, str]
     signal: int
     selected: list[str]
-    task: str
+    answer_style: str
 
 
 def test_what_is_not_handed_out_leaves_a_parents_fields_alone(model: ScriptedModel) -> None:
     parent = parent_of(build_rpg(model=model, retriever=shelf()), state=Full)
-    own = {"plan": {"their": "plan"}, "signal": 9, "selected": ["theirs"], "task": "theirs"}
+    own = {"plan": {"their": "plan"}, "signal": 9, "selected": ["theirs"], "answer_style": "theirs"}
     result = parent.invoke({**QUESTION, **own, "evidence": ["old"]})
     assert {name: result[name] for name in own} == own
     assert len(result["segments"]) == 3

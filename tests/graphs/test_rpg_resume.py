@@ -43,7 +43,7 @@ def rpg(checkpointer: Any, model: Any = None) -> Any:
 def check_state(kept: Any, result: dict[str, Any]) -> None:
     assert kept.next == ()
     assert {name: kept.values[name] for name in result} == result
-    assert (kept.values["task"], kept.values["plans"]) == ("multihop", PLANS)
+    assert (kept.values["answer_style"], kept.values["plans"]) == ("multihop", PLANS)
 
 
 def test_the_state_survives_in_memory() -> None:

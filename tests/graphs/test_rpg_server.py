@@ -64,6 +64,12 @@ def test_schemas(client: SyncLangGraphClient) -> None:
     assert (prompt["langgraph_nodes"], prompt["langgraph_type"]) == (["plan"], "prompt")
 
 
-def test_without_a_source_the_error_names_what_may_be_one(client: SyncLangGraphClient) -> None:
-    result: Any = client.runs.wait(None, "rpg", input=ASKED, raise_error=False)
-    assert "no source is named for the evidence" in result["__error__"]["message"]
+def test_without_a_source_the_bundled_procedures_answer_and_a_warning_says_so(
+    client: SyncLangGraphClient,
+) -> None:
+    result: Any = client.runs.wait(None, "rpg", input=ASKED)
+    assert result["answer"]
+    named = [warning for warning in result["warnings"] if "no source is named" in warning]
+    assert [warning.partition(";")[0] for warning in named] == [
+        "no source is named, so the evidence comes from the bundled procedures"
+    ]

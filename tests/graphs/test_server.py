@@ -69,6 +69,14 @@ def test_a_thread_keeps_the_state(client: SyncLangGraphClient) -> None:
     assert state["values"]["steps"] == result["steps"]
 
 
+def test_a_resumed_run_keeps_its_settings(client: SyncLangGraphClient) -> None:
+    thread = client.threads.create()["thread_id"]
+    context = {"questions": False, "critic": False, "k": 1}
+    client.runs.wait(thread, "aag", input=GIVEN, context=context, interrupt_before=["revise"])
+    result: Any = client.runs.wait(thread, "aag", input=None)
+    assert (result["usage"]["calls"], result["critiques"], len(result["evidence"])) == (1, [], 1)
+
+
 def test_schemas(client: SyncLangGraphClient) -> None:
     assistant = client.assistants.search(graph_id="aag")[0]["assistant_id"]
     schemas: Any = client.assistants.get_schemas(assistant)

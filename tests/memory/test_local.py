@@ -13,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 from stepcraft.errors import BadInput, ReadOnlyMemory
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.files import import_file, write_jsonl
-from stepcraft.memory.open import open_memory, shared_memory
+from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import TEMPLATE
 from tests.kitchen import dish
 
@@ -105,32 +105,6 @@ def test_recipes_are_found_in_a_database_as_by_reading_the_file(tmp_path: Path):
         ):
             for alpha in (0, 0.4, 1):
                 assert database.search(query, 5, alpha=alpha) == text.search(query, 5, alpha=alpha)
-
-
-def test_a_shared_memory_is_opened_once_and_anew_when_its_file_changed(tmp_path: Path):
-    path = tmp_path / "p.jsonl"
-    write_jsonl([dish(1)], path)
-    first = shared_memory(str(path), embeddings="none")
-    assert shared_memory(str(path), embeddings="none") is first
-    write_jsonl([dish(1), dish(2)], path)
-    assert shared_memory(str(path), embeddings="none").count() == 2
-    assert first.count() == 1, "a run that has begun goes on with what it has"
-    store = InMemoryStore()
-    assert shared_memory("store:", store=store) is shared_memory("store:", store=store)
-    assert shared_memory("store:", store=InMemoryStore()) is not shared_memory("store:", store=store)
-
-
-def test_a_shared_database_that_is_missing_is_not_made(tmp_path: Path):
-    path = tmp_path / "m.db"
-    with pytest.raises(BadInput, match="does not exist"):
-        shared_memory(str(path))
-    assert not path.exists()
-    open_memory(path, embeddings="none").close()
-    shared = shared_memory(str(path))
-    with open_memory(path) as other:
-        other.add([dish(1)])
-    assert shared.count() == 1
-    assert shared_memory(str(path)) is shared
 
 
 WRITER = """

@@ -16,8 +16,8 @@ from stepcraft import AagContext, build_aag, open_memory
 from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.files import import_file
 from stepcraft.memory.local import LocalMemory
-from stepcraft.memory.open import shared_memory
 from stepcraft.memory.weaviate.memory import WeaviateMemory
+from stepcraft.retrieval.opening import shared_memory
 from tests.kitchen import GOAL, PROCEDURES, dish
 from tests.servers.weaviate_server import ROOT, collection_of
 

@@ -51,10 +51,10 @@ def test_the_default_needs_no_key(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("nonsense", "no embedding model goes by 'nonsense'"),
-        ("nobody:model", "no embedding model goes by 'nobody:model'.*name 'wordllama'"),
-        ("openai:", "no embedding model goes by 'openai:'"),
-        ("", "no embedding model goes by ''"),
+        ("nonsense", "there is no embedding model 'nonsense'"),
+        ("nobody:model", "there is no embedding model 'nobody:model'.*name 'wordllama'"),
+        ("openai:", "there is no embedding model 'openai:'"),
+        ("", "there is no embedding model ''"),
         ("openai:text-embedding-3-small", "set OPENAI_API_KEY"),
     ],
 )

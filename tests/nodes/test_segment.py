@@ -12,7 +12,7 @@ from stepcraft.segments import Segment
 SEGMENT = Segment(plan="The year", sentences=[], text="It was built in 1566.", evidence=[], unsupported=True)
 STATE: Any = {
     "question": "Who built it?",
-    "task": "long",
+    "answer_style": "long",
     "plan": "The builder",
     "plans": ["The year"],
     "signal": "",

@@ -1,4 +1,4 @@
-"""Runs to report on, and a reader of pages."""
+"""Results of runs to report on, and a strict parser of pages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from stepcraft import AagContext, RatContext, build_aag, build_rat
 from stepcraft.evidence import Evidence
+from stepcraft.graphs.baselines import build_rag
 from stepcraft.graphs.rpg import Output
 from stepcraft.report import StepTime
 from stepcraft.segments import Segment, Selected, passages_of, written
@@ -25,25 +26,25 @@ HOSTILE = (
     "<link rel=stylesheet href=http://127.0.0.1:PORT/sheet><iframe src=http://127.0.0.1:PORT/frame></iframe>"
     "<style>@import url(http://127.0.0.1:PORT/style);</style><!-- \" ' onmouseover=x &lt; \x00\x1b[31m\u202e\ud800"
 )
-"""What a page of the web might send as evidence."""
+"""Markup and control characters that a hostile web page might contain."""
 
 
 def rat(changes: str = ".x.", shelf: Shelf | None = None, **context: Any) -> dict[str, Any]:
-    """The result of a run of RAT."""
+    """Run RAT and return its result."""
     graph = build_rat(model=ScriptedModel(thinker(changes)), retriever=shelf or Shelf())
     result: dict[str, Any] = graph.invoke(QUESTION, context=RatContext(**context))
     return result
 
 
 def aag(critiques: int = 1, **context: Any) -> dict[str, Any]:
-    """The result of a run of AAG."""
+    """Run AAG and return its result."""
     graph = build_aag(model=ScriptedModel(forever(cook(critiques))), memory=small_memory())
     result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(**context))
     return result
 
 
 def rpg() -> dict[str, Any]:
-    """The result of a run of RPG: two segments on three passages, and one without evidence."""
+    """Return a result of RPG: two segments that rest on three passages, and one without evidence."""
     texts = [
         "The old bridge stood until 1993. It was built in 1566 by Mimar Haldruvin. It has one arch.",
         "In 1566 Selvaran ordered a bridge of stone. Before it there was one of wood.",
@@ -77,6 +78,13 @@ def rpg() -> dict[str, Any]:
     return dict(result)
 
 
+def rag() -> dict[str, Any]:
+    """Run a baseline and return its result."""
+    graph = build_rag(model=ScriptedModel({"answer": ["Haldruvin built it."]}), retriever=Shelf())
+    result: dict[str, Any] = graph.invoke(QUESTION)
+    return result
+
+
 def segment(plan: str, chosen: list[tuple[str, int, str]], text: str) -> Segment:
     sentences = [Selected(passage=name, position=place, text=said, score=0.8) for name, place, said in chosen]
     return Segment(
@@ -88,16 +96,17 @@ RUNS = [
     pytest.param("rat", QUESTION, rat, id="rat"),
     pytest.param("aag", GOAL, aag, id="aag"),
     pytest.param("rpg", QUESTION, rpg, id="rpg"),
+    pytest.param("rag", QUESTION, rag, id="rag"),
 ]
-"""Each method with what it is given and its run."""
+"""Graph, input and a function that returns the result."""
 
 
 PASSAGES = ("p1", "p2", "p3")
-"""What holds together the sentences and the passages of a run of RPG."""
+"""The ids that link the selected sentences of `rpg` to their passages."""
 
 
 def poisoned(thing: Any, poison: str) -> Any:
-    """The same with every text in it followed by the poison, save what only we write."""
+    """Return a copy with the poison appended to every text, except to ids and statuses."""
     if isinstance(thing, dict):
         return {
             key: part if key in {"id", "status"} else poisoned(part, poison) for key, part in thing.items()
@@ -109,7 +118,7 @@ def poisoned(thing: Any, poison: str) -> Any:
 
 @dataclass
 class Seen:
-    """An element with all the text inside of it."""
+    """An element with all the text inside it."""
 
     tag: str
     attributes: dict[str, str | None]
@@ -121,7 +130,7 @@ class Seen:
 
 
 class Reader(HTMLParser):
-    """Reads a page strictly: every element is closed, in order."""
+    """Parses a page and fails if an element is not closed in order."""
 
     _VOID = frozenset({"meta"})
 
@@ -151,10 +160,10 @@ class Reader(HTMLParser):
         raise AssertionError(f"a comment: {data}")
 
     def all(self, tag: str, class_: str = "") -> list[Seen]:
-        """The elements of this name, in order."""
+        """Return the elements with this name and class, in document order."""
         found = [element for element in self.seen if element.tag == tag]
         return [element for element in found if class_ in (element.attributes.get("class") or "")]
 
     def texts(self, tag: str, class_: str = "") -> list[str]:
-        """What they hold."""
+        """Return the text of these elements."""
         return [element.text for element in self.all(tag, class_)]

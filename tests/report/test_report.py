@@ -1,4 +1,4 @@
-"""The page on a run: what it shows, and that everybody can read it."""
+"""The page of a run: its content, and its accessibility."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from stepcraft import BadInput
+from stepcraft.graphs.registry import GRAPHS
 from stepcraft.report import StepTime, page
 from tests.kitchen import GOAL
-from tests.report.reports import RUNS, STEPS, Reader, aag, rat
+from tests.report.reports import RUNS, STEPS, Reader, aag, rag, rat, rpg
 from tests.shelf import DRAFT, QUESTION, THOUGHTS
 
 
@@ -94,15 +95,38 @@ def test_aag_resources_as_a_list_and_nothing_asked() -> None:
     assert "The critic was not asked." in told
 
 
+def test_a_baseline_answer_and_passages() -> None:
+    result = rag()
+    seen = Reader(page("rag", QUESTION, {**result, "warnings": ["a warning"]}, STEPS))
+    shown = {part.attributes["id"]: part.text for part in seen.all("section")}
+    assert list(shown) == ["warnings", "answer", "evidence", "cost"]
+    assert (shown["warnings"], shown["answer"]) == ("Warningsa warning", "AnswerHaldruvin built it.")
+    for passage in result["evidence"]:
+        assert f"{passage['score']:.2f} {passage['title']}{passage['text']}" in shown["evidence"]
+    assert seen.texts("ul", "facts") == [f"{len(result['evidence'])} passages1 model call12.5 s"]
+
+
+def test_a_baseline_that_does_not_search_has_no_section_of_evidence() -> None:
+    told = {**rag(), "evidence": []}
+    names = [part.attributes["id"] for part in Reader(page("cot", QUESTION, told, [])).all("section")]
+    assert names == ["answer", "cost"]
+
+
+def test_every_graph_has_a_page() -> None:
+    for name in GRAPHS:
+        result = {"rat": rat, "aag": aag, "rpg": rpg}.get(name, rag)()
+        assert page(name, QUESTION, result, []).startswith("<!doctype html>")
+
+
 def test_time_and_tokens_by_node() -> None:
     result = rat("x..", window=3)
     seen = Reader(page("rat", QUESTION, result, STEPS))
-    rows = [row for row in seen.texts("tr") if row.startswith(("draft", "In all", "of it"))]
+    rows = [row for row in seen.texts("tr") if row.startswith(("draft", "Total", "of which"))]
     used = result["usage"]
     cells = [f"{used['nodes']['draft'][name]:,}" for name in ("calls", "input_tokens", "output_tokens")]
     assert rows[0] == "draft13.25 s" + "".join(cells)
-    assert rows[1].startswith(f"In all312.5 s{used['calls']}")
-    assert rows[2].startswith(f"of it thrown away{used['discarded']['calls']}")
+    assert rows[1].startswith(f"Total312.5 s{used['calls']}")
+    assert rows[2].startswith(f"of which discarded{used['discarded']['calls']}")
     assert rows[3] == "draft0.25 s3.50 s"
     assert [bar.attributes["x"] for bar in seen.all("rect")] == ["0.00", "2.00", "28.00"]
 
@@ -158,7 +182,7 @@ def test_every_colour_can_be_read(mode: int) -> None:
 
 
 def _brightness(colour: str) -> float:
-    """Relative luminance, as WCAG defines it."""
+    """Return the relative luminance as WCAG defines it."""
     shares = [int(colour[place : place + 2], 16) / 255 for place in (0, 2, 4)]
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in shares

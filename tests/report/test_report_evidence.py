@@ -1,4 +1,4 @@
-"""The evidence of a sentence in a real browser: by mouse, by keyboard, and on paper."""
+"""How a browser shows the evidence of a sentence: to the mouse, to the keyboard, and in print."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from stepcraft.report import page
 from tests.report.reports import HOSTILE, STEPS, poisoned, rpg
-from tests.servers.browser import Tab, opened
-from tests.servers.chromium import chromium, listener
+from tests.servers.chromium import Tab, chromium, listener, opened
 from tests.shelf import QUESTION
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")

@@ -1,4 +1,4 @@
-"""The page on a run in a real browser: nothing runs, nothing is fetched, and it fits a small screen."""
+"""The page of a run in a browser: it runs and fetches nothing, and fits a small screen."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_nothing_runs_and_nothing_is_fetched(tmp_path: Path, method: str, given:
 
 
 def raw(port: int) -> str:
-    """The poison as a page would have it that does not escape it."""
+    """Return the poison as it would stand in a page without escaping."""
     return HOSTILE.replace("PORT", str(port)).encode(errors="replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""The page on a run of RPG: which sentence rests on what."""
+"""The page of a run of RPG: which evidence it shows for each sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read(result: dict[str, Any], **settings: Any) -> Reader:
 
 
 def shown(seen: Reader) -> list[tuple[str, str, list[str]]]:
-    """Each sentence that has evidence, its number, and what is quoted for it."""
+    """Return each sentence that has evidence with its passage numbers and its quotes."""
     marks, panels = seen.all("button", "mark"), seen.all("div", "evidence")
     quotes = [[quote for quote in _quotes(seen) if quote in panel.text] for panel in panels]
     return [

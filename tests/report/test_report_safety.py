@@ -1,4 +1,4 @@
-"""The page on a run: nothing from outside is more than text on it, and it asks no host for anything."""
+"""The page of a run: text from outside stays text, and the page fetches nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ATTRIBUTES = {
 
 
 def of_sources(*sources: str) -> Reader:
-    """The page on a run that found passages with these sources."""
+    """Return the page of a run that found passages with these sources."""
     documents = [Document(f"Text {source}", id=source, metadata={"source": source}) for source in sources]
     return Reader(page("rat", QUESTION, rat(shelf=Shelf(says=lambda _: documents)), []))
 

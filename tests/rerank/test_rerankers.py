@@ -144,7 +144,7 @@ def test_a_slow_one_does_not_hold_up_the_event_loop() -> None:
 @pytest.mark.parametrize(
     ("choice", "told"),
     [
-        ("hybird", "no reranker goes by 'hybird'"),
+        ("hybird", "there is no reranker 'hybird'"),
         ("cross-encoder", "needs a model"),
         ("cross-encoder:", "needs a model"),
         ("nobody:model", "nobody"),

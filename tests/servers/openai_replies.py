@@ -1,4 +1,4 @@
-"""What a scripted OpenAI server may answer, and how it looks on the wire."""
+"""Replies of the scripted OpenAI-compatible server, and their form on the wire."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server does with one request; the functions below make the usual ones."""
+    """The reply to one request; the functions below make the common ones."""
 
     text: str | None = ""
     reasoning: str | None = None
@@ -32,10 +32,10 @@ class Reply:
     body: bytes | None = None
     """Sent verbatim instead of a completion."""
     cut_after: int | None = None
-    """Closes the connection after so many words of the text."""
+    """Close the connection after this many words of the text."""
     latency: float = 0.0
     until: Event | None = None
-    """Answers only when this is set, or never if the client or the server leaves first."""
+    """Reply only when this event is set, or never if the client disconnects or the server closes first."""
 
 
 def error(status: int, message: str = "scripted", *, code: str | None = None, **headers: str) -> Reply:
@@ -47,7 +47,7 @@ def error(status: int, message: str = "scripted", *, code: str | None = None, **
 
 
 def overflow() -> Reply:
-    """The prompt does not fit the model's window."""
+    """The error for a prompt that exceeds the model's context window."""
     message = (
         "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
     )
@@ -55,17 +55,17 @@ def overflow() -> Reply:
 
 
 def hang(until: Event | None = None) -> Reply:
-    """No answer, before the event at least."""
+    """No reply before the event is set."""
     return Reply(text="late", until=until or Event())
 
 
 def cut(text: str = "one two three four", after: int = 2) -> Reply:
-    """The connection closes in the middle of the answer."""
+    """The connection closes in the middle of the reply."""
     return Reply(text=text, cut_after=after)
 
 
 def garbage() -> Reply:
-    """A body which is no JSON, as a broken proxy sends."""
+    """A body that is not JSON, as a faulty proxy sends it."""
     return Reply(body=b"<html>upstream sent too big header</html>")
 
 
@@ -75,7 +75,7 @@ def empty_choices() -> Reply:
 
 
 def tool_call(name: str, **arguments: str) -> Reply:
-    """A completion that calls for a tool."""
+    """A completion with a tool call."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     calls = [{"id": "call_1", "type": "function", "function": function}]
     message = {"role": "assistant", "content": None, "tool_calls": calls}
@@ -96,7 +96,7 @@ def _completion(model: str, choices: list[Body], **more: Any) -> Body:
 
 
 def _usage(reply: Reply, body: Body) -> Body:
-    """Words stand for tokens."""
+    """Usage that counts words as tokens."""
     read = sum(len(str(message.get("content")).split()) for message in body["messages"])
     written = len((reply.text or "").split())
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}

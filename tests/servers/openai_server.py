@@ -1,4 +1,4 @@
-"""A local server that speaks OpenAI's chat completions, good and bad, as a test scripts it."""
+"""A local OpenAI-compatible server whose replies, faulty ones included, a test scripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Script = Callable[[Body], Reply | str]
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it arrived; header names in lower case."""
+    """A request that the server received; header names are in lower case, `at` is on the monotonic clock."""
 
     path: str
     headers: Mapping[str, str]
@@ -28,7 +28,11 @@ class Request:
 
 
 class OpenAIServer:
-    """Serves the scripted replies on a loopback port; a script that ran out answers 400."""
+    """Serves chat completions on a loopback port.
+
+    Replies are sent in order or made by a function of the request's body; a sequence that is exhausted answers 400.
+    `requests` holds every request so far.
+    """
 
     def __init__(self, replies: Iterable[Reply | str] | Script) -> None:
         self._script = replies if callable(replies) else _in_order(replies)
@@ -104,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, *_: object) -> None:
-        """Quiet: the test reads `requests`."""
+        """Log nothing; tests read `requests`."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -120,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _wait(self, reply: Reply) -> bool:
-        """Whether somebody is still there to be answered once the reply is due."""
+        """Wait until the reply is due; whether the client is still connected then."""
         due = time.monotonic() + reply.latency
         while time.monotonic() < due or (reply.until is not None and not reply.until.is_set()):
             readable, _, _ = select.select([self.connection], [], [], 0.01)

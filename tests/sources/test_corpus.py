@@ -1,9 +1,11 @@
 """A corpus: what it finds, what it leaves out, and how its index follows the files."""
 
+import contextlib
 import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import chdir
 from pathlib import Path
@@ -326,3 +328,21 @@ def test_incremental_updates_equal_a_fresh_index(tmp_path_factory: pytest.TempPa
         assert changed.notes == fresh.notes
         changed.close()
         fresh.close()
+
+
+def test_an_index_that_was_not_opened_for_long_is_deleted_from_the_cache(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    cache = folder.parent / "other cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    (folder / "more").mkdir()
+    (folder / "more" / "milk.md").write_text("Milk, then sugar.")
+    for named in (folder, folder / "more"):
+        open_corpus([named], embeddings="none").close()
+    unused, used = sorted(cache.rglob("*.db"), key=lambda path: path.name.startswith("more"))
+    old = time.time() - 91 * 24 * 3600
+    for path in (unused, used):
+        os.utime(path, (old, old))
+    with contextlib.closing(open_corpus([folder / "more"], embeddings="none")) as corpus:
+        assert corpus.report.read == 0, "the index that is used again is kept"
+    assert list(cache.rglob("*.db*")) == [used]

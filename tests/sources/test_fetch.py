@@ -18,8 +18,7 @@ import trustme
 
 import stepcraft
 from stepcraft.errors import BadInput, FetchFailed, FetchRefused, SourceFailure
-from stepcraft.sources.web.body import read_body
-from stepcraft.sources.web.fetch import Fetched, Fetcher, Limits
+from stepcraft.sources.web.fetch import Fetched, Fetcher, Limits, read_body
 from tests.servers.pages_server import PagesServer, Route, Served, html, redirect
 
 SHORT = Limits(connect_s=20, read_s=20, total_s=0.6)

@@ -8,8 +8,7 @@ from collections import Counter
 import pytest
 
 from stepcraft.errors import FetchFailed
-from stepcraft.sources.web.pages import Pages
-from stepcraft.sources.web.readable import Page
+from stepcraft.sources.web.pages import Page, Pages
 
 
 class Site:

@@ -18,8 +18,8 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
 from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.sources.web import WebSource, open_web
 from stepcraft.sources.web.engines import Result
-from stepcraft.sources.web.retriever import WebSource, open_web
 from tests.servers.pages_server import Asked, PagesServer, Route, Served, html
 
 RYE = html(

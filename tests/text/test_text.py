@@ -1,16 +1,14 @@
 """Cleaning, sentences, words, and what models put around an answer."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.text.clean import clean, is_refusal, normalised, sentences, terms, unfenced, without_markers
+from stepcraft.text.clean import clean, is_refusal, normalised, terms, unfenced, without_markers
+from stepcraft.text.sentences import sentences
 
 ANY = st.text(st.characters())  # lone surrogates included
 MARKED = st.text(st.sampled_from("[] \tab.\n"))
-LONG = 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -165,7 +163,17 @@ def test_unfenced(reply: str, expected: str) -> None:
         "As an AI language model, I cannot write procedures about weapons.",
         "Unfortunately, I am not able to continue.",
         "I won't provide instructions for that.",
+        "I'm sorry, but I can't.",
+        "I'm sorry. I can't help with that. Is there anything else you would like to know?",
+        "I can't assist with that request, as it could harm people.",
+        "I cannot help with that, but I'm happy to help with something else.",
+        "We can't help with that request.",
+        "Sorry, we are unable to comply.",
+        "I am not able to provide this information.",
+        "I can't create content that promotes violence. Please ask for something else.",
+        "I must decline.",
         "抱歉，我无法回答这个问题。",
+        "对不起，我不能提供这样的内容。请提出其他问题。",
     ],
 )
 def test_refusals(reply: str) -> None:
@@ -182,19 +190,21 @@ def test_refusals(reply: str) -> None:
         "I'm sorry, but I can't use Helm here. Instead:\n\n1. Install it with pip.\n2. Start it.",
         "I cannot help with one thing. " + "But here is all the rest. " * 20,
         "NO UPDATE REQUIRED",
+        "We cannot write to a memory that is read-only; open the database itself.",
+        "We cannot write to a memory that was read from a text file.",
+        "We can't support more than one writer, so the second one waits.",
+        "We won't continue the import while the disk is full.",
+        "We are not able to provide a path here: the index is in memory.",
+        "Unfortunately, we cannot write to a read-only file.",
+        "I cannot write to a memory that is read-only.",
+        "I can't answer from the first passage, but the second says 1566.",
+        "I cannot help but notice that the index is missing.",
+        "I'm sorry, but I can't help with that is what the clerk replied. He was 40.",
+        "I can't help with that. The capital of France is Paris.",
+        "Sorry, I can't find it in the passages.",
+        "不能写入只读的内存。",
+        "抱歉，我们无法写入只读的内存。",
     ],
 )
 def test_what_only_looks_like_a_refusal(reply: str) -> None:
     assert not is_refusal(reply)
-
-
-@pytest.mark.parametrize(
-    "unit",
-    ["[", "[]][", " ", ".", ". ", "`", "```sh\n", "\n", "(", "a. A", "\u0301\u0316", "。", "sure ", "- "],
-)
-@pytest.mark.parametrize("function", [clean, terms, sentences, without_markers, unfenced, is_refusal])
-def test_a_megabyte_is_no_trap(unit: str, function) -> None:
-    text = "x" + unit * (LONG // len(unit)) + "x"
-    begun = time.perf_counter()
-    function(text)
-    assert time.perf_counter() - begun < 10  # what is quadratic takes minutes

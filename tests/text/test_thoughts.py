@@ -1,6 +1,5 @@
 """Drafts cut into thoughts: nothing is lost, and what belongs together stays together."""
 
-import time
 from itertools import accumulate, pairwise
 
 import pytest
@@ -125,30 +124,3 @@ def test_parts_keep_the_blanks_of_the_draft() -> None:
 )
 def test_parts_of_another_text(parts: list[str]) -> None:
     assert placed_in("One.\n\ntwo.", parts) is None
-
-
-MEGABYTE = 1_000_000
-BIG = {
-    "one paragraph": "It was built. ",
-    "one word": "x",
-    "chinese": "桥",
-    "paragraphs": "It was built in 1566.\n\n",
-    "headings": "## The bridge\n\n",
-    "unfinished headings": "**The bridge, ",
-    "an item of many paragraphs": "   It was built.\n\n",
-    "fences": "```python\n",
-    "backticks": "`",
-    "rules": "-----------\n\n",
-    "steps": "STEP 1: build it.\n",
-    "blanks": " ",
-    "tabs and lines": "\t\t\t\t\t\t\t\t\n",
-}
-
-
-@pytest.mark.parametrize("piece", BIG.values(), ids=BIG)
-def test_a_megabyte_takes_no_time(piece: str) -> None:
-    draft = "- a\n\n" + piece * (MEGABYTE // len(piece.encode()))
-    began = time.process_time()
-    thoughts = split_thoughts(draft)
-    assert placed_in(draft, thoughts) == thoughts
-    assert time.process_time() - began < 2, "it is a matter of minutes where time grows with the square"

@@ -1,4 +1,4 @@
-"""What the methods are compared with: graphs of one call or one agent, with the same input and output keys."""
+"""The baselines that the methods are compared with: graphs of one model call, and an agent."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Loads a baseline when it is first used: LangChain's agents, say, only for react."""
+    """Import a baseline when it is first used, because LangChain's agents, which only `react` needs, import slowly."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,4 +1,4 @@
-"""Chain of thought: the model thinks the question through in writing and answers it, in one call, zero-shot."""
+"""Chain of thought: the model writes its thoughts and the answer in one call, zero-shot."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,31 +7,36 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
+from stepcraft.contexts.base import Context
 from stepcraft.contexts.baselines import CotContext
-from stepcraft.graphs.baselines import _state
-from stepcraft.graphs.baselines._assemble import begun, linear_graph
-from stepcraft.graphs.baselines._state import Input
+from stepcraft.graphs.baselines import _baseline
+from stepcraft.graphs.baselines._baseline import (
+    Input,
+    builder_with_begin,
+    initial_state_without_evidence,
+    linear_graph,
+)
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
-from stepcraft.nodes.baselines import think as thinking
-from stepcraft.retrieval.build import GraphResources
-from stepcraft.retrieval.searched import NoRetrieval
+from stepcraft.llm.resources import GraphResources
+from stepcraft.nodes.baselines.answer import think
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["CotContext", "Input", "Output", "State", "build_cot", "graph"]
 
 
-class Output(_state.Output):
-    """The answer and how it came about."""
+class Output(_baseline.Output):
+    """The answer and how it was written."""
 
     draft: str
-    """What was thought before the answer."""
+    """The thoughts before the answer."""
 
 
-class State(Output, _state.State):
-    """All that the nodes hand to each other."""
+class State(Output, _baseline.State):
+    """The state of the chain-of-thought baseline."""
 
 
-def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_state.fresh_alone(given), "draft": ""}
+def _initial_state(given: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    return {**initial_state_without_evidence(given, context), "draft": ""}
 
 
 def build_cot(
@@ -42,14 +47,16 @@ def build_cot(
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
 ) -> Graph:
-    """The graph, compiled: one call. The arguments are those of `build_rat`.
+    """Build and compile the chain-of-thought baseline: one model call. The arguments are those of `build_rat`.
 
     Raises:
-        BadInput: what is given as a model is neither a chat model nor a name.
+        BadInput: A model is neither a chat model nor a name.
     """
-    build = GraphResources("cot", CotContext, given_models(model, node_models), NoRetrieval())
-    builder = begun(build, [thinking.think.node], state=State, output=Output, starts=_fresh)
-    return linear_graph(builder, build, thinking.think, Persistence(checkpointer, store, cache))
+    resources = GraphResources(
+        "cot", CotContext, given_models(model, node_models), RetrievalTarget("nothing")
+    )
+    builder = builder_with_begin(resources, [think.node], state=State, output=Output, initial=_initial_state)
+    return linear_graph(builder, resources, think, Persistence(checkpointer, store, cache))
 
 
 graph = build_cot()

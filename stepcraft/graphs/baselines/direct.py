@@ -1,4 +1,4 @@
-"""Direct: the question is put to the model, and that is all."""
+"""Direct: the model is asked the question, without evidence."""
 
 from typing import Any
 
@@ -7,12 +7,17 @@ from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
 from stepcraft.contexts.baselines import DirectContext
-from stepcraft.graphs.baselines._assemble import begun, linear_graph
-from stepcraft.graphs.baselines._state import Input, Output, State
+from stepcraft.graphs.baselines._baseline import (
+    Input,
+    Output,
+    State,
+    builder_with_begin,
+    linear_graph,
+)
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
-from stepcraft.nodes.baselines import answer as answering
-from stepcraft.retrieval.build import GraphResources
-from stepcraft.retrieval.searched import NoRetrieval
+from stepcraft.llm.resources import GraphResources
+from stepcraft.nodes.baselines.answer import answer
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["DirectContext", "Input", "Output", "State", "build_direct", "graph"]
 
@@ -25,14 +30,16 @@ def build_direct(
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
 ) -> Graph:
-    """The graph, compiled: one call. The arguments are those of `build_rat`.
+    """Build and compile the direct baseline: one model call. The arguments are those of `build_rat`.
 
     Raises:
-        BadInput: what is given as a model is neither a chat model nor a name.
+        BadInput: A model is neither a chat model nor a name.
     """
-    build = GraphResources("direct", DirectContext, given_models(model, node_models), NoRetrieval())
-    node = answering.answer_question
-    return linear_graph(begun(build, [node.node]), build, node, Persistence(checkpointer, store, cache))
+    resources = GraphResources(
+        "direct", DirectContext, given_models(model, node_models), RetrievalTarget("nothing")
+    )
+    builder = builder_with_begin(resources, [answer.node])
+    return linear_graph(builder, resources, answer, Persistence(checkpointer, store, cache))
 
 
 graph = build_direct()

@@ -1,4 +1,4 @@
-"""Few-shot: procedures picked at random from the memory show the model what a good one looks like."""
+"""Few-shot: the model is shown random procedures of the memory as examples."""
 
 from typing import Any
 
@@ -8,13 +8,19 @@ from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
 from stepcraft.contexts.baselines import FewShotContext
-from stepcraft.graphs.baselines._assemble import begun, linear_graph
-from stepcraft.graphs.baselines._state import Input, Output, State
+from stepcraft.graphs.baselines._baseline import (
+    Input,
+    Output,
+    State,
+    builder_with_begin,
+    linear_graph,
+)
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.nodes.baselines import answer as answering
+from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.baselines.sample import SampleNode
-from stepcraft.retrieval.build import GraphResources, MemoryTarget
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["FewShotContext", "Input", "Output", "State", "build_few_shot", "graph"]
 
@@ -29,17 +35,18 @@ def build_few_shot(
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
 ) -> Graph:
-    """The graph, compiled: one call. The arguments are those of `build_aag`.
+    """Build and compile the few-shot baseline: one model call. The arguments are those of `build_aag`.
 
     Raises:
-        BadInput: what is given as a model is neither a chat model nor a name.
+        BadInput: A model is neither a chat model nor a name.
     """
-    searched = MemoryTarget(memory, embeddings)
-    build = GraphResources("few_shot", FewShotContext, given_models(model, node_models), searched)
-    node, sample = answering.answer_question, SampleNode(searched.opened, FewShotContext)
-    return linear_graph(
-        begun(build, [node.node]), build, node, Persistence(checkpointer, store, cache), sample
+    target = RetrievalTarget("memory", memory, embeddings)
+    resources = GraphResources("few_shot", FewShotContext, given_models(model, node_models), target)
+    builder, persistence = (
+        builder_with_begin(resources, [answer.node]),
+        Persistence(checkpointer, store, cache),
     )
+    return linear_graph(builder, resources, answer, persistence, SampleNode(target))
 
 
 graph = build_few_shot()

@@ -1,4 +1,4 @@
-"""RAG: what a search for the question finds is shown to the model (with k = 1 and 5 the papers' RAG-1 and RAG-5)."""
+"""RAG: the model is shown the passages of one search for the question (k = 1 and 5 are the papers' RAG-1 and RAG-5)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,22 +9,23 @@ from langgraph.cache.base import BaseCache
 from langgraph.store.base import BaseStore
 
 from stepcraft.contexts.baselines import RagContext
-from stepcraft.graphs.baselines._assemble import begun, linear_graph
-from stepcraft.graphs.baselines._state import (
+from stepcraft.graphs.baselines._baseline import (
     Input,
     Output,
     State,
-    fresh,
+    builder_with_begin,
+    initial_state,
     keep_found,
+    linear_graph,
     searches,
     to_look_up,
 )
 from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.nodes.baselines import answer as answering
+from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import GraphResources, MemoryTarget, SourceTarget
-from stepcraft.retrieval.searched import SourceOrMemory
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["Input", "Output", "RagContext", "State", "build_rag", "graph"]
 
@@ -39,16 +40,18 @@ def build_rag(
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
 ) -> Graph:
-    """The graph, compiled: one search, one call. The arguments are those of `build_rat` and `build_aag`.
+    """Build and compile the RAG baseline: one search, one model call.
+
+    The arguments are those of `build_rat` and `build_aag`.
 
     Raises:
-        BadInput: what is given as a model is neither a chat model nor a name.
+        BadInput: A model is neither a chat model nor a name.
     """
-    searched = SourceOrMemory(SourceTarget(retriever), MemoryTarget(memory))
-    build = GraphResources("rag", RagContext, given_models(model, node_models), searched)
-    node, retrieve = answering.answer_question, RetrieveNode(to_look_up, keep_found, build)
-    builder = begun(build, [node.node], starts=fresh, searches=searches)
-    return linear_graph(builder, build, node, Persistence(checkpointer, store, cache), retrieve)
+    target = RetrievalTarget("sources or memory", memory, retriever=retriever)
+    resources = GraphResources("rag", RagContext, given_models(model, node_models), target)
+    builder = builder_with_begin(resources, [answer.node], initial=initial_state, searches=searches)
+    retrieve = RetrieveNode(to_look_up, keep_found, resources)
+    return linear_graph(builder, resources, answer, Persistence(checkpointer, store, cache), retrieve)
 
 
 graph = build_rag()

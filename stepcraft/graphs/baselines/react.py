@@ -1,4 +1,4 @@
-"""ReAct: an agent that may search, and search again, before it answers (LangChain's `create_agent`)."""
+"""ReAct: an agent that searches as often as it needs before it answers, on LangChain's `create_agent`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -11,57 +11,66 @@ from langgraph.cache.base import BaseCache
 from langgraph.graph import END
 from langgraph.store.base import BaseStore
 
+from stepcraft.contexts.base import Context
 from stepcraft.contexts.baselines import ReactContext
 from stepcraft.errors import UnreadableReply
-from stepcraft.graphs.baselines import _state
-from stepcraft.graphs.baselines._assemble import begun
-from stepcraft.graphs.baselines._state import Input, Output, keep_found, searches, to_look_up
+from stepcraft.graphs.baselines import _baseline
+from stepcraft.graphs.baselines._baseline import (
+    Input,
+    Output,
+    builder_with_begin,
+    initial_state,
+    keep_found,
+    searches,
+    to_look_up,
+)
 from stepcraft.graphs.compile import (
     Checkpointer,
     Graph,
+    InlineNode,
     Models,
     Persistence,
-    add,
+    add_model_node,
     compile_graph,
     given_models,
 )
-from stepcraft.graphs.inline import InlineNode
 from stepcraft.llm.prompt import asked_sections
-from stepcraft.llm.reply import Refused, reply_text
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import Refused, reply_text, text_of
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
-from stepcraft.nodes.baselines import agent as agency
-from stepcraft.nodes.baselines import answer as answering
-from stepcraft.nodes.baselines.search_tool import search_tool
+from stepcraft.nodes.baselines.agent import NODE, BudgetedModelMiddleware, search_tool
+from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.retrieve import RetrieveNode
-from stepcraft.retrieval.build import GraphResources, MemoryTarget, SourceTarget
-from stepcraft.retrieval.searched import SourceOrMemory
+from stepcraft.retrieval.target import RetrievalTarget
 
 __all__ = ["Input", "Output", "ReactContext", "State", "build_react", "graph"]
 
 NO_TOOLS = "the model takes no tools, so nothing was searched more than once: this is what rag gives"
 
+MAX_SUPERSTEPS = 1_000
+"""The recursion limit: fifty searches with a turn each exceed the 25 of older versions of LangGraph."""
 
-class State(_state.State):
-    """All that the nodes hand to each other."""
+
+class State(_baseline.State):
+    """The state of a run: that of every baseline, and the agent's messages."""
 
     messages: list[AnyMessage]
-    """What the agent was asked, searched, found and replied."""
+    """The conversation of the agent: the question, its searches, what they found, its replies."""
 
 
-def _fresh(given: Mapping[str, Any]) -> dict[str, Any]:
-    start = _state.fresh(given)
+def _initial_state(given: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    start = initial_state(given, context)
     asked = "\n\n".join(filter(None, asked_sections("question", given["question"], start["resources_text"])))
     return {**start, "messages": [HumanMessage(asked)]}
 
 
 def conclude(state: State) -> dict[str, Any]:
-    """The agent's last word as the answer; "" where there is none that can be used."""
+    """Take the agent's last message as the answer; without a usable one the answer stays empty."""
     last = state["messages"][-1]
     if not isinstance(last, AIMessage):
-        return {"warnings": [] if state["given"] else [NO_TOOLS]}
+        return {"warnings": [] if state["passages_given"] else [NO_TOOLS]}
     try:
         return {"answer": text_of(reply_text(last))}
     except Refused as refused:
@@ -71,10 +80,10 @@ def conclude(state: State) -> dict[str, Any]:
 
 
 def after_conclude(state: State) -> Literal["answer", "retrieve", "__end__"]:
-    """To the end; without an answer to one from what was found, or from what one search finds."""
+    """End with the agent's answer; else write one from the evidence, or from one search where there is none."""
     if state["answer"]:
         return "__end__"
-    return "answer" if state["evidence"] or state["given"] else "retrieve"
+    return "answer" if state["evidence"] or state["passages_given"] else "retrieve"
 
 
 def build_react(
@@ -87,48 +96,45 @@ def build_react(
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
 ) -> Graph:
-    """The graph, compiled. The arguments are those of `build_rat` and `build_aag`.
+    """The compiled graph. The arguments are those of `build_rat` and `build_aag`.
 
-    A model that takes no tools answers from one search, as in rag; so does one that comes to no answer of its own.
+    Where the model takes no tools, or the agent ends without an answer, the answer is written from one search, as in
+    rag. The cache holds the reply of that node, `answer`; the agent's own turns are not cached.
 
     Raises:
         BadInput: what is given as a model is neither a chat model nor a name.
     """
-    searched = SourceOrMemory(SourceTarget(retriever), MemoryTarget(memory))
-    build = GraphResources("react", ReactContext, given_models(model, node_models), searched)
-    kept, answer = Persistence(checkpointer, store, cache), answering.answer_question
+    searched = RetrievalTarget("sources or memory", memory, retriever=retriever)
+    resources = GraphResources("react", ReactContext, given_models(model, node_models), searched)
+    kept = Persistence(checkpointer, store, cache)
 
     def after_begin(state: State) -> Literal["agent", "conclude"]:
-        model = resolve_model(build.models.choice(agency.NODE, ReactContext.current()))
-        return "agent" if _takes_tools(model) and not state["given"] else "conclude"
+        """Run the agent where the model takes tools and no passages were given."""
+        model = resolve_model(resources.models.choice(NODE, ReactContext.current(state)))
+        takes_tools = type(model).bind_tools is not BaseChatModel.bind_tools
+        return "agent" if takes_tools and not state["passages_given"] else "conclude"
 
-    builder = begun(build, [agency.NODE, answer.node], state=State, starts=_fresh, searches=searches)
-    builder.add_node(agency.NODE, _agent(build))
+    agent = create_agent(
+        ExtractiveModel(),  # replaced in every turn by the model of the run
+        [search_tool(resources)],
+        middleware=[BudgetedModelMiddleware(resources)],
+        context_schema=ReactContext,
+        name=NODE,
+    )
+    builder = builder_with_begin(
+        resources, [NODE, answer.node], state=State, initial=_initial_state, searches=searches
+    )
+    builder.add_node(NODE, agent)
     builder.add_node("conclude", InlineNode(conclude))
-    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, build))
-    add(builder, build, answer, kept)
-    builder.add_conditional_edges("begin", InlineNode(after_begin), ["agent", "conclude"])
-    builder.add_edge("agent", "conclude")
+    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, resources))
+    add_model_node(builder, resources, answer, kept)
+    builder.add_conditional_edges("begin", InlineNode(after_begin), [NODE, "conclude"])
+    builder.add_edge(NODE, "conclude")
     builder.add_conditional_edges("conclude", InlineNode(after_conclude), ["answer", "retrieve", END])
     builder.add_edge("retrieve", "answer")
     builder.add_edge("answer", END)
-    return compile_graph(builder, build, kept, supersteps=_SUPERSTEPS)
+    return compile_graph(builder, resources, kept, recursion_limit=MAX_SUPERSTEPS)
 
-
-def _agent(build: GraphResources) -> Graph:
-    """The agent; each of its turns chooses the model of the run, so the one here is never asked."""
-    tools, turns = [search_tool(build)], agency.Turns(build)
-    return create_agent(
-        ExtractiveModel(), tools, middleware=[turns], context_schema=ReactContext, name=agency.NODE
-    )
-
-
-def _takes_tools(model: BaseChatModel) -> bool:
-    return type(model).bind_tools is not BaseChatModel.bind_tools
-
-
-_SUPERSTEPS = 1_000
-"""The most searches are fifty, each with a turn; LangGraph's own limit was 25 in its older versions."""
 
 graph = build_react()
 """ReAct with everything from the context, the environment and the defaults, for servers and Studio."""

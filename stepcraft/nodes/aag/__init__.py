@@ -1,1 +1,1 @@
-"""The steps of AAG."""
+"""The nodes of AAG."""

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
 from stepcraft.text.clean import unfenced, without_markers
@@ -20,13 +21,6 @@ _PASSAGES = (
 )
 
 
-class Reading(TypedDict):
-    """What this node reads."""
-
-    query: str
-    evidence: list[Evidence]
-
-
 class Answered(TypedDict):
     """A question, its answer ("" if there is none) and the ids of the procedures that it was answered from."""
 
@@ -35,33 +29,39 @@ class Answered(TypedDict):
     evidence: list[str]
 
 
+class Reading(Budgeted):
+    """The input of this node, sent for each question."""
+
+    query: str
+    evidence: list[Evidence]
+
+
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """The procedures and the question."""
+    """Show the question and the procedures."""
     sections = [section("question", state["query"]), *evidence_sections(state["evidence"])]
     form = _FORMAT + (_PASSAGES if context.answer_from == "memory+source" else "")
     return prompt(context.answer_instructions, form, "text", sections)
 
 
 def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
-    """The answer, without a fence or a remark before it."""
+    """The answer, without a code fence or a remark before it."""
     text = without_markers(unfenced(reply)).strip()
     return {"questions": [answered(state["query"], text, state["evidence"])]}
 
 
-def without_answer(state: Reading, _why: str) -> dict[str, Any]:
-    """The question goes unanswered; the others' answers stand."""
+def no_answer(state: Reading, _why: str) -> dict[str, Any]:
+    """The question without an answer; the other questions keep theirs."""
     return {"questions": [answered(state["query"], "", state["evidence"])]}
 
 
-def stacked(questions: Sequence[Answered]) -> str:
-    """The answers as notes for later steps: "Q: …" and "A: …"; what was not said is left out."""
-    told = [asked for asked in questions if asked["answer"] and asked["answer"] != NOT_SAID]
-    return "\n".join(f"Q: {asked['question']}\nA: {asked['answer']}" for asked in told)
-
-
 def answered(query: str, text: str, evidence: Sequence[Evidence]) -> Answered:
-    """A question with its answer and where the answer came from."""
+    """A question with its answer and the ids of the evidence."""
     return Answered(question=query, answer=text, evidence=[found["id"] for found in evidence])
 
 
-answer = model_node("answer", ask, read, fallback=without_answer)
+def merge_answers(left: list[Answered], right: list[Answered]) -> list[Answered]:
+    """Both lists, with the newer answer where a question is in both. A reducer."""
+    return list({asked["question"]: asked for asked in [*(left or []), *right]}.values())
+
+
+answer = model_node("answer", ask, read, fallback=no_answer)

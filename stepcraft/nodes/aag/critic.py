@@ -1,4 +1,4 @@
-"""Judge the steps: edits, or nothing to change (AAG §3.5)."""
+"""Criticise the steps: ask for edits, or state that none is required (AAG §3.5)."""
 
 from typing import Any, Literal
 
@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
 from stepcraft.text.clean import without_markers
@@ -20,17 +21,17 @@ or a list of edits, each on one line that begins with "- ". Nothing else: no pra
 
 
 class Critique(TypedDict):
-    """What the critic asked for, and what became of it."""
+    """The edits that the critic asked for, and their outcome."""
 
     edits: list[str]
     """Empty when the critic is content."""
     status: Literal["content", "open", "unverified", "verified", "skipped"]
-    """`open`: not applied; `unverified`: applied, but the critic has not seen the result; `verified`: applied and
-    seen; `skipped`: could not be applied."""
+    """`open`: not applied; `unverified`: applied, and the critic has not seen the result; `verified`: applied, and
+    the critic has seen the result; `skipped`: could not be applied."""
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
     resources_text: str
@@ -39,7 +40,7 @@ class Reading(TypedDict):
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """Goal, resources and the steps as they stand."""
+    """Show the goal, the resources and the current steps."""
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
         section("steps", numbered(state["steps"])),
@@ -48,26 +49,13 @@ def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
 
 
 def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
-    """The bulleted edits; none of them and the phrase, or the phrase as the last word, means content."""
+    """The bulleted edits. The phrase without any, or as the last line, means that the critic is content."""
     lines = [line for line in reply.splitlines() if line.strip()]
-    if lines and _is_phrase(lines[-1]):
-        return _judged(state, [])
     edits = [edit for edit in map(without_markers, read_bullets(reply)) if edit and not _is_phrase(edit)]
-    if not edits and CONTENT not in reply.upper():
+    if lines and _is_phrase(lines[-1]):
+        edits = []
+    elif not edits and CONTENT not in reply.upper():
         raise UnreadableReply(f'there was neither a list of edits that begin with "- " nor {CONTENT} in it.')
-    return _judged(state, edits)
-
-
-def uncriticised(_state: Reading, _why: str) -> dict[str, Any]:
-    """The steps stand as they are, without a judgement on them."""
-    return {"edits": []}
-
-
-def _is_phrase(line: str) -> bool:
-    return line.strip(" \t-*•_`'\".!#>").upper() == CONTENT
-
-
-def _judged(state: Reading, edits: list[str]) -> dict[str, Any]:
     seen = [
         {**past, "status": "verified"} if past["status"] == "unverified" else past
         for past in state["critiques"]
@@ -78,4 +66,13 @@ def _judged(state: Reading, edits: list[str]) -> dict[str, Any]:
     }
 
 
-critic = model_node("critic", ask, read, fallback=uncriticised)
+def _is_phrase(line: str) -> bool:
+    return line.strip(" \t-*•_`'\".!#>").upper() == CONTENT
+
+
+def no_critique(_state: Reading, _why: str) -> dict[str, Any]:
+    """No edits: the steps stand without a critique."""
+    return {"edits": []}
+
+
+critic = model_node("critic", ask, read, fallback=no_critique)

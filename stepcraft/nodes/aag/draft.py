@@ -1,19 +1,19 @@
-"""Draft the steps of a procedure from procedures for similar goals (AAG §3.2, the RAG prompt)."""
+"""Draft the steps of a procedure from procedures for similar goals (AAG §3.2; the prompt of the RAG baseline)."""
 
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
-from stepcraft.nodes.aag.steps import STEPS_FORMAT, answered, steps_of
+from stepcraft.nodes.aag.steps import STEPS_FORMAT, read_reply, steps_update
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
     resources_text: str
@@ -21,7 +21,7 @@ class Reading(TypedDict):
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """The goal, the resources and the similar procedures."""
+    """Show the goal, the resources and the similar procedures."""
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
         *evidence_sections(state["evidence"]),
@@ -30,13 +30,13 @@ def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
 
 
 def read(reply: str, _state: Reading, _context: AagContext) -> dict[str, Any]:
-    """The draft with its marks of doubt, and the same steps without them as the first answer."""
-    steps = steps_of(reply)
-    return {"draft": steps, **answered(steps)}
+    """The draft with its markers of doubt; the same steps without them are the answer so far."""
+    steps = read_reply(reply)
+    return {"draft": steps, **steps_update(steps)}
 
 
 def no_draft(_state: Reading, _why: str) -> dict[str, Any]:
-    """No draft: the revision may still write the steps from what is looked up."""
+    """An empty draft: the revision can still write the steps from what is looked up."""
     return {"draft": []}
 
 

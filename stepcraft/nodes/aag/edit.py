@@ -1,24 +1,23 @@
-"""Apply the critic's edits to the steps and leave the rest alone (AAG §3.5)."""
+"""Apply the critic's edits to the steps, and leave everything else as it is (AAG §3.5)."""
 
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
 from stepcraft.nodes.aag.answer import Answered
 from stepcraft.nodes.aag.critic import Critique
-from stepcraft.nodes.aag.notes import notes_sections
-from stepcraft.nodes.aag.steps import STEPS_FORMAT, answered, steps_of
+from stepcraft.nodes.aag.steps import STEPS_FORMAT, notes_sections, read_reply, steps_update
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import section
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
     resources_text: str
@@ -30,7 +29,7 @@ class Reading(TypedDict):
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """Goal, resources and what was looked up first; they are the same at every edit. Steps and edits last."""
+    """Show what is the same at every edit first (goal, resources, what was looked up), then the steps and the edits."""
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
         *notes_sections(state["questions"], state["knowledge"]),
@@ -42,17 +41,19 @@ def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
 
 def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
     """The edited steps."""
-    return {**answered(steps_of(reply)), **_closed(state, "unverified")}
+    return {**steps_update(read_reply(reply)), "critiques": _closed(state, "unverified")}
 
 
 def keep_the_steps(state: Reading, _why: str) -> dict[str, Any]:
-    """The steps stand as they were; the critique is marked as skipped."""
-    return _closed(state, "skipped")
+    """The steps as they were; the critique is marked as skipped."""
+    return {"critiques": _closed(state, "skipped")}
 
 
-def _closed(state: Reading, status: str) -> dict[str, Any]:
-    *past, last = state["critiques"]
-    return {"critiques": [*past, {**last, "status": status}]}
+def _closed(state: Reading, status: Literal["unverified", "skipped"]) -> list[Critique]:
+    """The critiques with the outcome of the last one, which `update_state` may have left out or replaced."""
+    last = Critique(edits=state["edits"], status=status)
+    is_open = bool(state["critiques"]) and state["critiques"][-1]["status"] == "open"
+    return [*(state["critiques"][:-1] if is_open else state["critiques"]), last]
 
 
 edit = model_node("edit", ask, read, fallback=keep_the_steps, truncate_key="knowledge")

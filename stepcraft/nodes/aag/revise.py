@@ -3,32 +3,31 @@
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.errors import NoAnswer
 from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
 from stepcraft.nodes.aag.answer import Answered
-from stepcraft.nodes.aag.notes import notes_sections
-from stepcraft.nodes.aag.steps import STEPS_FORMAT, answered, steps_of
+from stepcraft.nodes.aag.steps import STEPS_FORMAT, notes_sections, read_reply, steps_update
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import section
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
     resources_text: str
-    draft: list[str]
+    draft: list[str] | None
     questions: list[Answered]
     knowledge: list[Evidence]
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """Goal, resources and draft first, what was looked up last."""
+    """Show the goal, the resources and the draft first, and what was looked up last."""
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
         section("steps", numbered(state["draft"])) if state["draft"] else "",
@@ -39,18 +38,29 @@ def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
 
 def read(reply: str, _state: Reading, _context: AagContext) -> dict[str, Any]:
     """The revised steps."""
-    return answered(steps_of(reply))
+    return steps_update(read_reply(reply))
 
 
 def keep_the_draft(state: Reading, why: str) -> dict[str, Any]:
-    """The draft stands as it is.
+    """The draft as the steps.
 
     Raises:
-        NoAnswer: there is none.
+        NoAnswer: There is no draft.
     """
     if not state["draft"]:
         raise NoAnswer(f"no steps were written: {why}")
-    return {}
+    return steps_update(state["draft"])
 
 
-revise = model_node("revise", ask, read, fallback=keep_the_draft, truncate_key="knowledge")
+def skip_model(state: Reading, context: AagContext) -> dict[str, Any] | None:
+    """No call without questions (NOQG): there is nothing to revise the draft with.
+
+    Raises:
+        NoAnswer: There is no draft.
+    """
+    return None if context.questions else keep_the_draft(state, "; ".join(state["warnings"][-1:]))
+
+
+revise = model_node(
+    "revise", ask, read, fallback=keep_the_draft, skip_model=skip_model, truncate_key="knowledge"
+)

@@ -1,1 +1,1 @@
-"""The steps of the baselines."""
+"""The nodes of the baselines."""

@@ -1,37 +1,49 @@
-"""Answer a question in one call: from what the model knows, from evidence, or after the pattern of examples."""
+"""Answer a question in one call: `answer` replies at once, `think` writes a chain of thought first.
 
+The instructions in the context and the evidence make the difference between the baselines: no evidence (direct and
+chain of thought), the passages of one search (RAG), or random procedures as examples (few-shot).
+"""
+
+import re
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.baselines import DirectContext
 from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 
 LENGTHS = {
     "long": "Running text of up to three paragraphs, or numbered steps where the question asks how something is done.",
     "short": "One sentence at most, or the name, number or date alone that was asked for.",
 }
 LENGTHS["multihop"] = LENGTHS["short"]
-"""How long the answer to each kind of question is."""
+"""Length of the answer by answer style, as the reply format states it."""
+
+_THOUGHTS_FORMAT = """\
+The thoughts, each a paragraph of its own. Then a line ANSWER, and under it the answer and nothing else. {}"""
+
+_HEADING = re.compile(
+    r"^[\W_]*(?:final\s+)?answer[*_ \t]*(?::[*_ \t]*|\uff1a|$)", re.IGNORECASE | re.MULTILINE
+)
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
     resources_text: str
-    task: str
+    answer_style: str
     evidence: list[Evidence]
 
 
 def ask(state: Reading, context: DirectContext) -> list[BaseMessage]:
-    """The question, what is at hand, and the passages or examples."""
-    form = f"The answer alone, without a preamble. {LENGTHS[state['task']]}"
+    """Show the question, the resources, and the passages or examples."""
+    form = f"The answer alone, without a preamble. {LENGTHS[state['answer_style']]}"
     sections = [
         *asked_sections("question", state["question"], state["resources_text"]),
         *evidence_sections(state["evidence"]),
@@ -40,20 +52,44 @@ def ask(state: Reading, context: DirectContext) -> list[BaseMessage]:
 
 
 def read(reply: str, _state: Reading, _context: DirectContext) -> dict[str, Any]:
-    """The answer, without a fence around it."""
-    answer = text_of(reply)
-    if not answer:
+    """The answer, without a code fence around it."""
+    text = text_of(reply)
+    if not text:
         raise UnreadableReply("there was no text in it.")
-    return {"answer": answer}
+    return {"answer": text}
 
 
 def no_answer(_state: Reading, why: str) -> dict[str, Any]:
-    """One call was all there was.
+    """End the run: there is nothing else to answer with.
 
     Raises:
-        NoAnswer: always.
+        NoAnswer: Always.
     """
     raise NoAnswer(f"no answer was written: {why}")
 
 
-answer_question = model_node("answer", ask, read, fallback=no_answer)
+def ask_to_think(state: Reading, context: DirectContext) -> list[BaseMessage]:
+    """Show the question and the resources."""
+    form = _THOUGHTS_FORMAT.format(LENGTHS[state["answer_style"]])
+    sections = asked_sections("question", state["question"], state["resources_text"])
+    return prompt(context.answer_instructions, form, "reasoned", sections)
+
+
+def read_thoughts(reply: str, _state: Reading, _context: DirectContext) -> dict[str, Any]:
+    """The text before the last heading as the draft, and the text under it as the answer.
+
+    Without a heading the last paragraph is the answer.
+    """
+    text = text_of(reply)
+    headings = list(_HEADING.finditer(text))
+    if headings:
+        thoughts, conclusion = text[: headings[-1].start()], text[headings[-1].end() :]
+    else:
+        thoughts, _, conclusion = text.rpartition("\n\n")
+    if not conclusion.strip():
+        raise UnreadableReply("there was nothing under the line ANSWER.")
+    return {"draft": thoughts.strip(), "answer": conclusion.strip()}
+
+
+answer = model_node("answer", ask, read, fallback=no_answer)
+think = model_node("answer", ask_to_think, read_thoughts, fallback=no_answer)

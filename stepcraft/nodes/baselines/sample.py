@@ -1,66 +1,63 @@
-"""Pick some procedures of the memory at random, as examples."""
+"""Choose random procedures of a memory as examples (the few-shot baseline)."""
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from stepcraft.concurrency import within
+from stepcraft.concurrency import in_thread, within
 from stepcraft.contexts.baselines import FewShotContext
 from stepcraft.errors import StepcraftError, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.protocol import ProcedureMemory
-
-Opened = Callable[[FewShotContext], ProcedureMemory]
+from stepcraft.retrieval.target import RetrievalTarget
 
 
 class SampleNode(Runnable[Any, dict[str, Any]]):
-    """The same seed picks the same procedures of a memory, in whatever order it keeps them. It reads them all."""
+    """Chooses k procedures at random; the same seed chooses the same procedures, whatever their order in the memory.
 
-    def __init__(self, opened: Opened, settings: type[FewShotContext]) -> None:
+    Every procedure of the memory is read. A memory that fails or takes too long gives no examples and a warning.
+
+    Args:
+        target: The memory of the graph.
+    """
+
+    def __init__(self, target: RetrievalTarget) -> None:
         self.name = "sample"
-        self.opened = opened
-        self.settings = settings
+        self.target = target
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
-        """The examples; without any where the memory fails or takes too long."""
-        context = self.settings.current()
+        """The examples as evidence."""
+        context = FewShotContext.current(input)
         seconds = Budget.of("sample", input, context).seconds_left()
         try:
-            return {"evidence": within(seconds, lambda: _sampled(self.opened(context), context))}
+            return {"evidence": within(seconds, partial(self._examples, context))}
         except TimeoutError:
-            return _without("it took longer than the deadline allows")
+            why = "it took longer than the deadline allows"
         except StepcraftError as failure:
-            return _without(without_secrets(str(failure)))
+            why = without_secrets(str(failure))
+        return {"evidence": [], "warnings": [f"sample: there are no examples: {why}"]}
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`, without blocking the event loop."""
-        return await asyncio.to_thread(self.invoke, input, config)
+        return await asyncio.wrap_future(in_thread(partial(self.invoke, input, config)))
 
+    def _examples(self, context: FewShotContext) -> list[Evidence]:
+        def order(procedure: Procedure) -> bytes:
+            return blake2b(f"{context.seed}/{procedure.id}".encode()).digest()
 
-def _sampled(memory: ProcedureMemory, context: FewShotContext) -> list[Evidence]:
-    seed, k = context.seed, context.k
-
-    def drawn(procedure: Procedure) -> bytes:
-        return blake2b(f"{seed}/{procedure.id}".encode()).digest()
-
-    return [_example(procedure, memory.template) for procedure in heapq.nsmallest(k, memory, key=drawn)]
-
-
-def _example(procedure: Procedure, template: str) -> Evidence:
-    return Evidence(
-        id=procedure.id,
-        title=procedure.output,
-        text=procedure.text(template),
-        source=procedure.source,
-        score=0.0,
-    )
-
-
-def _without(why: str) -> dict[str, Any]:
-    return {"evidence": [], "warnings": [f"sample: there are no examples: {why}"]}
+        memory = self.target.open_memory(context)
+        return [
+            Evidence(
+                id=procedure.id,
+                title=procedure.output,
+                text=procedure.text(memory.template),
+                source=procedure.source,
+                score=0.0,
+            )
+            for procedure in heapq.nsmallest(context.k, memory, key=order)
+        ]

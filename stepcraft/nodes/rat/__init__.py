@@ -1,1 +1,1 @@
-"""The steps of RAT."""
+"""The nodes of RAT."""

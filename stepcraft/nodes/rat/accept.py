@@ -1,25 +1,37 @@
-"""Take the results of a window in order, up to the first that changes something (RAT §3.2)."""
+"""The window of steps: what a step is sent and returns, and which results of a window are accepted (RAT §3.2).
+
+The steps of a window run in parallel, each on the text as it is if no step before it in the window changes anything.
+Their results are accepted in order, up to and including the first that changes something: its own text was right, and
+that of the steps after it was not. So the answer is the same as in strict order.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langgraph.types import Overwrite
+from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
 from stepcraft.contexts.rat import MAX_PARALLEL_STEPS, RatContext
 from stepcraft.evidence import Evidence
-from stepcraft.llm.budget import Budget, Usage, add_usage, calls_left, no_usage, too_few_calls, totals
-from stepcraft.nodes.rat.step import Result
+from stepcraft.llm.budget import (
+    Budget,
+    Budgeted,
+    Usage,
+    add_usage,
+    branches,
+    calls_left,
+    no_usage,
+    too_few_calls,
+    totals,
+)
 from stepcraft.nodes.retrieve import ranked
-
-"""The most steps that work side by side under `window="auto"`."""
 
 
 class Revision(TypedDict):
-    """What became of one thought: what was looked up, what was found, what it was changed to."""
+    """The outcome for one thought: the query, the evidence, and the text before and after."""
 
     step: int
-    """From 1."""
+    """Number of the thought, from 1."""
     thought: str
     """The thought as it was drafted."""
     query: str
@@ -32,133 +44,241 @@ class Revision(TypedDict):
     """Why the thought was not checked, "" if it was."""
 
 
-def accept(state: Mapping[str, Any], context: RatContext) -> dict[str, Any]:
-    """The text and the revisions so far; where no further step can be made, the rest of the draft as it is."""
-    results = _of_this_round(state)
-    taken = _taken(results)
-    used = _usage(taken, results[len(taken) :])
-    warnings = [warning for result in taken for warning in result["warnings"]]
-    update = _gathered(state, taken) if gathers(state, context) and taken else _revised(state, taken, context)
+class Result(TypedDict):
+    """The result of one step."""
+
+    number: int
+    """Index of the thought, from 0."""
+    query: str
+    evidence: list[Evidence]
+    before: str
+    after: str
+    """Equal to `before` where nothing was changed."""
+    skipped: str
+    """Why the thought was not checked, "" if it was."""
+    searched: bool
+    """Whether a search was made."""
+    warnings: list[str]
+    usage: Usage
+
+
+class Step(Budgeted):
+    """The state of one step."""
+
+    number: int
+    question: str
+    text: str
+    """The text so far, with the thought at its end."""
+    thought: str
+    rest: str
+    """The thoughts that follow, "" where they are not shown."""
+    query: str
+    evidence: list[Evidence]
+    before: str
+    """What the revision replaces: the text, or the thought alone."""
+    after: str
+    skipped: str
+    revises: bool
+    """Whether the text is revised; otherwise the step only searches."""
+    results: list[Result]
+
+
+def to_look_up(state: Step) -> list[str]:
+    """The query of a step; none where it has been skipped or already has evidence."""
+    return [] if state["skipped"] or state["evidence"] else [state["query"]]
+
+
+def keep_found(state: Step, found: list[list[Evidence]], failed: list[str]) -> dict[str, Any]:
+    """The evidence of a step; without any, its thought is not checked."""
+    if not found:
+        return {}
+    nothing = f"nothing was found for {state['query']:.200}" if not found[0] else ""
+    return {"evidence": found[0], "skipped": failed[0] if failed else nothing}
+
+
+def note(state: Step) -> dict[str, Any]:
+    """The result of a step, the only key that it returns to the loop."""
+    result = Result(
+        number=state["number"],
+        query=state["query"],
+        evidence=state["evidence"],
+        before=state["before"],
+        after=state["after"] if not state["skipped"] else state["before"],
+        skipped=state["skipped"],
+        searched=bool(state["query"]),
+        warnings=state["warnings"],
+        usage=state["usage"],
+    )
+    return {"results": [result]}
+
+
+def unchecked(thoughts: Sequence[str]) -> dict[str, Any]:
+    """The state of the loop before its first window."""
+    lists: dict[str, Any] = {"thoughts": list(thoughts), "revisions": [], "evidence": []}
+    return {**lists, "text": "", "done": 0, "query": "", "found": None}
+
+
+def next_window(state: Mapping[str, Any], context: RatContext) -> list[Send]:
+    """The steps of the next window, each with its share of the remaining model calls."""
+    thoughts, first = state["thoughts"], state["done"]
+    searching = only_searches(state, context)
+    width = len(thoughts) if searching else state["width"]
+    last = min(len(thoughts), first + min(width, _affordable_steps(state, context)))
+    if state["found"] is None:
+        steps = [_step(state, place, context, revises=not searching) for place in range(first, last)]
+    else:
+        skipped = "" if state["found"] else "nothing was found for any thought"
+        whole = dict.fromkeys(("text", "thought", "before", "after"), state["draft"])
+        steps = [
+            {**_empty_step(state), **whole}
+            | {"number": first, "query": state["query"], "evidence": state["found"], "skipped": skipped}
+        ]
+    left = calls_left(state, context)
+    shares = branches(state, None if left is None else left - (context.finish != "thoughts"), len(steps))
+    return [Send("step", {**step, **share}) for step, share in zip(steps, shares, strict=True)]
+
+
+def _step(state: Mapping[str, Any], place: int, context: RatContext, *, revises: bool) -> dict[str, Any]:
+    """One thought, on the text as it is if no step before it in the window changes anything."""
+    thoughts = state["thoughts"]
+    text = state["text"] + "".join(thoughts[state["done"] : place + 1]) if revises else state["draft"]
+    before = thoughts[place] if context.revise_scope == "thought" else text
+    return {
+        **_empty_step(state),
+        "number": place,
+        "text": text,
+        "thought": thoughts[place],
+        "rest": "".join(thoughts[place + 1 :]) if context.show_rest and revises else "",
+        "before": before,
+        "after": before,
+        "revises": revises,
+    }
+
+
+def _empty_step(state: Mapping[str, Any]) -> dict[str, Any]:
+    texts = dict.fromkeys(("rest", "query", "skipped"), "")
+    lists: dict[str, Any] = {"evidence": [], "warnings": [], "results": []}
+    return {**texts, **lists, "number": 0, "question": state["question"], "revises": True}
+
+
+def accept(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Extend the text and the revisions with the accepted results; where no step can follow, with the rest as drafted."""
+    context = RatContext.current(state)
+    results = _last_round(state)
+    accepted = _accepted(results)
+    used = _usage(accepted, results[len(accepted) :])
+    warnings = [warning for result in accepted for warning in result["warnings"]]
+    if only_searches(state, context) and accepted:
+        update = {
+            "thoughts": [state["draft"]],
+            "query": "\n".join(result["query"] for result in accepted if result["query"]),
+            "found": ranked(*(result["evidence"] for result in accepted)),
+            "retrievals": state["retrievals"] + sum(result["searched"] for result in accepted),
+        }
+    else:
+        update = _revised(state, accepted, context)
     after: dict[str, Any] = {**state, **update, "usage": add_usage(state["usage"], used)}
-    if after["done"] < len(after["thoughts"]) and (why := no_more(after, context)):
-        update |= _closed(after, why)
+    if after["done"] < len(after["thoughts"]) and (why := why_stopped(after, context)):
+        update |= _rest_as_drafted(after, why)
         warnings.append(why)
-    told = Budget.of("accept", state, context).update(warnings)
-    return {**update, "results": Overwrite([]), **told, "usage": used}
+    limits = Budget.of("accept", state, context).update(warnings)
+    return {**update, "results": Overwrite([]), **limits, "usage": used}
 
 
-def gathers(state: Mapping[str, Any], context: RatContext) -> bool:
-    """Whether passages are still to be gathered for all thoughts at once, before one revision (not causal)."""
+def only_searches(state: Mapping[str, Any], context: RatContext) -> bool:
+    """Whether the next window only searches, for one revision of the whole draft later (`causal=False`)."""
     return not context.causal and state["found"] is None
 
 
-def no_more(state: Mapping[str, Any], context: RatContext) -> str:
+def why_stopped(state: Mapping[str, Any], context: RatContext) -> str:
     """Why no further thought can be checked; "" if one can."""
-    if affordable(state, context) >= 1:
+    if _affordable_steps(state, context) >= 1:
         return Budget.of("accept", state, context).spent() or ""
-    most: int | None = context.max_retrievals
-    if most is not None and state["retrievals"] >= most:
-        return f"only the first {state['done']} thoughts were checked: max_retrievals={most} is reached"
+    limit = context.max_retrievals
+    if limit is not None and state["retrievals"] >= limit:
+        return f"only the first {state['done']} thoughts were checked: max_retrievals={limit} is reached"
     return too_few_calls(context)
 
 
-def affordable(state: Mapping[str, Any], context: RatContext) -> int:
-    """How many steps the limits on searches and calls still allow; one call is kept for the finish."""
+def _affordable_steps(state: Mapping[str, Any], context: RatContext) -> int:
+    """Number of steps that the limits on searches and calls allow, with one call left for the finish."""
     steps = len(state["thoughts"])
-    most: int | None = context.max_retrievals
-    if most is not None and state["found"] is None:
-        steps = min(steps, most - state["retrievals"])
+    if context.max_retrievals is not None and state["found"] is None:
+        steps = min(steps, context.max_retrievals - state["retrievals"])
     if (calls := calls_left(state, context)) is not None:
-        last = context.finish != "thoughts"
-        steps = min(steps, (calls - last) // _calls_a_step(context))
+        asks_for_query = context.query == "model" and context.query_from != "question"
+        steps = min(steps, (calls - (context.finish != "thoughts")) // (2 if asks_for_query else 1))
     return steps
 
 
-def _calls_a_step(context: RatContext) -> int:
-    asks = context.query == "model" and context.query_from != "question"
-    return 2 if asks else 1
+def _last_round(state: Mapping[str, Any]) -> Sequence[Result]:
+    """The results that begin at the first thought that is not settled, in the order of the thoughts.
 
-
-def _of_this_round(state: Mapping[str, Any]) -> Sequence[Result]:
-    """The last results that begin at the first thought that is not settled, in the order of the thoughts.
-
-    A fork by `update_state` brings along the results of the round that it replaces.
+    After a fork by `update_state`, the results of the round that it replaces come before them.
     """
     results: list[Result] = state["results"]
     starts = [place for place, result in enumerate(results) if result["number"] == state["done"]]
     return results[starts[-1] :] if starts else []
 
 
-def _taken(results: Sequence[Result]) -> Sequence[Result]:
-    """The results whose prefix was right: up to and including the first that changes something."""
+def _accepted(results: Sequence[Result]) -> Sequence[Result]:
+    """The results up to and including the first that changes something."""
     for place, result in enumerate(results, 1):
         if result["after"] != result["before"]:
             return results[:place]
     return results
 
 
-def _usage(taken: Sequence[Result], thrown: Sequence[Result]) -> Usage:
-    used = discarded = no_usage()
-    for result in thrown:
-        discarded = add_usage(discarded, result["usage"])
-    for result in (*taken, *thrown):
+def _usage(accepted: Sequence[Result], discarded: Sequence[Result]) -> Usage:
+    used, wasted = no_usage(), no_usage()
+    for result in discarded:
+        wasted = add_usage(wasted, result["usage"])
+    for result in (*accepted, *discarded):
         used = add_usage(used, result["usage"])
-    if thrown:
-        used["discarded"] = totals(discarded)
+    if discarded:
+        used["discarded"] = totals(wasted)
     return used
 
 
-def _gathered(state: Mapping[str, Any], results: Sequence[Result]) -> dict[str, Any]:
-    """All that was found, for one revision of the whole draft."""
-    return {
-        "thoughts": [state["draft"]],
-        "query": "\n".join(result["query"] for result in results if result["query"]),
-        "found": ranked(*(result["evidence"] for result in results)),
-        "retrievals": state["retrievals"] + sum(result["searched"] for result in results),
-    }
-
-
 def _revised(state: Mapping[str, Any], results: Sequence[Result], context: RatContext) -> dict[str, Any]:
-    """The text and the revisions with the results that are taken."""
-    text, revisions = state["text"], list(state["revisions"])
-    whole = context.revise_scope == "prefix"
+    """The text, the revisions and the next width after some accepted results.
+
+    The width doubles while nothing changes and returns to 1 after a change, unless the caller has set it.
+    """
+    text, width = state["text"], state["width"]
+    revisions: list[Revision] = list(state["revisions"])
     for result in results:
-        revisions.append(_revision(state["thoughts"][result["number"]], result))
-        text = result["after"] if whole else text + result["after"]
+        changed = result["after"] != result["before"]
+        revisions.append(
+            Revision(
+                step=result["number"] + 1,
+                thought=state["thoughts"][result["number"]],
+                query=result["query"],
+                evidence=result["evidence"],
+                before=result["before"],
+                after=result["after"],
+                changed=changed,
+                skipped=result["skipped"],
+            )
+        )
+        text = result["after"] if context.revise_scope == "prefix" else text + result["after"]
+    if context.window == "auto" and results:
+        width = 1 if revisions[-1]["changed"] else min(MAX_PARALLEL_STEPS, 2 * width)
+    revises_all = bool(results) and state["found"] is not None
     return {
         "text": text,
-        "done": state["done"] + len(results),
-        "width": _width(state["width"], revisions[len(state["revisions"]) :], context),
+        "done": len(state["thoughts"]) if revises_all else state["done"] + len(results),
+        "width": width,
         "retrievals": state["retrievals"] + sum(result["searched"] for result in results),
         "revisions": revisions,
         "evidence": ranked(state["evidence"], *(result["evidence"] for result in results)),
     }
 
 
-def _revision(thought: str, result: Result) -> Revision:
-    return Revision(
-        step=result["number"] + 1,
-        thought=thought,
-        query=result["query"],
-        evidence=result["evidence"],
-        before=result["before"],
-        after=result["after"],
-        changed=result["after"] != result["before"],
-        skipped=result["skipped"],
-    )
-
-
-def _width(width: int, revisions: Sequence[Revision], context: RatContext) -> int:
-    """Doubled while nothing changes, 1 again after a change; what the caller set, if that is a number."""
-    if context.window != "auto" or not revisions:
-        return width
-    return 1 if revisions[-1]["changed"] else min(MAX_PARALLEL_STEPS, 2 * width)
-
-
-def _closed(state: Mapping[str, Any], why: str) -> dict[str, Any]:
-    """The thoughts that are left, as they were drafted."""
+def _rest_as_drafted(state: Mapping[str, Any], why: str) -> dict[str, Any]:
+    """The text and the revisions with the remaining thoughts as they were drafted, each skipped for one reason."""
     left = state["thoughts"][state["done"] :]
-    revisions = [
+    skipped = [
         Revision(
             step=number,
             thought=thought,
@@ -174,5 +294,5 @@ def _closed(state: Mapping[str, Any], why: str) -> dict[str, Any]:
     return {
         "text": state["text"] + "".join(left),
         "done": len(state["thoughts"]),
-        "revisions": [*state["revisions"], *revisions],
+        "revisions": [*state["revisions"], *skipped],
     }

@@ -1,15 +1,15 @@
-"""Answer a question at once, thought by thought, before anything is looked up (RAT §3.1)."""
+"""Draft an answer as step-by-step thoughts, before any search (RAT §3.1)."""
 
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import NoAnswer, UnreadableReply
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.sections import section
 
 _FORMAT = """\
@@ -19,14 +19,14 @@ first thought or after the last one."""
 _PROGRAM = " The thoughts plan a program in {}, part by part: what each part does, and with which functions."
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
 
 
 def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
-    """The question alone."""
+    """Show the question alone."""
     language = context.program_language
     form = _FORMAT + (_PROGRAM.format(language) if language else "")
     sections = [section("question", state["question"])]
@@ -34,20 +34,20 @@ def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
 
 
 def read(reply: str, _state: Reading, _context: RatContext) -> dict[str, Any]:
-    """The draft as it was written, without a remark before it."""
-    draft = text_of(reply)
-    if not draft:
+    """The draft, without a remark before it."""
+    text = text_of(reply)
+    if not text:
         raise UnreadableReply("there was no text in it.")
-    return {"draft": draft}
+    return {"draft": text}
 
 
 def no_draft(_state: Reading, why: str) -> dict[str, Any]:
-    """Without a draft there is nothing to revise.
+    """End the run: without a draft there is nothing to revise.
 
     Raises:
-        NoAnswer: always.
+        NoAnswer: Always.
     """
     raise NoAnswer(f"no draft was written: {why}")
 
 
-draft_thoughts = model_node("draft", ask, read, fallback=no_draft)
+draft = model_node("draft", ask, read, fallback=no_draft)

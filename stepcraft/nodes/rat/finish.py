@@ -1,15 +1,15 @@
-"""Write the answer from the revised thoughts (RAT §3.2, and its tasks in §4)."""
+"""Write the answer from the revised thoughts, in the form that `finish` names (RAT §3.2, §4)."""
 
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.sections import section
 
 _FORMATS = {
@@ -23,23 +23,22 @@ text's own paragraphs in their order, smoothed where they repeat or contradict e
 }
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
     text: str
 
 
 def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
-    """The question and the revised text."""
-    kind = _kind(context)
-    form = _FORMATS[kind].format(language=context.program_language)
+    """Show the question and the revised text."""
+    form = _FORMATS[context.finish].format(language=context.program_language)
     sections = [section("question", state["question"]), section("text", state["text"].strip())]
-    return prompt(context.finish_instructions, form, kind, sections)
+    return prompt(context.finish_instructions, form, context.finish, sections)
 
 
 def read(reply: str, _state: Reading, _context: RatContext) -> dict[str, Any]:
-    """The answer, without a fence around it."""
+    """The answer, without a code fence around it."""
     answer = text_of(reply)
     if not answer:
         raise UnreadableReply("there was no text in it.")
@@ -47,17 +46,13 @@ def read(reply: str, _state: Reading, _context: RatContext) -> dict[str, Any]:
 
 
 def the_text(state: Reading, _why: str = "") -> dict[str, Any]:
-    """The revised text itself."""
+    """The revised text as the answer."""
     return {"answer": state["text"].strip()}
 
 
 def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     """No call where the thoughts themselves are the answer."""
-    return the_text(state) if _kind(context) == "thoughts" else None
-
-
-def _kind(context: RatContext) -> str:
-    return context.finish
+    return the_text(state) if context.finish == "thoughts" else None
 
 
 finish = model_node("finish", ask, read, fallback=the_text, skip_model=skip_model)

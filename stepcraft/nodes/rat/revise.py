@@ -1,17 +1,17 @@
-"""Revise what has been written so far with what was found for its last thought (RAT §3.2)."""
+"""Revise the text so far with the evidence for its last thought (RAT §3.2)."""
 
 import re
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.clean import normalised
 from stepcraft.text.sections import UNCHANGED, section
 
@@ -22,8 +22,8 @@ Exactly {UNCHANGED}, or the thought alone with its corrections and nothing else:
 _SAME = re.compile(r"\W{0,4}no[ -]?changes?(?:\s+(?:needed|required|necessary))?\W*", re.IGNORECASE)
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
     text: str
@@ -35,8 +35,8 @@ class Reading(TypedDict):
 
 
 def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
-    """Question and text first, what was found last, so that a provider's prompt cache hits."""
-    whole = _is_whole(context)
+    """Show the question and the text first and the evidence last, so that a provider's prompt cache hits."""
+    whole = context.revise_scope == "prefix"
     sections = [
         section("question", state["question"]),
         section("text", state["text"].rstrip()),
@@ -49,12 +49,12 @@ def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
 
 
 def read(reply: str, state: Reading, context: RatContext) -> dict[str, Any]:
-    """What the text, or the thought alone, is after the revision, with the blanks around it as they were.
+    """The revised text, or thought, with the whitespace around it as it was.
 
     Raises:
-        UnreadableReply: most of the text is missing.
+        UnreadableReply: Most of the text is missing.
     """
-    before = state["text"] if _is_whole(context) else state["thought"]
+    before = state["text"] if context.revise_scope == "prefix" else state["thought"]
     after = text_of(reply, fenced=before.lstrip().startswith(("```", "~~~")))
     if _SAME.fullmatch(after.partition("\n")[0]) or normalised(after) == normalised(before):
         return {"after": before}
@@ -63,27 +63,19 @@ def read(reply: str, state: Reading, context: RatContext) -> dict[str, Any]:
         raise UnreadableReply(
             f"most of the text is missing. Reply with the whole text, or with {UNCHANGED} if it is right."
         )
-    return {"after": _blanks_of(before, after)}
-
-
-def _blanks_of(before: str, after: str) -> str:
     inner = before.strip()
     start = before.index(inner) if inner else 0
-    return before[:start] + after + before[start + len(inner) :]
-
-
-def _is_whole(context: RatContext) -> bool:
-    return context.revise_scope == "prefix"
+    return {"after": before[:start] + after + before[start + len(inner) :]}
 
 
 def skipped(_state: Reading, why: str) -> dict[str, Any]:
-    """The text stays as it is."""
+    """Skip the step: the text stays as it is."""
     return {"skipped": why}
 
 
 def skip_model(state: Reading, _context: RatContext) -> dict[str, Any] | None:
-    """No call where there is nothing to revise with, or where only what was found is wanted."""
+    """No call where the step was skipped or only searches."""
     return {} if state["skipped"] or not state["revises"] else None
 
 
-revise_thought = model_node("revise", ask, read, fallback=skipped, skip_model=skip_model)
+revise = model_node("revise", ask, read, fallback=skipped, skip_model=skip_model)

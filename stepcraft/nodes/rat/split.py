@@ -1,16 +1,17 @@
-"""Split the draft into its thoughts (RAT §3.2)."""
+"""Split the draft into thoughts (RAT §3.2)."""
 
 import re
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
+from stepcraft.nodes.rat.accept import unchecked
 from stepcraft.text.sections import section
 from stepcraft.text.thoughts import placed_in, split_thoughts
 
@@ -18,36 +19,40 @@ _FORMAT = "The whole text, word for word, with a line ===== between one thought 
 _CUT = re.compile(r"^[ \t]*={3,}[ \t]*$", re.MULTILINE)
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     draft: str
 
 
 def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
-    """The draft alone."""
+    """Show the draft alone."""
     sections = [section("text", state["draft"])]
     return prompt(context.split_instructions, _FORMAT, "split", sections)
 
 
 def read(reply: str, state: Reading, _context: RatContext) -> dict[str, Any]:
-    """The draft cut where the reply cuts it."""
+    """The draft, split where the reply splits it.
+
+    Raises:
+        UnreadableReply: The parts joined again are not the draft.
+    """
     parts = [part for part in _CUT.split(text_of(reply, fenced=True)) if part.strip()]
     thoughts = placed_in(state["draft"], parts)
     if thoughts is None:
         raise UnreadableReply("joined again, its parts are not the text: a word was changed or left out.")
-    return {"thoughts": thoughts}
+    return unchecked(thoughts)
 
 
 def by_paragraphs(state: Reading, _why: str = "") -> dict[str, Any]:
-    """The draft cut at its blank lines."""
-    return {"thoughts": split_thoughts(state["draft"])}
+    """The draft, split at its blank lines."""
+    return unchecked(split_thoughts(state["draft"]))
 
 
 def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
-    """By paragraphs unless a model is asked for; one thought where the whole draft is checked at once."""
+    """No call unless the model is to split; one thought where the whole draft is checked at once."""
     if context.query_from != "thought":
-        return {"thoughts": [state["draft"]]}
+        return unchecked([state["draft"]])
     return by_paragraphs(state) if context.split == "paragraphs" else None
 
 

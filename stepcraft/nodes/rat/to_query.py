@@ -1,16 +1,16 @@
-"""Turn what has been written so far into one search query (RAT §3.2, ToQuery)."""
+"""Write one search query for a thought (RAT §3.2, ToQuery)."""
 
 import re
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import text_of
+from stepcraft.llm.reply import text_of
 from stepcraft.text.sections import section
 
 _FORMAT = (
@@ -20,8 +20,8 @@ _LABEL = re.compile(r"\A(?:search )?query\s*[:\uff1a]\s*", re.IGNORECASE)
 _LONGEST = 400
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
     text: str
@@ -31,7 +31,7 @@ class Reading(TypedDict):
 
 
 def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
-    """Question and text first, the thought last, so that a provider's prompt cache hits."""
+    """Show the question and the text first and the thought last, so that a provider's prompt cache hits."""
     sections = [
         section("question", state["question"]),
         section("text", state["text"].rstrip()),
@@ -41,7 +41,7 @@ def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
 
 
 def read(reply: str, _state: Reading, _context: RatContext) -> dict[str, Any]:
-    """The first line that says something, without what models put around a query."""
+    """The first line with content, without the label and the quotation marks that models put around a query."""
     for line in text_of(reply).splitlines():
         query = _LABEL.sub("", line.strip(" \t#*-`>"), count=1).strip(" \t\"'`*\u201c\u201d\u2018\u2019.")
         if query:
@@ -50,12 +50,12 @@ def read(reply: str, _state: Reading, _context: RatContext) -> dict[str, Any]:
 
 
 def skipped(_state: Reading, why: str) -> dict[str, Any]:
-    """Without a query the thought stays as it is."""
+    """Skip the step: without a query the thought stays as it is."""
     return {"skipped": why}
 
 
 def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
-    """No call where the question or the text is the query, or where the evidence is there already."""
+    """No call where the question or the text is the query, or where the step already has evidence."""
     if state["evidence"]:
         return {}
     if context.query_from == "question":
@@ -63,4 +63,4 @@ def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     return {"query": state["text"].strip()} if context.query == "draft" else None
 
 
-query_thought = model_node("to_query", ask, read, fallback=skipped, skip_model=skip_model)
+to_query = model_node("to_query", ask, read, fallback=skipped, skip_model=skip_model)

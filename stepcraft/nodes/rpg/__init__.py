@@ -1,1 +1,1 @@
-"""The steps of RPG."""
+"""The nodes of RPG."""

@@ -1,17 +1,17 @@
-"""Write the next segment of an answer from the sentences that were selected for its plan (RPG §3.2)."""
+"""Write the next segment of the answer from the sentences selected for its plan (RPG §3.2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt, titled
-from stepcraft.llm.reply_text import told_in
+from stepcraft.llm.reply import answer_text
 from stepcraft.segments import Segment, Selected, passages_of, used, written
 from stepcraft.text.citations import with_marks_of
 from stepcraft.text.sections import section
@@ -30,11 +30,11 @@ Behind each sentence stands the number of the evidence that bears it out, in squ
 Nothing else is cited."""
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
-    task: str
+    answer_style: str
     plan: str
     plans: list[str]
     selected: list[Selected]
@@ -43,42 +43,51 @@ class Reading(TypedDict):
 
 
 def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
-    """Question and text first, the plan and its evidence last, so that a provider's prompt cache hits."""
+    """Show the question and the text first, then the plan and its evidence, so that a provider's prompt cache hits."""
     text = written(state["segments"])
     sections = [
         section("question", state["question"]),
         section("text", text) if text else "",
         section("plan", state["plan"]) if state["plan"] else "",
-        *_evidence(state),
+        *_evidence_sections(state),
     ]
-    form = _FORMATS[state["task"]]
+    form = _FORMATS[state["answer_style"]]
     if is_inline(context) and state["selected"]:
         form += _MARKS
     return prompt(context.answer_instructions, form, "segment", sections)
 
 
-def _evidence(state: Reading) -> list[str]:
+def _evidence_sections(state: Reading) -> list[str]:
     """The selected sentences of each passage under its title, numbered as the passages are in the output."""
     passages = {passage["id"]: passage for passage in state["evidence"]}
-    told: dict[str, list[str]] = {}
-    for sentence in state["selected"]:
-        told.setdefault(sentence["passage"], []).append(sentence["text"])
-    return [
-        section("evidence", titled({**passages[id_], "text": "\n".join(told[id_])}), id=str(number))
-        for id_, number in _numbers(state).items()
-    ]
+    sections: list[str] = []
+    for id_, number in _numbers(state).items():
+        shown = passage_of_sentences(id_, state["selected"], passages)
+        sections.append(section("evidence", titled(shown), id=str(number)))
+    return sections
+
+
+def passage_of_sentences(
+    id_: str, sentences: Iterable[Selected], passages: Mapping[str, Evidence]
+) -> Evidence:
+    """The sentences of a passage as one, with the passage's title and source if it is known.
+
+    A sentence that a person selected by `update_state` may come from a passage that was not retrieved.
+    """
+    text = "\n".join(one["text"] for one in sentences if one["passage"] == id_)
+    return {**passages.get(id_, Evidence(id=id_, title="", text="", source="", score=0.0)), "text": text}
 
 
 def _numbers(state: Reading) -> dict[str, int]:
-    """Each selected passage's place among all that were used by then, from 1."""
+    """The number of each selected passage among all passages used so far, from 1."""
     chosen = passages_of(state["selected"])
     known = list(dict.fromkeys([*used(state["segments"]), *chosen]))
     return {id_: known.index(id_) + 1 for id_ in chosen}
 
 
 def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
-    """The segment, without the text before it where that is repeated, and without marks that cite nothing."""
-    text = told_in(reply).removeprefix(written(state["segments"])).strip()
+    """The segment, without the text before it where the reply repeats that, and without marks that cite nothing."""
+    text = answer_text(reply).removeprefix(written(state["segments"])).strip()
     if is_inline(context):
         text = with_marks_of(text, _numbers(state).values())
     if not text:
@@ -90,40 +99,41 @@ def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
         evidence=passages_of(state["selected"]),
         unsupported=not state["selected"],
     )
-    return {"segments": [*state["segments"], segment], "plans": _planned(state)}
+    return {"segments": [*state["segments"], segment], **_planned(state)}
 
 
 def skipped(state: Reading, _why: str) -> dict[str, Any]:
-    """The plan was made, the segment is missing."""
-    return {"plans": _planned(state)}
+    """The plan without a segment."""
+    return _planned(state)
 
 
-def _planned(state: Reading) -> list[str]:
-    return [*state["plans"], state["plan"]] if state["plan"] else state["plans"]
+def _planned(state: Reading) -> dict[str, Any]:
+    """The plan is moved to the plans: nothing is planned for the next segment."""
+    return {"plans": [*state["plans"], state["plan"]] if state["plan"] else state["plans"], "plan": ""}
 
 
 def is_inline(context: RpgContext) -> bool:
-    """Whether sentences are followed by the numbers of their evidence."""
+    """Whether sentences cite their evidence by number."""
     return context.citations == "inline"
 
 
-def kept_for_later(state: Mapping[str, Any]) -> int:
+def reserved_calls(state: Reading) -> int:
     """A call to combine the segments, once there is one."""
-    return int(state["task"] == "multihop" and bool(state["segments"]))
+    return int(state["answer_style"] == "multihop" and bool(state["segments"]))
 
 
-def newest(update: dict[str, Any]) -> dict[str, Any]:
-    """The segment, for those who follow the run."""
-    segments: Sequence[Segment] = update["segments"]
+def newest_segment(update: dict[str, Any]) -> dict[str, Any]:
+    """The segment, for `stream_mode="custom"`."""
+    segments: list[Segment] = update["segments"]
     return {"segment": segments[-1]}
 
 
-answer_segment = model_node(
+answer = model_node(
     "answer",
     ask,
     read,
     fallback=skipped,
     truncate_key="selected",
-    reserve_calls=kept_for_later,
-    stream_event=newest,
+    reserve_calls=reserved_calls,
+    stream_event=newest_segment,
 )

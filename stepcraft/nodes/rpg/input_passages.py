@@ -1,7 +1,7 @@
-"""Passages that a caller gives instead of letting them be searched for."""
+"""Passages in the input of a run, which are used instead of a search."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired
+from typing import NotRequired
 
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
@@ -13,7 +13,7 @@ from stepcraft.text.clean import clean
 
 
 class Passage(TypedDict):
-    """A passage as a caller gives it."""
+    """A passage in the input of a run."""
 
     text: str
     id: NotRequired[str]
@@ -22,36 +22,34 @@ class Passage(TypedDict):
 
 
 def given_passages(given: object) -> tuple[list[Evidence], list[str]]:
-    """The passages as evidence, each under an id of its own, and what a reader should know of them.
+    """The passages as evidence, each under a unique id, and warnings on them.
 
     Raises:
-        BadInput: they are no list, or one is neither a text nor a mapping that has one.
+        BadInput: They are not a list, or one is neither a text nor a mapping with a text.
     """
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         raise BadInput(f"passages must be a list, not {type(given).__name__}: {given!r:.80}")
-    found = [_evidence(passage, place) for place, passage in enumerate(given)]
-    told = [passage for passage in found if passage["text"].strip()]
-    if not told:
+    read = [_evidence(passage, place) for place, passage in enumerate(given)]
+    passages = [passage for passage in read if passage["text"].strip()]
+    if not passages:
         return [], ["the passages are empty; the answer is written without evidence"]
-    empty = len(found) - len(told)
-    return _told_apart(told), [f"{empty} of {len(found)} passages are empty and left out"] if empty else []
+    empty = len(read) - len(passages)
+    warnings = [f"{empty} of {len(read)} passages are empty and left out"] if empty else []
+    return _with_unique_ids(passages), warnings
 
 
 def _evidence(passage: object, place: int) -> Evidence:
     if isinstance(passage, str):
         return evidence_of(Document(clean(passage)))
     if isinstance(passage, Mapping) and isinstance(passage.get("text"), str):
-        facts = {name: _plain(passage.get(name)) for name in ("id", "title", "source")}
-        return evidence_of(Document(clean(passage["text"]), metadata=facts))
+        labels = {name: passage.get(name) for name in ("id", "title", "source")}
+        texts = {name: "" if label is None else clean(str(label)).strip() for name, label in labels.items()}
+        return evidence_of(Document(clean(passage["text"]), metadata=texts))
     raise BadInput(f"passages[{place}] must be a text or have one under 'text', not {passage!r:.80}")
 
 
-def _plain(value: Any) -> str:  # noqa: ANN401 - whatever a caller gives
-    return "" if value is None else clean(str(value)).strip()
-
-
-def _told_apart(passages: Sequence[Evidence]) -> list[Evidence]:
-    """The same passage once; another one under the same id gets a number behind it."""
+def _with_unique_ids(passages: Sequence[Evidence]) -> list[Evidence]:
+    """Each passage once; a different passage with the same id has a number appended to it."""
     kept: dict[str, Evidence] = {}
     for passage in passages:
         id_, number = passage["id"], 1

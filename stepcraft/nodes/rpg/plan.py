@@ -1,17 +1,17 @@
-"""Plan the next segment of an answer: its topic, or that none is needed (RPG §3.2)."""
+"""Plan the next segment of the answer: its topic, or a signal that none is needed (RPG §3.2)."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from typing_extensions import TypedDict
 
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply_text import text_of, unwrapped
+from stepcraft.llm.reply import text_of, unwrapped
 from stepcraft.segments import Segment, written
 from stepcraft.text.clean import terms
 from stepcraft.text.lists import numbered
@@ -25,7 +25,7 @@ free writing."""
 _LATER = f"{_TOPIC}\nOr exactly {COMPLETE} if the text says all that the question asks for."
 
 MOST_TOKENS = 30
-"""The longest plan (RPG §4); a token is about four bytes."""
+"""Length limit of a plan (RPG §4); a token is counted as four bytes."""
 
 _CORES = {
     NO_INFO: r"no[\s_-]?info(?:rmation)?(?:[\s_-](?:is[\s_-])?needed)?",
@@ -47,16 +47,17 @@ _QUOTED = re.compile(r"[\"'\u201c\u2018]([^\"\u201c\u201d]*)[\"'\u201d\u2019]\.?
 _EDGES = re.compile(r"\A\W+|\W+\Z")
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     question: str
+    answer_style: str
     plans: list[str]
     segments: list[Segment]
 
 
 def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
-    """The question, the plans and the segments; never the evidence."""
+    """Show the question, the plans and the segments; the planner does not see the evidence."""
     text = written(state["segments"])
     sections = [
         section("question", state["question"]),
@@ -68,7 +69,7 @@ def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
 
 
 def read(reply: str, state: Reading, _context: RpgContext) -> dict[str, Any]:
-    """The topic, or a signal where it means something: `<no_info>` on the first turn, `<complete>` after a segment."""
+    """The topic, or a signal where it applies: `<no_info>` on the first turn, `<complete>` after a segment."""
     text = unwrapped(text_of(reply))
     signal = _signal(text)
     if signal == (COMPLETE if state["segments"] else NO_INFO) and (signal == COMPLETE or not state["plans"]):
@@ -82,7 +83,7 @@ def read(reply: str, state: Reading, _context: RpgContext) -> dict[str, Any]:
 
 
 def _signal(text: str) -> str:
-    """The signal that the first line is, or that stands in brackets on a line or at its end; "" if there is none."""
+    """The signal on the first line, or in brackets at the start or end of any line; "" if there is none."""
     lines = [line for line, _ in _lines(text)]
     for signal, words in _WORDS.items():
         alone = lines and words.fullmatch(_EDGES.sub("", lines[0]))
@@ -92,7 +93,7 @@ def _signal(text: str) -> str:
 
 
 def _topic(text: str) -> str:
-    """The first line that says something, with the next where that goes on with it, no longer than a plan may be."""
+    """The first line with content and the lines that continue it, cut to the length limit."""
     topic = ""
     for line, is_item in _lines(text):
         if topic and (is_item or not line[0].islower()):
@@ -104,7 +105,7 @@ def _topic(text: str) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """What stands on each line, without a label, and whether it is an item of a list."""
+    """The content of each line without its label, and whether the line is a list item."""
     for line in map(str.strip, text.splitlines()):
         said = _ITEM.sub("", line, count=1)
         if bare := _LABEL.sub("", said.strip("*`_ "), count=1).strip("*`_ "):
@@ -112,7 +113,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def shortened(text: str) -> str:
-    """The words of a text that keep within the longest plan."""
+    """The text, cut at a word to the length limit of a plan."""
     most = 4 * MOST_TOKENS
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= most:
@@ -128,17 +129,17 @@ def the_question(state: Reading) -> dict[str, Any]:
 
 
 def skipped(state: Reading, _why: str) -> dict[str, Any]:
-    """Without a plan the question is the plan; once something is written, the answer is complete."""
+    """The question as the plan; once a segment is written, the answer is taken as complete."""
     return {"plan": "", "signal": COMPLETE} if state["segments"] else the_question(state)
 
 
 def skip_model(state: Reading, context: RpgContext) -> dict[str, Any] | None:
-    """No call where the question itself is the plan."""
+    """No call where the question is the plan (the ablation without planning)."""
     return None if context.plan else the_question(state)
 
 
 def repeats(plan: str, plans: Sequence[str]) -> bool:
-    """Whether a plan was made before, in these words."""
+    """Whether an earlier plan has the same words."""
     return _words(plan) in map(_words, plans)
 
 
@@ -146,11 +147,11 @@ def _words(plan: str) -> tuple[str, ...]:
     return tuple(sorted(set(terms(plan)))) or (plan,)
 
 
-def kept_for_later(state: Mapping[str, Any]) -> int:
-    """A call for the segment that is planned, and one to combine the segments."""
-    return 2 if state["task"] == "multihop" else 1
+def reserved_calls(state: Reading) -> int:
+    """A call for the planned segment, and one to combine the segments."""
+    return 2 if state["answer_style"] == "multihop" else 1
 
 
 plan = model_node(
-    "plan", ask, read, fallback=skipped, skip_model=skip_model, truncate_key="", reserve_calls=kept_for_later
+    "plan", ask, read, fallback=skipped, skip_model=skip_model, truncate_key="", reserve_calls=reserved_calls
 )

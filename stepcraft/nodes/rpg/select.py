@@ -7,120 +7,121 @@ from functools import partial
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from typing_extensions import TypedDict
 
-from stepcraft.concurrency import Line, in_thread, within
+from stepcraft.concurrency import SerialExecutor, in_thread, within
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import SourceFailure, without_secrets
 from stepcraft.evidence import Evidence
-from stepcraft.llm.budget import Budget
+from stepcraft.llm.budget import Budget, Budgeted
+from stepcraft.llm.resources import GraphResources
 from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.ready import Ready, ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
-from stepcraft.retrieval.build import GraphResources
 from stepcraft.segments import Segment, Selected
 from stepcraft.text.clean import normalised, tokens
 
 
-class Reading(TypedDict):
-    """What this node reads."""
+class Reading(Budgeted):
+    """The input of this node."""
 
     plan: str
+    signal: str
     question: str
     evidence: list[Evidence]
     segments: list[Segment]
 
 
 class SelectNode(Runnable[Any, dict[str, Any]]):
-    """Scores the sentences of all passages against the plan and keeps the best, in the order of the passages.
+    """Scores the sentences of all passages against the plan and keeps the best, in document order.
 
-    A reranker that fails costs its ranking: the default one is used, and by words alone if that fails, too.
+    A reranker that fails is replaced by the default one, and that by word matching alone. Nothing is selected before
+    there is a plan.
+
+    Args:
+        resources: What the graph was built with, the reranker among it.
 
     Raises:
-        BadInput: the reranker that the graph is built with cannot be used.
+        BadInput: The reranker that the graph is built with cannot be used.
     """
 
-    def __init__(self, build: GraphResources) -> None:
+    def __init__(self, resources: GraphResources) -> None:
         self.name = "select"
-        self.build = build
-        self._given = None if isinstance(build.reranker, str | None) else resolve_reranker(build.reranker)
+        self.resources = resources
+        given = resources.reranker
+        self._given = None if isinstance(given, str | None) else resolve_reranker(given)
         self._checked: dict[str | None, Reranker] = {}
         self._ready = ReadySentences()
-        self._line = Line()
+        self._executor = SerialExecutor()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
-        """What is selected, and what went wrong.
+        """The selected sentences, and warnings.
 
         Raises:
-            BadInput: the context names a reranker that there is not.
+            BadInput: The context names an unknown reranker.
         """
-        context = RpgContext.current()
-        if not context.select:
-            return _update(whole(input["evidence"], context.max_evidence_tokens))
-        return self.selected(input, context, self._reranker(context))
+        context = RpgContext.current(input)
+        if (known := _without_ranking(input, context)) is not None:
+            return _update(known)
+        return self.select(input, context, self._reranker(context))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
-        """As `invoke`, off the event loop."""
-        context = RpgContext.current()
-        if not context.select:
-            return _update(whole(input["evidence"], context.max_evidence_tokens))
-        reranker = await self._known(context)
-
-        def work() -> dict[str, Any]:
-            return self.selected(input, context, reranker)
-
-        return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._line.made(work))
+        """As `invoke`, without blocking the event loop."""
+        context = RpgContext.current(input)
+        if (known := _without_ranking(input, context)) is not None:
+            return _update(known)
+        reranker = self._checked.get(context.reranker)
+        if reranker is None:  # a run resumed in another process has not checked it; loading it blocks
+            reranker = await asyncio.wrap_future(in_thread(partial(self._reranker, context)))
+        work = partial(self.select, input, context, reranker)
+        return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._executor.submit(work))
 
     def check(self, context: RpgContext) -> None:
-        """See before a run's first call that its reranker can be used, and load it.
+        """Load the reranker of a run before its first model call.
 
         Raises:
-            BadInput: there is no such reranker, or its package is not installed.
+            BadInput: There is no such reranker, or its package is not installed.
         """
         if context.retrieve and context.select:
             self._checked[context.reranker] = self._reranker(context)
 
     def prepare(self, evidence: Sequence[Evidence], context: RpgContext) -> None:
-        """Make the sentences ready in a thread of its own, while the first segment is planned."""
+        """Split and embed the sentences in a thread of its own, while the first segment is planned."""
         if evidence and context.select:
             reranker = self._reranker(context)
             in_thread(lambda: self._ready.of(evidence, reranker))
 
     def _reranker(self, context: RpgContext) -> Reranker:
-        """The context's, then the one that the graph was built with, then the default."""
-        named: str | None = context.reranker
-        return self._given if self._given and not named else resolve_reranker(named or self.build.reranker)
+        """The reranker of the context, of the graph, or the default."""
+        if self._given and not context.reranker:
+            return self._given
+        return resolve_reranker(context.reranker or self.resources.reranker)
 
-    async def _known(self, context: RpgContext) -> Reranker:
-        """The one that was checked when the run began; a run that is resumed elsewhere has to load it first."""
-        name: str | None = context.reranker
-        if name in self._checked:
-            return self._checked[name]
-        return await asyncio.to_thread(self._reranker, context)
-
-    def selected(self, state: Reading, context: RpgContext, reranker: Reranker) -> dict[str, Any]:
-        """What is selected for the plan of this state, by this reranker."""
+    def select(self, state: Reading, context: RpgContext, reranker: Reranker) -> dict[str, Any]:
+        """The sentences for the plan, ranked by a reranker, or by a simpler one where it fails."""
         plan = state["plan"].strip() or state["question"]
         limit = Budget.of("select", state, context).seconds_left()
-        wanted: float | None = context.threshold
         used = [one["text"] for segment in state["segments"] for one in segment["sentences"]]
         warnings: list[str] = []
         for choice in (reranker, "hybrid", "words"):
             try:
                 ranks = resolve_reranker(choice) if isinstance(choice, str) else choice
-                ready, scores = within(
-                    limit if ranks.waits else None, partial(self._scored, state, plan, ranks)
-                )
+                seconds = limit if ranks.waits else None
+                ready, scores = within(seconds, partial(self._scores, state, plan, ranks))
             except Exception as failure:
-                warnings.append(_failed(choice if isinstance(choice, str) else choice.name, failure))
+                name = choice if isinstance(choice, str) else choice.name
+                text = without_secrets(" ".join(str(failure).split()))[:200] or type(failure).__name__
+                why = "it took longer than the deadline allows" if isinstance(failure, TimeoutError) else text
+                warnings.append(
+                    f"select: the reranker {name} failed, and the next best ranking was used: {why}"
+                )
                 continue
-            least = ranks.threshold if wanted is None or warnings else wanted
+            least = ranks.threshold if context.threshold is None or warnings else context.threshold
             return _update(
                 chosen(ready.sentences, scores, least, context.max_evidence_tokens, used), warnings
             )
         return _update([], warnings)
 
-    def _scored(self, state: Reading, plan: str, reranker: Reranker) -> tuple[Ready, list[float]]:
+    def _scores(self, state: Reading, plan: str, reranker: Reranker) -> tuple[Ready, list[float]]:
         ready = self._ready.of(state["evidence"], reranker)
         scores = [float(score) for score in ready.ranking.scores(plan)] if ready.sentences else []
         if len(scores) != len(ready.sentences):
@@ -130,45 +131,38 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         return ready, scores
 
 
+def _without_ranking(state: Reading, context: RpgContext) -> list[Selected] | None:
+    """What is selected where no ranking is needed; None where one is."""
+    if state.get("signal") or not state["plan"]:
+        return []
+    return None if context.select else whole(state["evidence"], context.max_evidence_tokens)
+
+
 def _update(selected: list[Selected], warnings: Sequence[str] = ()) -> dict[str, Any]:
     return {"selected": selected, "warnings": list(warnings)}
 
 
-def _failed(name: str, failure: Exception) -> str:
-    told = without_secrets(" ".join(str(failure).split()))[:200] or type(failure).__name__
-    why = "it took longer than the deadline allows" if isinstance(failure, TimeoutError) else told
-    return f"select: the reranker {name} failed, and the next best ranking was used: {why}"
-
-
 def whole(evidence: Iterable[Evidence], budget: int) -> list[Selected]:
-    """The passages as they are, in their order; the one that crosses the budget is cut."""
+    """Whole passages in their order, up to a budget of tokens; the passage that crosses it is cut and marked."""
+    mark = " \u2026"
     kept: list[Selected] = []
     left = budget
     for passage in evidence:
         text = passage["text"].strip()
         if tokens(text) > left:
-            text = _cut(text, 4 * left)
+            size = max(0, 4 * left - len(mark.encode()))
+            start = text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore").rstrip()
+            text = start + mark if start else ""
         if text:
             kept.append(Selected(passage=passage["id"], position=0, text=text, score=passage["score"]))
             left -= tokens(text)
     return kept
 
 
-def _cut(text: str, size: int) -> str:
-    """So many bytes of a text, with a mark; "" if that is nearly nothing."""
-    mark = " \u2026"
-    kept = (
-        text.encode("utf-8", "replace")[: max(0, size - len(mark.encode()))]
-        .decode("utf-8", "ignore")
-        .rstrip()
-    )
-    return kept + mark if kept else ""
-
-
 def chosen(
     sentences: Sequence[Sentence], scores: Sequence[float], least: float, budget: int, used: Iterable[str]
 ) -> list[Selected]:
-    """The best above the threshold that fit the budget, in document order, none of them twice or used before."""
+    """The best sentences above a score that fit a budget of tokens, in document order, without repetitions."""
     seen = {normalised(text) for text in used}
     kept: list[int] = []
     left = budget
@@ -181,10 +175,12 @@ def chosen(
             seen.add(one.folded)
             kept.append(place)
             left -= one.tokens
-    return [_selected(sentences[place], scores[place]) for place in sorted(kept)]
-
-
-def _selected(sentence: Sentence, score: float) -> Selected:
-    return Selected(
-        passage=sentence.passage, position=sentence.position, text=sentence.text, score=round(score, 6)
-    )
+    return [
+        Selected(
+            passage=sentences[place].passage,
+            position=sentences[place].position,
+            text=sentences[place].text,
+            score=round(scores[place], 6),
+        )
+        for place in sorted(kept)
+    ]

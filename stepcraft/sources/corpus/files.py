@@ -1,4 +1,4 @@
-"""The files of a corpus: which there are in folders, and which are left out."""
+"""List the text files of a corpus: named files, and folders with everything in them."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +18,12 @@ _NO_TEXT = (
     ".so", ".sqlite", ".sqlite3", ".tar", ".tgz", ".tif", ".tiff", ".ttf", ".wasm", ".wav", ".webm",
     ".webp", ".woff", ".woff2", ".xls", ".xlsx", ".xz", ".zip", ".zst",
 )  # fmt: skip
-"""Endings of files in a folder that hold no text, or none that anybody wrote."""
+"""Suffixes of files without text, or without text that a person wrote, which are left out of folders."""
 
 
 @dataclass(frozen=True)
 class Root:
-    """A file or folder as it was named, and where it really is."""
+    """A file or folder as it was named, and its resolved path."""
 
     given: str
     real: Path
@@ -31,7 +31,7 @@ class Root:
 
 @dataclass(frozen=True)
 class File:
-    """A file and what tells whether it was changed."""
+    """A file with its size and time, by which a change is noticed."""
 
     path: str
     size: int
@@ -40,10 +40,10 @@ class File:
 
 
 def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
-    """The places that paths name, `~` included.
+    """Resolve the paths of a corpus, `~` included.
 
     Raises:
-        BadInput: there are none, or there is no such file or folder.
+        BadInput: no path is given, or there is no such file or folder.
     """
     roots: dict[Path, Root] = {}
     for given in paths:
@@ -57,18 +57,21 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
 
 
 def shown(path: str, roots: Sequence[Root]) -> str:
-    """A path as the one who named the corpus would write it."""
+    """A path of a file below the path that the corpus was named with, as in sources and messages."""
     file = Path(path)
     root = next(root for root in roots if file.is_relative_to(root.real))
     return clean(str(Path(root.given, file.relative_to(root.real))))
 
 
 def files_of(roots: Sequence[Root], problems: dict[str, str]) -> Iterator[File]:
-    """Each file once, in the order of the names. A file that is named itself is always one of them.
+    """Yield each file once, in the order of the names. Files that are named themselves are always included.
 
-    Left out of folders: what is hidden, packages of others (node_modules, virtual environments), and files whose
-    names say that they hold no text. Links to folders are followed, but no folder is entered twice.
-    Why a folder cannot be listed goes into `problems`.
+    Left out of folders are hidden files, installed packages (node_modules, virtual environments) and files whose
+    suffixes stand for other content than text. Links to folders are followed, but no folder is entered twice.
+
+    Args:
+        roots: the files and folders.
+        problems: takes the reason why a folder cannot be listed, by its path.
     """
     given: set[str] = set()
     entered: set[tuple[int, int]] = set()
@@ -82,7 +85,7 @@ def files_of(roots: Sequence[Root], problems: dict[str, str]) -> Iterator[File]:
 
 
 def _inside(folder: str, entered: set[tuple[int, int]], problems: dict[str, str]) -> Iterator[File]:
-    """The files of a folder and of those in it."""
+    """The files of a folder and of the folders in it."""
     waiting = [folder]
     while waiting:
         current = waiting.pop()

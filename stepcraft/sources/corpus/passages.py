@@ -1,4 +1,4 @@
-"""The passages of a file: short texts with a title and a place, by which they can be found and cited."""
+"""Split a file into passages: texts of at most 1,000 characters, each with a title and a place to cite."""
 
 import json
 import re
@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import BadInput
 from stepcraft.records import records
-from stepcraft.sources.corpus.content import Content, UnreadableFile, content_of, named
-from stepcraft.sources.corpus.headings import MAX_CHARACTERS
+from stepcraft.sources.corpus.content import MAX_HEADING, Content, UnreadableFile, content_of, file_title
 from stepcraft.text.clean import clean
 
 if TYPE_CHECKING:
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 VERSION = 1
-"""Of the way in which files are read and split: another one has every file read again."""
+"""The version of how files are read and split; a change of it has every file indexed again."""
 
 CHARACTERS = 1000
-"""How long a passage is at most."""
+"""The most characters of a passage."""
 
 _TITLES = ("title", "name", "heading", "headline", "subject")
 _TEXTS = ("text", "content", "contents", "page_content", "body", "passage", "document", "abstract", "summary")
@@ -31,17 +30,20 @@ _PROSE = ["\n\n", "\n", ". ", "\u3002", "; ", ", ", " ", ""]
 
 @dataclass(frozen=True)
 class Passage:
-    """A piece of a file, and the end of its source: ":12", " p. 3" or " cell 4"."""
+    """A part of a file."""
 
     title: str
     text: str
     place: str
+    """Where it is in the file, as a suffix of the path: ":12" (a line), " p. 3" or " cell 4"."""
 
 
 def passages(path: Path, broken: list[str]) -> Iterator[Passage]:
-    """The passages of a file, in their order. Of a JSONL or CSV file each record is one, or several if it is long.
+    """Yield the passages of a file, in order. Each record of a JSONL, CSV or JSON file is one, or several if long.
 
-    What is wrong with records that cannot be read is appended to `broken`; the others are given.
+    Args:
+        path: the file.
+        broken: takes the reasons of records that cannot be read; the others are yielded.
 
     Raises:
         UnreadableFile: the file cannot be read.
@@ -75,23 +77,25 @@ def _of_records(path: Path, broken: list[str]) -> Iterator[Passage]:
                 continue
             title, text = _title_and_text(record.values)
             for piece, _ in _split(text, ""):
-                yield Passage(title or named(path), piece, f":{record.line}")
+                yield Passage(title or file_title(path), piece, f":{record.line}")
     except BadInput as error:
         raise UnreadableFile(str(error).replace(str(path), "it", 1)) from error
 
 
 def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
-    """By the usual names of fields; without a text of such a name all fields are the text."""
+    """The title and text of a record, by common field names; without a known text field, all fields are the text."""
     by_name = {name.lower(): value for name, value in values.items() if value not in (None, "", [], {})}
     title = next((by_name[name] for name in _TITLES if isinstance(by_name.get(name), str)), "")
     title = " ".join(clean(title).split())
     text = next((by_name[name] for name in _TEXTS if _is_text(by_name.get(name))), None)
     if text is None:
         text = [
-            f"{name}: {_plain(value)}" for name, value in values.items() if value not in (None, "", [], {})
+            f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+            for name, value in values.items()
+            if value not in (None, "", [], {})
         ]
     whole = clean(text if isinstance(text, str) else "\n".join(text))
-    return (title, whole) if len(title) <= MAX_CHARACTERS else ("", f"{title}\n{whole}")
+    return (title, whole) if len(title) <= MAX_HEADING else ("", f"{title}\n{whole}")
 
 
 def _is_text(value: object) -> bool:
@@ -100,14 +104,10 @@ def _is_text(value: object) -> bool:
     )
 
 
-def _plain(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _sections(content: Content) -> Iterator[tuple[str, int, int]]:
-    """Title, start and stop of each part under a heading; a heading with nothing under it is its own text.
+    """The title, start and stop of the part under each heading; a heading with nothing under it is its own text.
 
-    A title is that of the file, then the headings above the part, the outermost first.
+    A title consists of that of the file and the headings above the part, the outermost first.
     """
     file, headings = content.title, content.headings
     top = headings[0] if headings and headings[0].level == 1 else None
@@ -129,7 +129,7 @@ def _sections(content: Content) -> Iterator[tuple[str, int, int]]:
 
 
 def _split(text: str, language: str) -> list[tuple[str, int]]:
-    """The pieces of a text with their positions in it; nothing but white space is lost between them."""
+    """The pieces of a text with their offsets; only white space between them is lost."""
     if len(text) <= CHARACTERS:
         piece = text.strip()
         return [(piece, len(text) - len(text.lstrip()))] if piece else []
@@ -148,6 +148,6 @@ def _splitter(language: str) -> "RecursiveCharacterTextSplitter":
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
-    """Where each line begins, and how a source names it."""
+    """The offset of each line, with its suffix in a source."""
     ends = (match.end() for match in re.finditer("\n", text))
     return [(0, ":1"), *((end, f":{number}") for number, end in enumerate(ends, 2))]

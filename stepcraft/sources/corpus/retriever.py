@@ -1,41 +1,64 @@
-"""A corpus: files and folders as a source of evidence, indexed where they changed when it is opened."""
+"""A corpus: files and folders as a source of evidence, with an index in which only changed files are read again."""
 
 import hashlib
+import json
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.documents import Document
 from platformdirs import user_cache_path
 from pydantic import Field
 
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
-from stepcraft.index import Embedder, Hit
-from stepcraft.index.grouped import GroupedIndex
+from stepcraft.index import Complete, Embedder, Entry, GroupedIndex, Hit, in_group
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source
-from stepcraft.sources.corpus.files import Root, roots_of, shown
-from stepcraft.sources.corpus.update import CorpusReport, update
+from stepcraft.sources.corpus.content import UnreadableFile
+from stepcraft.sources.corpus.files import File, Root, files_of, roots_of, shown
+from stepcraft.sources.corpus.passages import VERSION, passages
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 ALPHA = 0.4
-"""The weight of the vectors in a search: 1 only vectors, 0 only words."""
+"""The default weight of the vectors in a search: 1 is vectors alone, 0 words alone."""
 
 K = 5
-"""How many passages a source finds unless told otherwise."""
+"""The default number of passages."""
 
-_NAMED = 5
-"""How many files a note names."""
+_NAMED_PROBLEMS = 5
+_UNUSED_NS = 90 * 24 * 3600 * 1_000_000_000
+_BATCH = 4000
+"""Passages that are embedded and written together, from however many files."""
+_SETTLED_NS = 2_000_000_000
+"""A file written less than this before it was read may be written again without a change of its time."""
+
+
+@dataclass
+class CorpusReport:
+    """The result of bringing a corpus's index up to date."""
+
+    files: int = 0
+    """Files in the corpus."""
+    read: int = 0
+    """Files that were new or changed."""
+    gone: int = 0
+    """Files that were removed from the index, since they no longer exist."""
+    problems: dict[str, str] = field(default_factory=dict[str, str])
+    """Why a file, a record in it, or a folder could not be read, by path."""
 
 
 class CorpusRetriever(Source):
-    """Finds passages of files, best first: see `open_corpus`.
+    """A LangChain retriever over files and folders, opened by `open_corpus`.
 
-    A document has as metadata its `title` (of the file, then the headings above it), `source` (the path with line,
-    page or cell) and `score`; the first one also `notes`, if files could not be read. `k` may also be given with
-    a call: `retriever.invoke(query, k=10)`. `ainvoke` searches in a thread, off the event loop.
+    The metadata of a document are its `title` (of the file, then the headings above the passage), `source` (the path
+    with the line, page or cell) and `score`. The first document also has `notes` if files could not be read. `k` may
+    be given with a call: `retriever.invoke(query, k=10)`. `ainvoke` searches in a thread.
     """
 
     index: Any
@@ -43,19 +66,20 @@ class CorpusRetriever(Source):
     roots: list[Root]
     """The files and folders, as they were named."""
     report: CorpusReport
-    """What opening it found."""
+    """What was read when it was opened."""
     alpha: float = Field(default=ALPHA, ge=0, le=1)
-    """The weight of the vectors: 1 only vectors, 0 only words."""
+    """The weight of the vectors: 1 is vectors alone, 0 words alone."""
 
     @property
     def notes(self) -> list[str]:
-        """What could not be read, as one sentence, if there is anything."""
+        """A sentence on the files that could not be read, if there are any."""
         named = [f"{shown(path, self.roots)}: {why}" for path, why in self.report.problems.items()]
-        more = [f"and {len(named) - _NAMED:,} more"] if len(named) > _NAMED else []
-        return [f"not all of the corpus could be read: {'; '.join(named[:_NAMED] + more)}"] if named else []
+        more = [f"and {len(named) - _NAMED_PROBLEMS:,} more"] if len(named) > _NAMED_PROBLEMS else []
+        listed = "; ".join(named[:_NAMED_PROBLEMS] + more)
+        return [f"not all of the corpus could be read: {listed}"] if named else []
 
     def close(self) -> None:
-        """Close the index; it may be called twice."""
+        """Close the index. It may be called twice; an index that nobody uses any more closes by itself."""
         self.index.close()
 
     def _found(self, query: str, k: int) -> list[Document]:
@@ -84,18 +108,19 @@ def open_corpus(
     index: str | os.PathLike[str] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> CorpusRetriever:
-    """A retriever over files and folders: markdown, text, reStructuredText, HTML, PDF, notebooks, JSONL, CSV, code.
+    """Open files and folders as a retriever.
 
-    The passages are kept in an index that only changed files are read into. Several processes may open the same
-    corpus at once.
+    Read are Markdown, plain text, reStructuredText, HTML, PDF, notebooks, JSONL, CSV and source code. The passages
+    are kept in an index, for which only new and changed files are read. Several processes may open the same corpus at
+    once; one that is killed while it reads is continued by the next.
 
     Args:
-        paths: files, and folders that are read with all folders in them.
-        k: how many passages to find.
+        paths: files, and folders with all folders in them.
+        k: the number of passages to find.
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object; None means
             STEPCRAFT_EMBEDDINGS, else the best that needs no key.
-        index: the file of the index, or ":memory:"; None means one in the user's cache folder, which may be
-            deleted at any time.
+        index: the file of the index, or ":memory:". None means one in the user's cache folder, where indexes that
+            were not opened for 90 days are deleted; so may you at any time.
         progress: called with the number of files done so far.
 
     Raises:
@@ -106,21 +131,25 @@ def open_corpus(
     embedder = resolve_embeddings(embeddings)
     where = _cached(roots, embedder) if index is None else os.fspath(index)
     try:
-        kept = GroupedIndex(where, embedder)
-        report = update(kept, roots, progress)
-        corpus = CorpusRetriever(index=kept, roots=roots, report=report, k=k)
-        if not kept.count():
-            raise BadInput(_nothing(corpus))
+        opened = GroupedIndex(where, embedder)
+        report = _update(opened, roots, progress)
+        corpus = CorpusRetriever(index=opened, roots=roots, report=report, k=k)
+        if not opened.count():
+            named = ", ".join(root.given for root in roots)
+            why = f": {corpus.notes[0]}" if corpus.notes else "; name other files"
+            raise BadInput(f"{named} holds no text to search{why}")
     except MemoryFailure as error:
         raise SourceFailure(f"the index of the corpus cannot be used: {error}") from error
     return corpus
 
 
 def _cached(roots: Sequence[Root], embedder: Embedder | None) -> str:
-    """A file of its own for each choice of paths and embeddings."""
+    """The index in the cache folder for these paths and embeddings; indexes that are out of use are deleted."""
     name = embedder.name if embedder else "none"
     key = "\n".join([name, *(str(root.real) for root in roots)]).encode(errors="surrogatepass")
     folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
+    start = "".join(letter if letter.isalnum() else "-" for letter in roots[0].real.name)[:40]
+    path = folder / f"{start}-{hashlib.blake2b(key, digest_size=8).hexdigest()}.db"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -128,12 +157,122 @@ def _cached(roots: Sequence[Root], embedder: Embedder | None) -> str:
             f"the folder {folder} for the index of the corpus cannot be made ({error.strerror}); "
             "give open_corpus a file as index=, or set XDG_CACHE_HOME to a folder that can be written"
         ) from error
-    start = "".join(letter if letter.isalnum() else "-" for letter in roots[0].real.name)[:40]
-    return str(folder / f"{start}-{hashlib.blake2b(key, digest_size=8).hexdigest()}.db")
+    with suppress(OSError):  # a cache that cannot be written can still be searched
+        if path.exists():
+            os.utime(path)
+        for other in folder.glob("*.db"):
+            if time.time_ns() - other.stat().st_mtime_ns > _UNUSED_NS:
+                for file in (other, *folder.glob(f"{other.name}-*")):
+                    file.unlink(missing_ok=True)
+    return str(path)
 
 
-def _nothing(corpus: CorpusRetriever) -> str:
-    named = ", ".join(root.given for root in corpus.roots)
-    return f"{named} holds no text to search" + (
-        f": {corpus.notes[0]}" if corpus.notes else "; name other files"
-    )
+@dataclass(frozen=True)
+class _Mark:
+    """The state in which a file was indexed, as it is kept in the index."""
+
+    size: int
+    mtime: int
+    """In nanoseconds; -1 where the file is to be looked at again in any case."""
+    digest: str
+    problem: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Self | None:
+        """Parse a mark; None if the file was indexed by another version, or not to its end."""
+        values: list[Any] = json.loads(text or "[null]")
+        return cls(*values[1:]) if values[0] == VERSION else None
+
+    def __str__(self) -> str:
+        return json.dumps([VERSION, self.size, self.mtime, self.digest, self.problem])
+
+
+def _update(
+    index: GroupedIndex, roots: Sequence[Root], progress: Callable[[int], None] | None
+) -> CorpusReport:
+    """Index what is new or changed and remove what is gone."""
+    update = _Update(index)
+    known = index.marks()
+    for file in files_of(roots, update.report.problems):
+        update.take(file, _Mark.of(known.pop(_group(file.path), "")))
+        if progress:
+            progress(update.report.files)
+    update.write()
+    update.report.gone = len(known)
+    if known:
+        index.forget(known)
+    return update.report
+
+
+class _Update:
+    """Files on their way into the index, in batches."""
+
+    def __init__(self, index: GroupedIndex) -> None:
+        self.report = CorpusReport()
+        self._index = index
+        self._entries: list[Entry] = []
+        self._complete: dict[str, Complete] = {}
+        self._unchanged: dict[str, str] = {}
+        """New marks of files with another time and the same content."""
+
+    def take(self, file: File, before: _Mark | None) -> None:
+        """Index a file unless it is as it was before."""
+        self.report.files += 1
+        mark = before
+        if not mark or (mark.size, mark.mtime) != (file.size, file.mtime):
+            mark = self._read_if_changed(file, before)
+        if mark.problem:
+            self.report.problems[file.path] = mark.problem
+
+    def _read_if_changed(self, file: File, before: _Mark | None) -> _Mark:
+        group = _group(file.path)
+        settled = time.time_ns() - file.mtime > _SETTLED_NS
+        mtime = file.mtime if settled else -1
+        try:
+            with Path(file.path).open("rb") as opened:
+                digest = hashlib.file_digest(opened, "blake2b").hexdigest()[:32]
+        except OSError as error:
+            # A permission may change and leave size and time as they are.
+            mark = _Mark(file.size, -1, "", f"it cannot be read: {error.strerror}")
+            self._complete[group] = Complete(str(mark), set())
+            return mark
+        if before and before.digest == digest:
+            mark = _Mark(file.size, mtime, digest, before.problem)
+            self._unchanged[group] = str(mark)
+            return mark
+        self.report.read += 1
+        ids, problem = self._read(group, file.path)
+        mark = _Mark(file.size, mtime, digest, problem)
+        self._complete[group] = Complete(str(mark), ids)
+        return mark
+
+    def _read(self, group: str, path: str) -> tuple[set[str], str]:
+        """Add the passages of a file; their ids, which depend on title and text alone, and what is wrong with it."""
+        ids: set[str] = set()
+        broken: list[str] = []
+        try:
+            for passage in passages(Path(path), broken):
+                text = f"{passage.title}\n{passage.text}"
+                name = in_group(group, hashlib.blake2b(text.encode(), digest_size=12).hexdigest())
+                payload = {"title": passage.title, "path": path, "place": passage.place}
+                self._entries.append(Entry(name, text, payload))
+                ids.add(name)
+                if len(self._entries) >= _BATCH:
+                    self.write()
+        except UnreadableFile as error:
+            return ids, str(error)
+        if broken:
+            return ids, f"{len(broken):,} of its records cannot be read, the first in {broken[0]}"
+        return ids, ""
+
+    def write(self) -> None:
+        """Write the batch."""
+        if self._entries or self._complete:
+            self._index.fill(self._entries, self._complete)
+        if self._unchanged:
+            self._index.mark(self._unchanged)
+        self._entries, self._complete, self._unchanged = [], {}, {}
+
+
+def _group(path: str) -> str:
+    return hashlib.blake2b(path.encode(errors="surrogatepass"), digest_size=12).hexdigest()

@@ -1,4 +1,4 @@
-"""Search engines: what finds pages on the web."""
+"""Web search engines: ddgs (no key), Tavily, Exa and SearXNG."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ _TIMEOUT_S = 8
 
 @dataclass(frozen=True)
 class Result:
-    """A page that a search engine names."""
+    """A result of a search engine."""
 
     url: str
     title: str = ""
 
 
 Search = Callable[[str, int], Sequence[Result]]
-"""Finds so many pages for a query, best first; raises SourceFailure with one sentence if it cannot."""
+"""From a query and a number to results, best first; raises SourceFailure with one sentence."""
 
 
 def ddgs(query: str, count: int) -> Sequence[Result]:
-    """The pages that several engines without a key name, through the package ddgs.
+    """Search with several engines that need no key, through the package ddgs.
 
     Raises:
         SourceFailure: no engine answered.
@@ -50,13 +50,13 @@ def ddgs(query: str, count: int) -> Sequence[Result]:
 
 @dataclass(frozen=True)
 class Tavily:
-    """Tavily's search."""
+    """The search of Tavily."""
 
     key: str = field(repr=False)
     base_url: str = "https://api.tavily.com"
 
     def __call__(self, query: str, count: int) -> Sequence[Result]:
-        """The pages for a query.
+        """Return the results for a query.
 
         Raises:
             SourceFailure: it did not answer, or refuses the key.
@@ -71,13 +71,13 @@ class Tavily:
 
 @dataclass(frozen=True)
 class Exa:
-    """Exa's search."""
+    """The search of Exa."""
 
     key: str = field(repr=False)
     base_url: str = "https://api.exa.ai"
 
     def __call__(self, query: str, count: int) -> Sequence[Result]:
-        """The pages for a query.
+        """Return the results for a query.
 
         Raises:
             SourceFailure: it did not answer, or refuses the key.
@@ -96,12 +96,12 @@ class Exa:
 
 @dataclass(frozen=True)
 class SearXNG:
-    """An instance of SearXNG whose settings allow `format: json`."""
+    """An instance of SearXNG, whose settings must allow `format: json`."""
 
     url: str = field(repr=False)
 
     def __call__(self, query: str, count: int) -> Sequence[Result]:
-        """The pages for a query.
+        """Return the results for a query.
 
         Raises:
             SourceFailure: it did not answer, or not with JSON.
@@ -140,7 +140,7 @@ def _refusal(status: int, hint: str) -> str:
 
 
 def _results(found: object, key: str) -> list[Result]:
-    """What of an answer has a URL; an engine's answer is no more to be relied on than a page."""
+    """The rows of an answer that have a URL; an engine's answer is not trusted more than a page."""
     rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
     return [
         Result(row[key], str(row.get("title") or ""))

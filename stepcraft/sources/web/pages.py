@@ -1,18 +1,148 @@
-"""Pages that were read, kept for a while: those who ask for one at the same time share the reading."""
+"""Web pages as Markdown: read in threads, kept for a while, and split into passages."""
 
+import re
 import threading
 import time
+import uuid
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import urlsplit
 
-from stepcraft.concurrency import in_thread
-from stepcraft.sources.web.readable import Page
+import trafilatura
+from langchain_core.documents import Document
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from trafilatura.metadata import extract_metadata
 
+from stepcraft.concurrency import in_thread
+from stepcraft.errors import FetchFailed
+from stepcraft.index import Embedder, Entry, LocalIndex
+from stepcraft.sources.web.fetch import Fetched
+from stepcraft.sources.web.urls import shown
+from stepcraft.text.clean import clean
+from stepcraft.text.markdown import lines
+
+_ALPHA = 0.4
+"""The weight of the vectors in the ranking of passages, as in a memory's search."""
+_CHARACTERS = 1000
+"""The most characters of a passage."""
+_MAX_PASSAGES = 500
+"""The most passages of a page that are ranked, as a whole book would take seconds."""
+_SHORTEST = 80
+"""Fewer characters are no page: a notice, or a page that a script would fill."""
 _FAILURES_S = 60
-"""How long a page that failed is not asked for again."""
+"""Seconds for which a failed page is not requested again."""
+
+_CHARSETS = re.compile(
+    r"utf-?(8|16)|us-ascii|iso-8859-\d+|(windows|cp)-?\d+|gb\w+|big5|shift_jis|euc-\w+|koi8-\w"
+)
+"""The charsets that are used; some other codecs of Python take very long on a hostile text."""
+_BARRIER = re.compile(
+    r"captcha|verify(?:ing)? (?:that )?you(?: are|'re) (?:a )?human|are you a robot|not a robot|unusual traffic"
+    r"|enable javascript|checking your browser|just a moment|access denied|attention required",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"#{1,6}\s+(.+?)[\s#]*")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page without navigation and other boilerplate."""
+
+    url: str
+    title: str
+    text: str
+    """Markdown."""
+
+
+def readable(fetched: Fetched) -> Page:
+    """Extract the text of a fetched page.
+
+    Raises:
+        FetchFailed: there is no text on it, or only a demand for a browser or a human.
+    """
+    charset = fetched.charset if _CHARSETS.fullmatch(fetched.charset) else "utf-8"
+    try:
+        decoded = fetched.body.decode(charset, "replace")
+    except LookupError:
+        decoded = fetched.body.decode("utf-8", "replace")
+    if fetched.type in {"text/html", "application/xhtml+xml"}:
+        title, text = _of_html(decoded if fetched.charset else fetched.body, fetched.url)
+    else:
+        title, text = "", clean(decoded)
+    text = text.strip()
+    barred = len(text) < 1500 and _BARRIER.search(f"{title} {text}")
+    if barred or len(text) < _SHORTEST:
+        reason = f"it asks for a browser or a human ({barred[0]!r})" if barred else "there is no text on it"
+        raise FetchFailed(f"{shown(fetched.url)} cannot be read: {reason}")
+    parts = urlsplit(fetched.url)
+    return Page(fetched.url, title or parts.path.rstrip("/").rpartition("/")[2] or parts.netloc, text)
+
+
+def _of_html(html: str | bytes, url: str) -> tuple[str, str]:
+    """Title and Markdown, "" for what is missing. Bytes without a charset are decoded as the page declares."""
+    try:
+        tree = trafilatura.load_html(html)
+        if tree is None:
+            return "", ""
+        title = extract_metadata(tree).title
+        text = trafilatura.extract(tree, output_format="markdown", include_comments=False)
+    except Exception as error:  # a hostile page can fail anywhere in the parser
+        raise FetchFailed(f"{shown(url)} cannot be read: {type(error).__name__}") from error
+    return " ".join(clean(title or "").split())[:200], clean(text or "")
+
+
+def ranked_passages(query: str, pages: Sequence[Page], k: int, embedder: Embedder | None) -> list[Document]:
+    """Return the k passages of some pages that fit a query best, best first.
+
+    Args:
+        query: what the passages are compared with, by words and, where there is an embedder, vectors.
+        pages: the pages, of which the first 500 passages each are ranked.
+        k: the number of passages.
+        embedder: makes the vectors; None ranks by words alone.
+    """
+    passages: dict[str, Document] = {}
+    for page in pages:
+        for title, text in islice(_passages(page), _MAX_PASSAGES):
+            name = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{page.url}\n{title}\n{text}"))
+            passages[name] = Document(text, id=name, metadata={"title": title, "source": page.url})
+    index = LocalIndex(":memory:", embedder)
+    try:
+        # The title says what a passage is about, which the passage itself often does not.
+        entries = (
+            Entry(name, f"{one.metadata['title']}\n{one.page_content}", {}) for name, one in passages.items()
+        )
+        index.put(list(entries))
+        hits = index.search(query, k, alpha=_ALPHA)
+    finally:
+        index.close()
+    found: list[Document] = []
+    for hit in hits:
+        found.append(passages[hit.entry.id])
+        found[-1].metadata["score"] = hit.score
+    return found
+
+
+def _passages(page: Page) -> Iterator[tuple[str, str]]:
+    """The title and text of parts of about 1,000 characters, none of which reaches over a heading."""
+    splitter = RecursiveCharacterTextSplitter(
+        chunk_size=_CHARACTERS,
+        chunk_overlap=0,
+        separators=["\n\n", "\n", ". ", "\u3002", " ", ""],
+        keep_separator="end",
+    )
+    sections: list[tuple[str, list[str]]] = [("", [])]
+    for line, in_code in lines(page.text):
+        if not in_code and (match := _HEADING.fullmatch(line.rstrip("\n"))):
+            sections.append((match[1], []))
+        else:
+            sections[-1][1].append(line)
+    for heading, body in sections:
+        title = page.title if heading in {"", page.title} else f"{page.title}: {heading}"
+        for part in splitter.split_text("".join(body)):
+            yield title, part
 
 
 @dataclass
@@ -23,15 +153,17 @@ class _Kept:
 
 
 class Pages:
-    """Reads pages in threads: so many at once, and fewer from one host. Any thread and any event loop may ask.
+    """A cache that reads pages in threads, several at once but few from one host. Thread-safe.
+
+    Those who ask for a page at the same time share one reading; a failure is kept for a minute.
 
     Args:
-        read: what reads the page at a URL, in bounded time.
-        at_once: how many pages are read at the same time.
-        per_host: how many of them from one host.
+        read: reads the page at a URL, in bounded time.
+        at_once: the most pages that are read at the same time.
+        per_host: the most of them from one host.
         minutes: how long a page is kept.
-        size: how many characters are kept in all; the oldest pages go first.
-        clock: what tells the time, in seconds.
+        size: the most characters that are kept in all; the oldest pages are dropped first.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -57,16 +189,15 @@ class Pages:
         self._kept: dict[str, _Kept] = {}
 
     def get(self, url: str) -> Future[Page]:
-        """The page at a URL, now or soon."""
+        """Return the future of the page at a URL; never blocks."""
         with self._lock:
-            self._forget()
+            self._drop_old()
             kept = self._kept.get(url)
-            if kept:
-                return kept.page
-            kept = self._kept[url] = _Kept(in_thread(lambda: self._in_turn(url)))
+            if kept is None:
+                kept = self._kept[url] = _Kept(in_thread(lambda: self._read_in_turn(url)))
         return kept.page
 
-    def _in_turn(self, url: str) -> Page:
+    def _read_in_turn(self, url: str) -> Page:
         host = urlsplit(url).netloc
         with self._lock:
             of_host = self._hosts.setdefault(host, threading.BoundedSemaphore(self._per_host))
@@ -76,13 +207,13 @@ class Pages:
                 page = self._read(url)
             seconds, size = self._minutes * 60, len(page.text)
         finally:
-            # Before anybody has the page: whoever asks next finds it kept.
+            # Before the future is done, so that whoever asks next finds the page kept.
             with self._lock:
                 kept = self._kept[url]
                 kept.until, kept.size = self._clock() + seconds, size
         return page
 
-    def _forget(self) -> None:
+    def _drop_old(self) -> None:
         now = self._clock()
         for url in [url for url, kept in self._kept.items() if kept.until <= now]:
             del self._kept[url]

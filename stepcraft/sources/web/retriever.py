@@ -1,4 +1,4 @@
-"""The web as a source of evidence: search, read the best pages, keep the passages that fit."""
+"""The web as a source of evidence: search, read the first pages that can be read, return the passages that fit."""
 
 import os
 import time
@@ -19,39 +19,40 @@ from stepcraft.sources.base import Source
 
 if TYPE_CHECKING:
     from stepcraft.sources.web.engines import Search
-    from stepcraft.sources.web.readable import Page
+    from stepcraft.sources.web.pages import Page
 
 ALLOW_HOSTS = "STEPCRAFT_ALLOW_HOSTS"
-"""The environment variable with the hosts, parted by commas, that pages may be read from at any address."""
+"""The environment variable with the hosts, separated by commas, that may have private addresses."""
 
 _KNOWN = "web, web:ddgs, web:tavily, web:exa or web:searxng+https://host/path"
 _NEEDED = ("ddgs", "httpcore", "httpx", "trafilatura")
 _QUERY = 1000
-"""More characters no engine takes."""
+"""The most characters of a query that search engines take."""
 
 
 class WebSource(Source):
-    """Finds passages of web pages, best first.
+    """A LangChain retriever over the web, opened by `open_web`.
 
-    A page that cannot be read costs nothing but a note: the next result takes its place. The notes are in the
-    metadata of the first document. `k` may also be given with a call: `source.invoke(query, k=10)`.
+    The metadata of a document are its `title` (of the page and the heading above the passage), `source` (the URL) and
+    `score`. A page that cannot be read is replaced by the next result and named in the `notes` of the first document.
+    `k` may be given with a call: `source.invoke(query, k=10)`. `ainvoke` searches in a thread.
     """
 
     search: Any = Field(repr=False)
-    """Finds so many pages for a query, best first: a `Search`."""
+    """The search engine, a `Search`."""
     reader: Any = Field(repr=False)
-    """Reads pages, and keeps them for a while: `Pages`."""
+    """Reads and caches pages, a `Pages`."""
     embedder: Any = Field(default=None, repr=False)
-    """What ranks the passages beside their words; None for words alone."""
+    """Makes the vectors that passages are ranked with; None ranks by words alone."""
     pages: int = Field(default=3, ge=1)
-    """How many pages to read for a query."""
+    """The number of pages to read for a query."""
     search_s: float = Field(default=10, gt=0)
-    """How long the search may take."""
+    """Seconds that the search engine may take."""
     pages_s: float = Field(default=15, gt=0)
-    """How long the reading of the pages may take in all."""
+    """Seconds that reading the pages may take in all."""
 
     def _found(self, query: str, k: int) -> list[Document]:
-        from stepcraft.sources.web.passages import documents  # noqa: PLC0415 - loads the readers of pages
+        from stepcraft.sources.web.pages import ranked_passages  # noqa: PLC0415 - the packages may be missing
 
         text = " ".join(query.split())[:_QUERY]
         if not text:
@@ -61,7 +62,7 @@ class WebSource(Source):
         pages = self._read(urls, notes)
         if urls and not pages:
             raise SourceFailure(f"no page that the web search names can be read: {'; '.join(notes)}")
-        found = documents(text, pages, k, self.embedder)
+        found = ranked_passages(text, pages, k, self.embedder)
         if found and notes:
             found[0].metadata["notes"] = notes
         return found
@@ -74,7 +75,7 @@ class WebSource(Source):
         return list(dict.fromkeys(urldefrag(result.url).url for result in results))
 
     def _read(self, urls: Sequence[str], notes: list[str]) -> "list[Page]":
-        """The best pages that can be read, in the order of the results; what went wrong goes to the notes."""
+        """The first pages that can be read, in the order of the results; failures are added to the notes."""
         deadline = time.monotonic() + self.pages_s
         waiting = deque(enumerate(urls))
         reading: dict[Future[Page], int] = {}
@@ -99,25 +100,24 @@ class WebSource(Source):
 def open_web(
     spec: str, *, k: int = 5, allow_hosts: Iterable[str] | None = None, search: "Search | None" = None
 ) -> WebSource:
-    """The web as a retriever.
+    """Open the web as a retriever.
 
     Args:
         spec: `web` or `web:ddgs` (no key), `web:tavily` (TAVILY_API_KEY), `web:exa` (EXA_API_KEY), or
             `web:searxng+https://host/path`.
-        k: how many passages to find.
-        allow_hosts: hosts (`wiki.example` or `wiki.example:8080`) whose pages are read although their addresses
-            are private; None means those in STEPCRAFT_ALLOW_HOSTS.
-        search: what finds pages, in place of the engine in the spec: takes a query and a number.
+        k: the number of passages to find.
+        allow_hosts: hosts (`wiki.example` or `wiki.example:8080`) that may have private addresses; None means
+            those in STEPCRAFT_ALLOW_HOSTS.
+        search: a function from a query and a number to results, in place of the engine of the spec.
 
     Raises:
-        BadInput: there is no such engine, its key is missing, or packages are.
+        BadInput: there is no such engine, or its key or a package is missing.
     """
     missing = [name for name in _NEEDED if not find_spec(name)]
     if missing:
         raise BadInput(f'{without_secrets(spec)} needs {", ".join(missing)}: pip install "stepcraft[web]"')
-    from stepcraft.sources.web.fetch import Fetcher  # noqa: PLC0415
-    from stepcraft.sources.web.pages import Pages  # noqa: PLC0415 - the packages may be missing
-    from stepcraft.sources.web.readable import readable  # noqa: PLC0415
+    from stepcraft.sources.web.fetch import Fetcher  # noqa: PLC0415 - the packages may be missing
+    from stepcraft.sources.web.pages import Pages, readable  # noqa: PLC0415 - the same
 
     named = os.environ.get(ALLOW_HOSTS, "").split(",") if allow_hosts is None else allow_hosts
     fetcher = Fetcher(allow_hosts=[host.strip() for host in named if host.strip()])

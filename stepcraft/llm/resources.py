@@ -1,0 +1,37 @@
+"""The objects a graph was built with, which its nodes use where a run's context names no others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from stepcraft.contexts.base import Context
+from stepcraft.errors import without_secrets
+from stepcraft.models.resolve import GivenModels
+from stepcraft.retrieval.target import RetrievalTarget
+
+VERSION = version("stepcraft")
+"""The installed version of Stepcraft."""
+
+
+@dataclass(frozen=True)
+class GraphResources:
+    """The models, retrieval target, reranker and context class of a compiled graph."""
+
+    method: str = ""
+    """The graph's name in traces, such as "aag"."""
+    context: type[Context] = Context
+    """The class of the run settings that the graph takes."""
+    models: GivenModels = field(default_factory=GivenModels)
+    searched: RetrievalTarget = field(default_factory=RetrievalTarget)
+    reranker: object = None
+    """The sentence scorer: a name, a LangChain cross-encoder, compressor or embeddings, or None."""
+
+    def labels(self, context: Context) -> Mapping[str, Any]:
+        """Trace metadata of a run: method, version, retrieval target and the settings that differ from the defaults."""
+        settings = {
+            f"stepcraft_{name}": without_secrets(value) if isinstance(value, str) else value
+            for name, value in context.changed().items()
+        }
+        own = {"stepcraft_method": self.method, "stepcraft_version": VERSION}
+        return {**settings, **own, **self.searched.labels(context)}

@@ -1,0 +1,117 @@
+"""Memories and sources by name, each opened once for all runs of a process."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.retrievers import BaseRetriever
+from langgraph.store.base import BaseStore
+
+from stepcraft.concurrency import OncePerKey, in_thread
+from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
+from stepcraft.memory.open import open_memory
+from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.memory.urls import fingerprint, scheme_of
+from stepcraft.sources.open import open_source
+
+T = TypeVar("T")
+
+_CORPUS_AGE_S = 60
+"""Seconds after which a beginning run looks for changed files in a corpus again."""
+
+
+@dataclass(frozen=True)
+class Opening(Generic[T]):
+    """How a memory or source is opened. All runs of the process share what is opened under the same key.
+
+    Nobody closes it: it is closed when it has been displaced by later ones and no run uses it any more.
+    """
+
+    key: tuple[Hashable, ...]
+    make: Callable[[], T]
+    version: Callable[[], object] = lambda: None
+    """Reads from the file system what differs once the opened value is out of date."""
+    max_age_s: float = float("inf")
+    """Seconds after which it is opened again."""
+
+    def open(self, *, refresh: bool) -> T:
+        """Return the opened value, waiting for whoever is opening it.
+
+        Args:
+            refresh: whether a value that is out of date is opened again, as when a run begins. Other runs use the
+                old one meanwhile.
+
+        Raises:
+            BadInput, MemoryFailure, SourceFailure: as `open_memory` and `open_source`.
+        """
+        kept = None if refresh else _OPENED.peek(self.key)
+        if kept is None:
+            version = self.version()
+            current = partial(self._is_current, version) if refresh else None
+            kept = _OPENED.get(self.key, partial(self._opened, version), current)
+        value: T = kept.value
+        return value
+
+    async def aopen(self, *, refresh: bool) -> T:
+        """As `open`, without blocking the event loop. When cancelled, the opening goes on for later callers."""
+        kept = None if refresh else _OPENED.peek(self.key)
+        if kept is None:
+            version = await asyncio.wrap_future(in_thread(self.version))
+            current = partial(self._is_current, version) if refresh else None
+            kept = await asyncio.wrap_future(_OPENED.start(self.key, partial(self._opened, version), current))
+        value: T = kept.value
+        return value
+
+    def _opened(self, version: object) -> "_Opened":
+        return _Opened(self.make(), version, time.monotonic(), self)
+
+    def _is_current(self, version: object, kept: "_Opened") -> bool:
+        return kept.version == version and time.monotonic() - kept.since <= self.max_age_s
+
+
+@dataclass(frozen=True)
+class _Opened:
+    value: Any
+    version: object
+    since: float
+    opening: Opening[Any]
+    """Keeps the objects alive whose identity is part of the key."""
+
+
+_OPENED: OncePerKey[tuple[Hashable, ...], _Opened] = OncePerKey(32)
+
+
+def memory_opening(
+    url: str | None, *, embeddings: str | Embeddings | None = None, store: BaseStore | None = None
+) -> Opening[ProcedureMemory]:
+    """How the memory of a URL is opened. A file that changed is read again; a missing database is not made.
+
+    Args:
+        url: as `open_memory` takes it.
+        embeddings: as `open_memory` takes them.
+        store: the run's store, in which `store:` is kept.
+    """
+    where = (url if url is not None else os.environ.get(MEMORY_VARIABLE, "")).strip()
+    named = embeddings if embeddings is not None else os.environ.get("STEPCRAFT_EMBEDDINGS", "")
+    identity = named if isinstance(named, str) else id(named)
+    key = ("memory", where, identity, id(store) if scheme_of(where) == "store" else 0)
+    make = partial(open_memory, where, embeddings=embeddings, store=store, create=False)
+    return Opening(key, make, partial(fingerprint, where))
+
+
+def source_opening(spec: str) -> Opening[BaseRetriever]:
+    """How the source of a spec is opened. The files of a corpus are looked at again after a minute."""
+    age = _CORPUS_AGE_S if spec.strip().startswith("corpus:") else float("inf")
+    return Opening(("source", spec), partial(open_source, spec), max_age_s=age)
+
+
+def shared_memory(
+    url: str | None = None, *, embeddings: str | Embeddings | None = None, store: BaseStore | None = None
+) -> ProcedureMemory:
+    """Return the memory of a URL as all runs of this process share it; it may block (see `Opening.open`)."""
+    return memory_opening(url, embeddings=embeddings, store=store).open(refresh=True)

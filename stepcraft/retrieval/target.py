@@ -1,0 +1,211 @@
+"""What a graph searches: which memory and which sources a run's settings name, opened and as retrievers."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, cast
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
+from langgraph.runtime import get_runtime
+
+from stepcraft.concurrency import in_thread
+from stepcraft.contexts.base import Context, SearchSettings
+from stepcraft.errors import BadInput, without_secrets
+from stepcraft.memory.open import BUNDLED
+from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
+from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.memory.urls import scheme_of
+from stepcraft.retrieval.opening import Opening, memory_opening, source_opening
+from stepcraft.sources.langchain import with_k
+from stepcraft.sources.open import KINDS
+
+SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
+"""The environment variable that names the source where neither the run nor the graph names one."""
+
+Sources = BaseRetriever | str | Sequence[BaseRetriever | str] | None
+Origin = Literal["run", "graph", "environment", "default"]
+"""Who named something: the run's context, the graph's builder, the environment, or nobody."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A memory or source that a run searches, as it was named or given. Nothing is opened yet."""
+
+    role: Literal["memory", "source"]
+    value: ProcedureMemory | BaseRetriever | str
+    """An object, a URL for `open_memory` ("" is the bundled procedures), or a spec for `open_source`."""
+    origin: Origin
+
+    @property
+    def label(self) -> str:
+        """Its name in traces and warnings, without secrets."""
+        if isinstance(self.value, str):
+            return without_secrets(self.value) or BUNDLED
+        return type(self.value).__name__ if isinstance(self.value, BaseRetriever) else self.value.name
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A memory or source that a run searches, and how."""
+
+    named: Named
+    settings: SearchSettings
+    opening: Opening[ProcedureMemory] | Opening[BaseRetriever] | None
+    """How it is opened; None where it was given as an object."""
+
+    def open(self, *, refresh: bool = False) -> ProcedureMemory | BaseRetriever:
+        """Return it, opened once in the process; with `refresh` opened again where it is out of date.
+
+        Raises:
+            BadInput, MemoryFailure, SourceFailure: it cannot be opened.
+        """
+        if self.opening:
+            return self.opening.open(refresh=refresh)
+        return cast("ProcedureMemory | BaseRetriever", self.named.value)
+
+    async def aopen(self, *, refresh: bool = False) -> ProcedureMemory | BaseRetriever:
+        """As `open`, without blocking the event loop."""
+        return await self.opening.aopen(refresh=refresh) if self.opening else self.open()
+
+    def retriever(self, opened: ProcedureMemory | BaseRetriever) -> Runnable[str, list[Document]]:
+        """Return what was opened as the retriever of this run."""
+        if isinstance(opened, BaseRetriever):
+            return with_k(opened, self.named.label).bind(k=self.settings.k)
+        if self.named.role == "source":
+            return opened.as_retriever(self.settings.k)
+        retriever = opened.as_retriever(self.settings.k, alpha=self.settings.alpha)
+        return retriever.model_copy(update={"compose": self.settings.compose})
+
+    def warnings(self, opened: ProcedureMemory | BaseRetriever) -> list[str]:
+        """Return what the user should know of it before any work is done; may read from the memory."""
+        if self.named.role == "source" and self.named.origin == "default":
+            name = self.named.label if isinstance(opened, BaseRetriever) else opened.name
+            return [f"no source is named, so the evidence comes from {name}; name {KINDS}"]
+        if self.named.role == "source" or isinstance(opened, BaseRetriever) or not opened.is_empty():
+            return []
+        return [f"the memory {opened.name} is empty; the procedure is written without examples"]
+
+
+@dataclass(frozen=True)
+class RetrievalTarget:
+    """What a graph searches, with what it was built with.
+
+    A name in the run's context has precedence over what the graph was built with, that over the environment
+    (`STEPCRAFT_MEMORY`, `STEPCRAFT_SOURCE`), and that over the default: the bundled procedures as memory,
+    `fallback` as source.
+    """
+
+    searches: Literal["nothing", "memory", "sources", "sources or memory"] = "memory"
+    """`memory` includes the sources in runs whose settings ask for both; `sources or memory` is the sources where
+    any are named, else the memory."""
+    memory: ProcedureMemory | str | None = None
+    embeddings: Embeddings | str | None = None
+    retriever: Sources = None
+    fallback: str | None = None
+    """The source that is searched, with a warning, where none is named; None refuses such a run."""
+
+    def named(self, settings: SearchSettings) -> list[Named]:
+        """Return what a run searches, by name. Nothing is imported, opened or connected to.
+
+        Raises:
+            BadInput: no source is named and there is no fallback.
+        """
+        memory, sources = self._memory(settings), self._sources(settings)
+        if self.searches == "nothing":
+            return []
+        if self.searches == "sources or memory":
+            given_memory = self.memory is not None and self.retriever is None
+            prefers_memory = not settings.retriever and (settings.memory is not None or given_memory)
+            return [memory] if prefers_memory or not sources else sources
+        if self.searches == "memory" and not settings.both:
+            return [memory]
+        if not sources:
+            raise BadInput(f"no source is named for the evidence; name {KINDS}")
+        return sources if self.searches == "sources" else [memory, *sources]
+
+    def resolve(self, settings: SearchSettings) -> list[Searched]:
+        """Return what a run searches, ready to be opened.
+
+        Raises:
+            BadInput: no source is named and there is no fallback.
+        """
+        return [Searched(named, settings, self._opening(named, settings)) for named in self.named(settings)]
+
+    def warnings(self, context: Context) -> list[str]:
+        """Open what a run searches, again where it is out of date, and return what the user should know of it.
+
+        Raises:
+            BadInput, MemoryFailure, SourceFailure: something cannot be opened.
+        """
+        searched = self.resolve(context.search_settings())
+        return [warning for one in searched for warning in one.warnings(one.open(refresh=True))]
+
+    async def awarnings(self, context: Context) -> list[str]:
+        """As `warnings`, without blocking the event loop. When cancelled, the opening goes on for later runs."""
+        warnings: list[str] = []
+        for one in self.resolve(context.search_settings()):
+            opened = await one.aopen(refresh=True)
+            warnings += await asyncio.wrap_future(in_thread(partial(one.warnings, opened)))
+        return warnings
+
+    def labels(self, context: Context) -> Mapping[str, str]:
+        """Return what a run searches as trace metadata: `stepcraft_memory`, `stepcraft_source`."""
+        try:
+            named = self.named(context.search_settings())
+        except BadInput:
+            return {"stepcraft_source": ""}
+        labels: dict[str, str] = {}
+        for one in named:
+            key = f"stepcraft_{one.role}"
+            labels[key] = f"{labels[key]}, {one.label}" if key in labels else one.label
+        return labels
+
+    def open_memory(self, context: Context) -> ProcedureMemory:
+        """Return the memory itself, for a graph that reads it without a search. It may block.
+
+        Raises:
+            BadInput, MemoryFailure: it cannot be opened.
+        """
+        settings = context.search_settings()
+        named = self._memory(settings)
+        searched = Searched(named, settings, self._opening(named, settings))
+        return cast("ProcedureMemory", searched.open())
+
+    def _memory(self, settings: SearchSettings) -> Named:
+        if settings.memory is not None:
+            return Named("memory", settings.memory, "run")
+        if self.memory is not None:
+            return Named("memory", self.memory, "graph")
+        url = os.environ.get(MEMORY_VARIABLE, "")
+        return Named("memory", url, "environment" if url else "default")
+
+    def _sources(self, settings: SearchSettings) -> list[Named]:
+        choices: list[tuple[Sources, Origin]] = [
+            (settings.retriever, "run"),
+            (self.retriever, "graph"),
+            (os.environ.get(SOURCE_VARIABLE), "environment"),
+            (self.fallback, "default"),
+        ]
+        sources, origin = next((choice for choice in choices if choice[0]), ([], "default"))
+        listed = [sources] if isinstance(sources, str | BaseRetriever) else sources or []
+        return [Named("source", one, origin) for one in listed]
+
+    def _opening(
+        self, named: Named, settings: SearchSettings
+    ) -> Opening[ProcedureMemory] | Opening[BaseRetriever] | None:
+        if not isinstance(named.value, str):
+            return None
+        url, embeddings = named.value, settings.embeddings or self.embeddings
+        if named.role == "source":
+            kind, _, url = named.value.strip().partition(":")
+            if kind != "memory":
+                return source_opening(named.value)
+            # Opened as a memory it follows its file, and `memory:store:` is the run's store.
+            url, embeddings = url or os.environ.get(MEMORY_VARIABLE, ""), None
+        store = get_runtime().store if scheme_of(url) == "store" else None
+        return memory_opening(url, embeddings=embeddings, store=store)

@@ -1,0 +1,98 @@
+"""Code in Markdown: fenced blocks and inline spans.
+
+The rules are CommonMark's, with what replies of chat models need in addition: a fence may be indented to any depth,
+since list items nest, and a closing fence may be followed by `]]` or by citation marks such as `[1]`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}+(?![^\n]*`)|~{3,}+)(?P<info>[^\n]*)$", re.MULTILINE)
+_AFTER_CLOSING = re.compile(r"(?:\]\]|\[[^\[\]]{1,40}\]|\s)*")
+_SPAN = re.compile(r"(?<!`)(`{2,}+)[^`\n]++\1|`[^`\n]*+`")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
+
+
+class Fence(NamedTuple):
+    """A line that can open or close a fenced code block."""
+
+    start: int
+    """Offset of its first character, indentation included."""
+    mark: str
+    """The run of backticks or tildes."""
+    info: str
+    """The text after the mark, stripped: the language of an opening fence."""
+    stop: int
+    """Offset after the mark."""
+
+    @property
+    def can_close(self) -> bool:
+        """Whether it can close a block: nothing follows the mark but brackets that belong to the prose."""
+        return _AFTER_CLOSING.fullmatch(self.info) is not None
+
+
+class CodeBlock(NamedTuple):
+    """A fenced code block, its fences included."""
+
+    start: int
+    """Offset of the opening fence, indentation included."""
+    stop: int
+    """Offset after the mark of the closing fence, or the length of the text without one."""
+    closed: bool
+
+
+def fences(text: str) -> Iterator[Fence]:
+    """Yield every line that is written like a fence, in order."""
+    if "```" not in text and "~~~" not in text:
+        return
+    for match in _FENCE.finditer(text):
+        yield Fence(match.start(), match["mark"], match["info"].strip(), match.end("mark"))
+
+
+def code_blocks(text: str) -> Iterator[CodeBlock]:
+    """Yield the fenced code blocks of a text, in order; a block without a closing fence ends with the text."""
+    opening: Fence | None = None
+    for fence in fences(text):
+        if opening is None:
+            opening = None if fence.info.startswith(("[", "]")) else fence
+        elif fence.mark.startswith(opening.mark) and fence.can_close:
+            yield CodeBlock(opening.start, fence.stop, closed=True)
+            opening = None
+    if opening:
+        yield CodeBlock(opening.start, len(text), closed=False)
+
+
+def outside_code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the offsets (start, stop) of what is no code, neither a fenced block nor an inline span, in order."""
+    position = 0
+    for start, stop in _code(text):
+        if position < start:
+            yield position, start
+        position = stop
+    if position < len(text):
+        yield position, len(text)
+
+
+def _code(text: str) -> Iterator[tuple[int, int]]:
+    end = 0
+    for block in code_blocks(text):
+        yield from (match.span() for match in _SPAN.finditer(text, end, block.start))
+        yield block.start, block.stop
+        end = block.stop
+    yield from (match.span() for match in _SPAN.finditer(text, end))
+
+
+def lines(text: str, *, unclosed: bool = True) -> Iterator[tuple[str, bool]]:
+    r"""Yield each line with its "\n" and whether it belongs to a fenced code block, its fences included.
+
+    Args:
+        text: the text; joined again the lines are the same text.
+        unclosed: whether a block without a closing fence counts as code (as in CommonMark) or as prose.
+    """
+    blocks = (block for block in code_blocks(text) if block.closed or unclosed)
+    block = next(blocks, None)
+    for match in _LINE.finditer(text):
+        while block and block.stop <= match.start():
+            block = next(blocks, None)
+        yield match[0], block is not None and block.start <= match.start()

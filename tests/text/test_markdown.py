@@ -1,0 +1,67 @@
+"""Code in Markdown: which lines and characters belong to it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepcraft.text.markdown import code_blocks, lines, outside_code
+
+MARKDOWN = st.lists(
+    st.sampled_from(["```", "````", "~~~", "```py", "`", "a", "[1]", "]]", " ", "\t", "\n", "\n", "\r\n"])
+).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("a\n```py\nb\n```\nc", ["```py\nb\n```"]),
+        ("```\na\n```\n```\nb\n```", ["```\na\n```", "```\nb\n```"]),
+        ("~~~\n```\na\n~~~ \nb", ["~~~\n```\na\n~~~"]),
+        ("````\n```\na\n```\n````", ["````\n```\na\n```\n````"]),
+        ("```\na\n`````\nb", ["```\na\n`````"]),
+        ("```\na\n```py\nb\n```\nc", ["```\na\n```py\nb\n```"]),
+        ("```py title=x.py\na\n```", ["```py title=x.py\na\n```"]),
+        ("- a\n\n      ```\n  b\n      ```\n  c", ["      ```\n  b\n      ```"]),
+        ("[[a\n```\nb\n```]]\nc", ["```\nb\n```"]),
+        ("```\na\n``` [1][2]\nb", ["```\na\n```"]),
+        ("```\r\na\r\n```\r\nb", ["```\r\na\r\n```"]),
+        ("```ls``` lists\nb", []),
+        ("a ```\nb\n", []),
+        ("[[```\na\n```]]\nb", []),
+        ("a\n```\nb", ["```\nb"]),
+        ("", []),
+    ],
+)
+def test_blocks(text: str, code: list[str]) -> None:
+    assert [text[block.start : block.stop] for block in code_blocks(text)] == code
+
+
+@pytest.mark.parametrize(
+    ("text", "prose"),
+    [
+        ("Call `a` and ``b``.", ["Call ", " and ", "."]),
+        ("```ls``` lists", [" lists"]),
+        ("`a\nb`", ["`a\nb`"]),
+        ("`a``b` c", [" c"]),
+        ("`a`\n```\n`b\n```\n`c`", ["\n", "\n"]),
+    ],
+)
+def test_what_is_outside_of_code(text: str, prose: list[str]) -> None:
+    assert [text[start:stop] for start, stop in outside_code(text)] == prose
+
+
+def test_lines() -> None:
+    text = "a\n```\nb\n\n```\nc\n~~~\nd"
+    flags = [False, True, True, True, True, False]
+    assert [code for _, code in lines(text)] == [*flags, True, True]
+    assert [code for _, code in lines(text, unclosed=False)] == [*flags, False, False]
+
+
+@given(MARKDOWN)
+def test_lines_and_spans_cover_the_text(text: str) -> None:
+    assert "".join(line for line, _ in lines(text)) == text
+    ends = [offset for span in outside_code(text) for offset in span]
+    assert ends == sorted(ends)
+    for block in code_blocks(text):
+        assert text[: block.start].endswith("\n") or not block.start
+        assert text[block.start : block.stop].lstrip(" \t").startswith(("```", "~~~"))
