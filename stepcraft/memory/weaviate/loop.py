@@ -5,8 +5,9 @@ import atexit
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
@@ -46,13 +47,36 @@ class BackgroundLoop:
     def start(self, coroutine: Coroutine[Any, Any, _Result]) -> Future[_Result]:
         """Start a coroutine on the loop; never blocks, so that a finalizer may do it in any thread.
 
+        The coroutine itself sets the result. `asyncio.run_coroutine_threadsafe` does so one pass of the loop later, which
+        costs 2 or 3 % of a search.
+
         Raises:
             RuntimeError: the process is about to exit.
         """
         if self._stopped:
             coroutine.close()
             raise RuntimeError("Weaviate cannot be called any more: the process is about to exit")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        future: Future[_Result] = Future()
+
+        async def run() -> None:
+            try:
+                settle = partial(future.set_result, await coroutine)
+            except BaseException as error:
+                settle = partial(future.set_exception, error)
+            with suppress(InvalidStateError):  # the caller cancelled it
+                settle()
+
+        def launch() -> None:
+            if future.cancelled():
+                coroutine.close()
+                return
+            task = self._loop.create_task(run())
+            future.add_done_callback(
+                lambda done: self._loop.call_soon_threadsafe(task.cancel) if done.cancelled() else None
+            )
+
+        self._loop.call_soon_threadsafe(launch)
+        return future
 
     def call(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
         """Run a coroutine on the loop and block the calling thread until it is done."""
