@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlsplit  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
+from tests.servers.chromium import chromium  # noqa: E402
 from tests.servers.langgraph_server import LangGraphServer  # noqa: E402
 from tests.servers.weaviate_server import (  # noqa: E402
     WeaviateServer,
@@ -112,6 +113,15 @@ def own_weaviate(tmp_path_factory: pytest.TempPathFactory, weaviate_folder: Path
 
 def _no_weaviate(reason: str) -> None:
     (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no Weaviate: {reason}")
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    """Where Chromium is installed. Without it the test skips; with CI set it fails."""
+    found = chromium()
+    if not found:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("no Chromium: install it with your packages")
+    return str(found)
 
 
 @pytest.hookimpl(tryfirst=True)

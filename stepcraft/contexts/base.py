@@ -5,9 +5,11 @@ shows. Instructions are fields like any other, so that Studio shows them as prom
 """
 
 import difflib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Self, TypeVar, get_type_hints
+from functools import lru_cache
+from typing import Annotated, Any, Self, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import get_runtime
 from pydantic import Field, TypeAdapter, ValidationError
@@ -188,7 +190,7 @@ class Context:
         kept = _kept(state)
         if kept is None:
             return []
-        begun = type(self)(**kept["values"])
+        begun = _from_values(type(self), kept["values"])
         names = [name for name in self.differences(begun) if name not in kept["withheld"]]
         if not names:
             return []
@@ -201,7 +203,7 @@ class Context:
                 f"the run was begun with a secret in {', '.join(kept['withheld'])}, which is not kept with its thread; "
                 "resume it with the context that it was begun with"
             )
-        return cls(**kept["values"])
+        return _from_values(cls, kept["values"])
 
 
 def prompt_of(node: str) -> Any:  # noqa: ANN401 - what pydantic calls a field is untyped
@@ -231,6 +233,17 @@ def _default(cls: type[C]) -> C:
         _DEFAULTS[cls] = cls()
     default: C = _DEFAULTS[cls]
     return default
+
+
+def _from_values(cls: type[C], values: Mapping[str, Any]) -> C:
+    """The context with these values; one that was made before, because every node of a resumed run asks for it."""
+    key: Any = cls  # to mypy a class is not hashable
+    return cast("C", _parsed(key, json.dumps(values, sort_keys=True)))
+
+
+@lru_cache(maxsize=256)
+def _parsed(cls: type[Context], values: str) -> Context:
+    return cls(**json.loads(values))
 
 
 def _kept(state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

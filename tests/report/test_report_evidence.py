@@ -9,10 +9,10 @@ import pytest
 
 from stepcraft.report import page
 from tests.report.reports import HOSTILE, STEPS, poisoned, rpg
-from tests.servers.chromium import Tab, chromium, listener, opened
+from tests.servers.chromium import Tab, listener, opened
 from tests.shelf import QUESTION
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
+pytestmark = pytest.mark.usefixtures("browser")
 
 SEEN = "[...document.querySelectorAll('.evidence')].filter(panel => panel.checkVisibility()).map(panel => panel.id)"
 IN_VIEW = """(() => {
@@ -24,7 +24,7 @@ IN_VIEW = """(() => {
 
 
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+def tab(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
     folder = tmp_path_factory.mktemp("evidence")
     (folder / "page.html").write_text(page("rpg", QUESTION, rpg(), STEPS), "utf-8")
     with opened(folder / "page.html", folder / "profile") as tab:

@@ -11,10 +11,10 @@ import pytest
 
 from stepcraft.report import page
 from tests.report.reports import HOSTILE, RUNS, STEPS, poisoned, rat
-from tests.servers.chromium import Shown, chromium, listener, shown
+from tests.servers.chromium import Shown, listener, shown
 from tests.shelf import QUESTION
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
+pytestmark = pytest.mark.usefixtures("browser")
 
 
 def opened(tmp_path: Path, text: str) -> Shown:
