@@ -104,8 +104,8 @@ def hotpot(file: Path, table: Table) -> None:
         for row in rows:
             passages = evidence([(one["title"], "".join(one["sentences"])) for one in row["passages"]])
             ask = reading(row["question"], passages)
-            every = node.selected(ask, EVERYTHING, reranker)["selected"]
-            default = node.selected(ask, RpgContext(), reranker)["selected"]
+            every = node.select(ask, EVERYTHING, reranker)["selected"]
+            default = node.select(ask, RpgContext(), reranker)["selected"]
             best = sorted(every, key=lambda one: -one["score"])
             for count in WANTED:
                 found[count] += gold_found(row, best[:count])
@@ -130,7 +130,7 @@ def asqa(file: Path, table: Table) -> None:
         passages = evidence([(one["title"], one["text"]) for one in row["docs"]])
         ask = reading(row["question"], passages)
         node = SelectNode(GraphResources())
-        chosen = node.selected(ask, RpgContext(), reranker)["selected"]
+        chosen = node.select(ask, RpgContext(), reranker)["selected"]
         kept, given = (sum(tokens(one["text"]) for one in side) for side in (chosen, passages))
         what = f"{len(chosen)} sentences of {len(passages)} passages, {kept:,} of {given:,} tokens"
         table.add_row(f"ASQA {number}: tokens kept", f"{kept / given:.3f}", "", what)
@@ -144,10 +144,10 @@ def first_and_later(number: int, node: SelectNode, ask: dict, table: Table) -> N
     ready = ReadySentences().of(ask["evidence"], reranker)
     works = {
         "first": (
-            lambda: SelectNode(GraphResources()).selected(ask, RpgContext(), reranker),
+            lambda: SelectNode(GraphResources()).select(ask, RpgContext(), reranker),
             lambda: reranker.ready(ready.sentences).scores(plan),
         ),
-        "later": (partial(node.selected, ask, RpgContext(), reranker), partial(ready.ranking.scores, plan)),
+        "later": (partial(node.select, ask, RpgContext(), reranker), partial(ready.ranking.scores, plan)),
     }
     for which, pair in works.items():
         whole, alone = in_turns(pair, 40)
