@@ -47,5 +47,6 @@ def seconds(function: Callable[[str], object], text: str) -> float:
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_no_text_is_a_trap(function: Callable[[str], object]) -> None:
     for unit in UNITS:
-        text = "- a\n\n" + unit * (100_000 // len(unit)) + "x"
-        assert seconds(function, text) < 0.5 or seconds(function, text) < 0.5, f"100 KB of {unit!r}"
+        text = "- a\n\n" + unit * (200_000 // len(unit)) + "x"
+        # Any of three tries will do: a machine that runs other things takes up to twice the time.
+        assert any(seconds(function, text) < 0.5 for _ in range(3)), f"200 KB of {unit!r}"

@@ -306,21 +306,17 @@ async def _send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
     """Send objects, and return those that the server refused, with its reasons.
 
     Raises:
-        ReadOnlyMemory: the server refused all of them because the collection is read-only.
+        ReadOnlyMemory: the server refused some of them because the collection is read-only.
     """
     if not items:
         return []
     token = _sending.set(True)
     try:
         errors = (await objects.data.insert_many([_object(*item) for item in items])).errors
+        refused = [Failed(items[place][0].id, error.message) for place, error in errors.items()]
     except WeaviateInsertManyAllFailedError as error:
         reason = " ".join(str(error).rpartition("set of all errors: ")[2].split())[:300]
-        if "read-only" in reason:
-            raise ReadOnlyMemory(
-                f"the collection {objects.name} takes nothing more ({reason}); make room on the disk of the server, "
-                "and set its shards READY again"
-            ) from error
-        return [Failed(item[0].id, reason) for item in items]
+        refused = [Failed(item[0].id, reason) for item in items]
     except WeaviateQueryError as error:
         if "larger than max" not in str(error):
             raise
@@ -330,7 +326,13 @@ async def _send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
         return await _send(objects, items[:half]) + await _send(objects, items[half:])
     finally:
         _sending.reset(token)
-    return [Failed(items[place][0].id, error.message) for place, error in errors.items()]
+    for failed in refused:
+        if "read-only" in failed.reason:
+            raise ReadOnlyMemory(
+                f"the collection {objects.name} takes nothing more ({failed.reason}); make room on the disk of the "
+                "server, and set its shards READY again"
+            )
+    return refused
 
 
 def _object(item: Procedure, vector: _Vector, created: datetime) -> DataObject[dict[str, Any], None]:
