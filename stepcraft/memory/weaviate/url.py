@@ -3,6 +3,7 @@
 import os
 import re
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -43,6 +44,14 @@ class Server:
     grpc_host: str
     grpc_port: int
     tls: bool = False
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether what is sent to the host stays on this machine."""
+        try:
+            return self.host == "localhost" or ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def http(self) -> str:
