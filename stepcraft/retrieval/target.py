@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
-from langgraph.config import get_config
+from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import get_runtime
 
 from stepcraft.contexts.base import Context, SearchSettings
@@ -267,6 +267,6 @@ class RetrievalTarget:
 def _authenticated_user() -> str:
     """The identity that a LangGraph server has authenticated, as a part of a store's namespace; "" without one."""
     # The server sets this key itself, refuses a client's, and puts an object there, which no JSON becomes.
-    user = get_config().get("configurable", {}).get("langgraph_auth_user")
+    user = ensure_config().get("configurable", {}).get("langgraph_auth_user")
     identity = str(getattr(user, "identity", ""))
     return "".join(f"%{ord(sign):02X}" if sign in "%./" else sign for sign in identity)
