@@ -7,6 +7,7 @@ so what a run's context names is looked up here before anything is imported, ope
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -156,10 +157,13 @@ def real_path(path: str | os.PathLike[str]) -> Path:
     """The absolute path without symbolic links, whether it exists or not.
 
     Raises:
-        BadInput: it is no path.
+        BadInput: it is no path, or it cannot be looked at.
     """
     try:
-        return Path(path).expanduser().resolve()
+        found = Path(path).expanduser().resolve()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found.stat()
+        return found
     except (OSError, RuntimeError, ValueError) as error:
         raise BadInput(f"{str(path)[:100]!r} is no path that can be used: {error}") from error
 
