@@ -163,9 +163,9 @@ def real_path(path: str | os.PathLike[str]) -> Path:
         found = Path(path).expanduser().resolve()
         with suppress(FileNotFoundError, NotADirectoryError):
             found.stat()
-        return found
     except (OSError, RuntimeError, ValueError) as error:
         raise BadInput(f"{str(path)[:100]!r} is no path that can be used: {error}") from error
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -23,7 +23,7 @@ from stepcraft.contexts.baselines import CotContext, DirectContext, FewShotConte
 from stepcraft.contexts.rat import RatContext
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import StepcraftError
-from stepcraft.memory.files import read_all
+from stepcraft.memory.files import read_procedures
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.weaviate.url import parse_url
 from stepcraft.nodes.rpg.input_passages import given_passages
@@ -183,7 +183,7 @@ TARGETS = [
     Target("checked_url", urls("http://", "https://", "ftp://"), checked_url),
     Target("is_public", urls("", "::", "10."), is_public),
     Target("AllowedHosts", urls("", "wiki.example"), lambda host: AllowedHosts([host])),
-    Target("procedures of a file", files(".jsonl", ".json", ".csv"), _of_file(read_all)),
+    Target("procedures of a file", files(".jsonl", ".json", ".csv"), _of_file(lambda path: list(read_procedures(path)))),
     Target(
         "passages of a file", files(), _of_file(lambda path: list(passages(path, []))), (StepcraftError, UnreadableFile)
     ),

@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 
 from stepcraft.errors import UnreadableReply
+from stepcraft.text.diff import word_diff
 from tests.security.expressions import USES, Expression, expressions, worst_units
 from tests.security.readers import READERS, UNITS
 
@@ -79,6 +80,14 @@ def cases(expression: Expression) -> Iterator[Case]:
     yield from (("", unit, "x") for unit in REPEATED)
     for head, unit in worst_units(expression.pattern):
         yield from ((head, unit, "\x01"), (head, unit, "\n\x01"), ("", head + unit, "\x01"))
+
+
+@pytest.mark.parametrize("unit", ["]", "a ", "\u7b2c"])
+def test_a_diff_ends_with_its_deadline(unit: str) -> None:
+    def of_half(text: str) -> object:
+        return word_diff(text, text[1 : len(text) // 2] + "new " + text[len(text) // 2 :])
+
+    assert seconds(of_half, ("- a\n\n", unit, "x"), LONG) < 2 + SECONDS
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
