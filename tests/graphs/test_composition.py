@@ -178,8 +178,12 @@ def test_rat_over_procedures(run: Any, tmp_path: Path) -> None:
     write_jsonl(PROCEDURES, file)
     draft = "To slice a bread, let it cool.\n\nTo bake a white bread, knead flour and yeast."
     model = ScriptedModel(thinker("xx", draft))
-    context = RatContext(retriever=f"memory:{file}", passages_per_step=1, window=1)
-    result = run(build_rat(model=model), {"question": "How is a bread made and sliced?"}, context)
+    context = RatContext(passages_per_step=1, window=1)
+    result = run(
+        build_rat(model=model, retriever=f"memory:{file}"),
+        {"question": "How is a bread made and sliced?"},
+        context,
+    )
     assert model.nodes == ["draft", *["to_query", "revise"] * 2, "finish"]
     known = {procedure.id: procedure for procedure in PROCEDURES}
     for revision in result["revisions"]:
@@ -198,8 +202,10 @@ def test_rpg_over_procedures(run: Any, tmp_path: Path) -> None:
             "answer": ["Let the bread cool, then cut it."],
         }
     )
-    context = RpgContext(retriever=f"memory:{file}", k=4)
-    result = run(build_rpg(model=model), {"question": "How is a bread sliced?"}, context)
+    context = RpgContext(k=4)
+    result = run(
+        build_rpg(model=model, retriever=f"memory:{file}"), {"question": "How is a bread sliced?"}, context
+    )
     assert model.nodes[:2] == ["plan", "answer"]
     [segment] = result["segments"]
     known = {procedure.id: procedure for procedure in PROCEDURES}

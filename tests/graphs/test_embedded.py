@@ -204,7 +204,9 @@ def test_the_store_of_the_graph_is_a_memory(model: ScriptedModel, index: Any) ->
 def test_the_context_names_a_part_of_the_store(model: ScriptedModel) -> None:
     store = InMemoryStore()
     open_memory("store:elsewhere", store=store).add(PROCEDURES[:1])
-    result = build_aag(model=model, store=store).invoke(GOAL, context={"memory": "store:elsewhere"})
+    result = build_aag(model=model, store=store, allow="store:*").invoke(
+        GOAL, context={"memory": "store:elsewhere"}
+    )
     assert [passage["id"] for passage in result["evidence"]] == [PROCEDURES[0].id]
 
 

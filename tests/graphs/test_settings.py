@@ -98,11 +98,11 @@ async def test_a_source_that_does_not_open_in_time_costs_the_evidence(
 ) -> None:
     graph: Any
     if method == "rat":
-        context: Any = RatContext(retriever=slow, deadline_s=1.0, finish="thoughts")
-        graph, given = build_rat(model=ScriptedModel(thinker("..."))), QUESTION
+        context: Any = RatContext(retriever="slow", deadline_s=1.0, finish="thoughts")
+        graph, given = build_rat(model=ScriptedModel(thinker("...")), allow=f"slow={slow}"), QUESTION
     else:
-        context = RpgContext(retriever=slow, deadline_s=1.0)
-        graph, given = build_rpg(model=ScriptedModel(planner())), BRIDGE
+        context = RpgContext(retriever="slow", deadline_s=1.0)
+        graph, given = build_rpg(model=ScriptedModel(planner()), allow=f"slow={slow}"), BRIDGE
     began = time.monotonic()
     if way == "sync":
         result = graph.invoke(given, context=context)

@@ -165,7 +165,8 @@ def test_no_secret_is_in_a_trace(
     url = f"file://cook:{PASSWORD}@localhost{file}"
     if given == "environment":
         monkeypatch.setenv("STEPCRAFT_MEMORY", url)
-    graph = build_aag(model=ScriptedModel(cook()), memory=url if given == "builder" else None)
+    named = url if given == "builder" else None
+    graph = build_aag(model=ScriptedModel(cook()), memory=named, allow=f"memory:{file}")
     context = AagContext(memory=url) if given == "context" else AagContext(critic=False)
     result = graph.invoke(GOAL, {"callbacks": [recorder]}, context=context)
     assert {passage["id"] for passage in result["evidence"]} <= {procedure.id for procedure in PROCEDURES}

@@ -292,8 +292,8 @@ def test_a_memory_that_nobody_closes_is_let_go_without_a_warning(url: str):
 async def test_aag_runs_on_it(url: str):
     with open_memory(url, embeddings="wordllama") as memory:
         memory.add(PROCEDURES)
-    aag = build_aag()
-    context = AagContext(memory=url, k=2)
+    aag = build_aag(memory=url)
+    context = AagContext(k=2)
     result = await aag.ainvoke(GOAL, context=context)
     assert "bake a white bread" in [passage["title"] for passage in result["evidence"]]
     assert not [warning for warning in result["warnings"] if "search failed" in warning]

@@ -18,6 +18,7 @@ from stepcraft.contexts.baselines import RagContext
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.graphs.baselines.rag import build_rag
 from stepcraft.memory.files import write_jsonl
+from stepcraft.policy import TRUSTING
 from stepcraft.retrieval.opening import memory_opening, shared_memory, source_opening
 from stepcraft.retrieval.target import RetrievalTarget
 from tests.kitchen import dish
@@ -35,7 +36,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rag() -> Any:
-    return build_rag(model=ScriptedModel(lambda _node, _prompt: "An answer."))
+    return build_rag(model=ScriptedModel(lambda _node, _prompt: "An answer."), allow=TRUSTING)
 
 
 def test_a_corpus_is_opened_once(tmp_path: Path) -> None:
