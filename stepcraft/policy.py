@@ -7,6 +7,7 @@ so what a run's context names is looked up here before anything is imported, ope
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -85,7 +86,7 @@ class Policy:
     entries: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     """What the registered names stand for."""
-    patterns: Mapping[str, tuple[re.Pattern[str], ...]] = field(default_factory=dict)
+    patterns: Mapping[str, tuple["_Glob", ...]] = field(default_factory=dict)
     """The patterns of the entries, by kind."""
     trusting: bool = False
     """Whether contexts come from whoever operates the process, so that nothing is refused."""
@@ -145,7 +146,7 @@ class Policy:
         patterns = self.patterns.get(kind)
         if kind == "model" and patterns is None:
             return True
-        return any(pattern.fullmatch(value) for pattern in patterns or ())
+        return any(pattern.matches(value) for pattern in patterns or ())
 
 
 TRUSTING = Policy(trusting=True)
@@ -156,19 +157,22 @@ def real_path(path: str | os.PathLike[str]) -> Path:
     """The absolute path without symbolic links, whether it exists or not.
 
     Raises:
-        BadInput: it is no path.
+        BadInput: it is no path, or it cannot be looked at.
     """
     try:
-        return Path(path).expanduser().resolve()
+        found = Path(path).expanduser().resolve()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found.stat()
     except (OSError, RuntimeError, ValueError) as error:
         raise BadInput(f"{str(path)[:100]!r} is no path that can be used: {error}") from error
+    return found
 
 
 @lru_cache(maxsize=64)
 def _parsed(entries: tuple[str, ...], origin: str) -> Policy:
     given = tuple(entry.strip() for entry in entries if entry.strip())
     names: dict[str, str] = {}
-    patterns: dict[str, tuple[re.Pattern[str], ...]] = {}
+    patterns: dict[str, tuple[_Glob, ...]] = {}
     for entry in given:
         if entry == "*" or entry in _REFUSALS:
             continue
@@ -196,12 +200,12 @@ def _kind_of(entry: str) -> str:
     return inner if kind == "memory" and inner in _KINDS else kind.lower()
 
 
-def _pattern(kind: str, entry: str) -> re.Pattern[str]:
-    """The expression for an entry, in the form of `Reference.value`."""
+def _pattern(kind: str, entry: str) -> "_Glob":
+    """The pattern of an entry, in the form of `Reference.value`."""
     rest = entry[entry.lower().index(kind) + len(kind) + 1 :]
     if kind in _PATHS:
         folder = rest.removesuffix("/**")
-        return _glob(_resolved(folder), "" if folder == rest and "*" in rest else "(?:/.*)?")
+        return _Glob.of(_resolved(folder), below=folder != rest or "*" not in rest)
     if kind.startswith("weaviate"):
         place, query, options = rest.removeprefix("//").partition("?")
         host, _, path = place.partition("/")
@@ -211,8 +215,8 @@ def _pattern(kind: str, entry: str) -> re.Pattern[str]:
             host += ":443" if "tls=true" in options.split("&") else ":8080"
         folder, slash, collection = path.rpartition("/")
         path = f"{folder}{slash}{collection[:1].upper()}{collection[1:]}"
-        return _glob(f"{kind}://{host.lower()}/{path}{query}{'&'.join(sorted(options.split('&')))}")
-    return _glob(rest)
+        return _Glob.of(f"{kind}://{host.lower()}/{path}{query}{'&'.join(sorted(options.split('&')))}")
+    return _Glob.of(rest)
 
 
 def _resolved(path: str) -> str:
@@ -223,7 +227,43 @@ def _resolved(path: str) -> str:
     return f"{start}/{name}{star}{rest}" if star else start
 
 
-def _glob(pattern: str, suffix: str = "") -> re.Pattern[str]:
-    parts = re.split(r"(\*\*/?|\*)", pattern)
-    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/?]*"}
-    return re.compile("".join(known.get(part) or re.escape(part) for part in parts) + suffix, re.DOTALL)
+@dataclass(frozen=True)
+class _Glob:
+    """A pattern with wildcards. A regular expression would take time that is a power of the length of a name."""
+
+    parts: tuple[str, ...]
+    below: bool
+    """Whether everything below a matching path matches as well."""
+
+    @staticmethod
+    def of(pattern: str, *, below: bool = False) -> "_Glob":
+        """Parse a pattern."""
+        return _Glob(tuple(filter(None, re.split(r"(\*\*/?|\*)", pattern))), below)
+
+    def matches(self, value: str) -> bool:
+        """Whether the whole value, or a path above it if `below`, is one that the pattern stands for."""
+        ends = {0}
+        for part in self.parts:
+            if not ends:
+                return False
+            if part == "**":
+                ends = set(range(min(ends), len(value) + 1))
+            elif part == "**/":
+                ends |= {place for place in range(min(ends) + 1, len(value) + 1) if value[place - 1] == "/"}
+            elif part == "*":
+                ends = _within_names(value, ends)
+            else:
+                ends = {end + len(part) for end in ends if value.startswith(part, end)}
+        return len(value) in ends or (self.below and any(value.startswith("/", end) for end in ends))
+
+
+def _within_names(value: str, starts: set[int]) -> set[int]:
+    """The places that follow one of the starts with neither "/" nor "?" between them."""
+    found: set[int] = set()
+    inside = False
+    for place, character in enumerate(f"{value}/"):
+        inside = inside or place in starts
+        if inside:
+            found.add(place)
+        inside = inside and character not in "/?"
+    return found

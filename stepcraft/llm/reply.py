@@ -11,7 +11,7 @@ from stepcraft.text.sections import restored
 _THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
 _CUT_OFF = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
 _WITHHELD = frozenset({"content_filter", "refusal", "safety"})
-_TAGGED = re.compile(r"<(\w+)>\s*(.*?)\s*</\1>", re.DOTALL)
+_TAGGED = re.compile(r"<(\w+)>(.*)</\1>", re.DOTALL)
 _LABEL = re.compile(
     r"(?:\*\*|__)?(?:(?:final |short )?answer|segment)\s*[:\uff1a](?:\*\*|__)?\s*", re.IGNORECASE
 )
@@ -73,7 +73,7 @@ def text_of(reply: str, *, fenced: bool = False) -> str:
 def unwrapped(text: str) -> str:
     """The text without a tag around all of it, which models copy from prompts with sections."""
     tagged = _TAGGED.fullmatch(text)
-    return tagged[2] if tagged else text
+    return tagged[2].strip() if tagged else text
 
 
 def answer_text(reply: str) -> str:

@@ -42,19 +42,23 @@ def path_of(where: str) -> Path:
     """The file of a path or a file:// URL.
 
     Raises:
-        BadInput: the scheme or the kind of file is unknown.
+        BadInput: the scheme or the kind of file is unknown, or it is no path.
     """
-    path = _file_path(where).expanduser()
-    if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not path.is_dir():
-        raise BadInput(f"{where!r} does not say what kind of memory it is; name {KNOWN}")
-    return path
+    path = _file_path(where)
+    is_folder = real_path(path).is_dir()
+    if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not is_folder:
+        raise BadInput(f"{where[:100]!r} does not say what kind of memory it is; name {KNOWN}")
+    return path.expanduser()
 
 
 def _file_path(where: str) -> Path:
     scheme = scheme_of(where)
     if scheme not in ("", "file"):
-        raise BadInput(f"no memory goes by {scheme}: in {where!r}; name {KNOWN}")
-    return Path(unquote(urlsplit(where).path) if scheme else where)
+        raise BadInput(f"no memory goes by {scheme[:100]}: in {where[:100]!r}; name {KNOWN}")
+    try:
+        return Path(unquote(urlsplit(where).path) if scheme else where)
+    except ValueError as error:
+        raise BadInput(f"{where[:100]!r} is no URL: {error}") from error
 
 
 def is_text(path: Path) -> bool:

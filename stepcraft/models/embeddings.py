@@ -191,7 +191,7 @@ def _from_name(name: str) -> "Embeddings":
         told = f" ({_first_line(error)})" if ":" in name else ""
         raise BadInput(f"there is no embedding model {name!r}{told}; {known}") from error
     except Exception as error:
-        variable = re.search(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b", str(error))
+        variable = re.search(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b", str(error))
         needed = f"set {variable[0]} to its key" if variable else _first_line(error)
         raise BadInput(f"embeddings {name!r} cannot be used: {needed}, or {known}") from error
 

@@ -15,6 +15,7 @@ from stepcraft.text.sentences import sentences
 _STOP = ".!?\u3002\uff01\uff1f\u2026"
 _MARKS_AFTER_STOP = re.compile(rf"(?<![{_STOP}])([{_STOP}]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
 """Citation marks that follow the stop of their sentence: "It fell. [2]"."""
+_WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True)
@@ -131,12 +132,14 @@ def _ground(number: int, segments: Sequence[Segment], evidence: Sequence[Evidenc
 
 def _places(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
     """Locate sentences in a text, in order; white space may differ, and a sentence that is missing is left out."""
+    words = [match.span() for match in _WORD.finditer(text)]
+    folded = " ".join(text[start:stop] for start, stop in words)
+    offsets = [offset for start, stop in words for offset in range(start, stop + 1)]
     found: list[tuple[int, int]] = []
-    for sentence in filter(str.strip, wanted):
-        end = found[-1][1] if found else 0
-        start = text.find(sentence, end)
+    end = 0
+    for sentence in filter(None, (" ".join(one.split()) for one in wanted)):
+        start = folded.find(sentence, end)
         if start >= 0:
-            found.append((start, start + len(sentence)))
-        elif match := re.compile(r"\s+".join(map(re.escape, sentence.split()))).search(text, end):
-            found.append(match.span())
+            end = start + len(sentence)
+            found.append((offsets[start], offsets[end - 1] + 1))
     return found

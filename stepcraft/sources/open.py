@@ -79,7 +79,7 @@ def open_source(
         from stepcraft.sources.langchain import RetrieverAdapter  # noqa: PLC0415 - loads langchain-core
 
         return RetrieverAdapter(retriever=_imported(spec, *found.groups()), spec=spec, k=k)
-    is_path = Path(spec).suffix or Path(spec).exists()
+    is_path = Path(spec).suffix or _exists(spec)
     hint = f": corpus:{spec} for documents, memory:{spec} for procedures" if is_path else ""
     raise BadInput(f"{without_secrets(spec)!r} is no source of evidence; name {KINDS}{hint}")
 
@@ -110,10 +110,24 @@ def references(spec: str) -> Iterator[Reference]:
 
 
 def _paths(text: str) -> list[str]:
-    """The whole text if it is the path of a file or folder, else the parts between its commas."""
-    if text.strip() and Path(text).expanduser().exists():
+    """The whole text if it is the path of a file or folder, else the parts between its commas.
+
+    Raises:
+        BadInput: one of them is no path.
+    """
+    if text.strip() and _exists(text):
         return [text]
-    return [part.strip() for part in text.split(",") if part.strip()]
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    for part in parts:
+        real_path(part)
+    return parts
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).expanduser().exists()
+    except (OSError, RuntimeError):  # it is too long, or names a user who does not exist
+        return False
 
 
 def _imported(spec: str, module: str, attribute: str) -> "BaseRetriever":

@@ -11,7 +11,7 @@ _MARK = re.compile(
     rf"|\u3010[ \t]*({_NUMBERS})[^\u3011\n]{{0,100}}+\u3011)",
     re.IGNORECASE,
 )
-_RANGE = re.compile(r"\^?(\d+)[ \t]*[\u2013-][ \t]*\^?(\d+)")
+_RANGE = re.compile(r"\^?(\d{1,3})[ \t]*+[\u2013-][ \t]*+\^?(\d{1,3})")
 _NUMBER = re.compile(r"\d+")
 _MAX_RANGE = 20
 """A range of more numbers is a span of years or the like."""

@@ -144,6 +144,8 @@ def without_markers(text: str) -> str:
     lists, and a `]]` that closes two single brackets.
     """
     text = clean(text)
+    if "[[" not in text and "]]" not in text:
+        return text
     parts, end = [], 0
     for start, stop in sorted(_markers(text)):
         parts.append(text[end:start].rstrip(" \t") if text[start] == "]" else text[end:start])

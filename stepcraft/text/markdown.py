@@ -66,7 +66,7 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
 def outside_code(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets (start, stop) of what is no code, neither a fenced block nor an inline span, in order."""
     position = 0
-    for start, stop in _code(text):
+    for start, stop in _code(text) if "`" in text or "~~~" in text else ():
         if position < start:
             yield position, start
         position = stop

@@ -1,13 +1,15 @@
 """Named sections of a prompt, which keep material from outside apart from instructions.
 
 A section is `<name id="…">`, the text and `</name>`, each on its own line. A tag inside the text that could open or
-close a section gets another angle bracket (U+2039); nothing else is changed. The keyless model reads prompts
-with `parse`.
+close a section, or that a model could take for such a tag, gets another opening bracket; nothing else is changed. The
+keyless model reads prompts with `parse`.
 """
 
 import re
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 from stepcraft.text.clean import clean
 
@@ -45,10 +47,20 @@ NOT_SAID = "The procedures do not say."
 """The reply to a question that the evidence does not answer."""
 
 _NAME = "|".join(NAMES)
-_TAG_END = rf"""(?=\s*+(?:/\s*+(?:{_NAME})|(?:{_NAME})(?:\s++id\s*+=\s*+(?:"[^"\n]*+"|'[^'\n]*+'))?+)\s*+>)"""
-"""The rest of a tag after its bracket; models read blanks inside a tag as if they were not there."""
-_TAG = re.compile(f"<{_TAG_END}", re.IGNORECASE)
-_NEUTRALISED = re.compile(f"‹{_TAG_END}", re.IGNORECASE)
+_TAG_END = re.compile(
+    rf"""\s*+(?:/\s*+(?:{_NAME})|(?:{_NAME})(?:\s++id\s*+=\s*+(?:"[^"\n]*+"|'[^'\n]*+'))?+)\s*+>""",
+    re.IGNORECASE,
+)
+"""The rest of a tag after its opening bracket; models read blanks inside a tag as if they were not there."""
+_NEUTRALISED = {"<": "\u2039", "\uff1c": "\u3008", "\ufe64": "\u27e8"}
+"""The characters that NFKC makes `<` of, and what replaces each in a tag: none of that NFKC makes `<`."""
+_RESTORED = {other: bracket for bracket, other in _NEUTRALISED.items()}
+_BRACKET = re.compile(f"([{''.join([*_NEUTRALISED, *_RESTORED])}])")
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Characters that are not displayed: Unicode's default-ignorable ones, interlinear marks and the empty Braille cell."""
 _OPENING = re.compile(rf'<({_NAME})(?: id="([^"\n]*+)")?>\n')
 
 
@@ -65,18 +77,44 @@ class Section:
 def section(name: str, text: str, *, id: str = "") -> str:  # noqa: A002 - the name of the attribute
     """Return a section with this text, cleaned and with the section tags in it neutralised.
 
+    A tag is recognised in any case, with any blanks, with invisible characters in it, and in letters and signs that
+    are another form of the ASCII ones, such as full-width ones (Unicode's NFKC).
+
     Raises:
         ValueError: the name is not among `NAMES`.
     """
     if name not in NAMES:
         raise ValueError(f"{name!r} is not a section name; add it to stepcraft.text.sections.NAMES")
     attribute = f' id="{id}"' if id else ""
-    return f"<{name}{attribute}>\n{_TAG.sub('‹', clean(text))}\n</{name}>"
+    return f"<{name}{attribute}>\n{_with_brackets(clean(text), _NEUTRALISED)}\n</{name}>"
 
 
 def restored(text: str) -> str:
     """Return a reply with the tags that `section` neutralised as they were in the material."""
-    return _NEUTRALISED.sub("<", text)
+    return _with_brackets(text, _RESTORED)
+
+
+def _with_brackets(text: str, others: Mapping[str, str]) -> str:
+    """Return the text with another opening bracket in each section tag.
+
+    Args:
+        text: the text.
+        others: the opening brackets, and what replaces each.
+    """
+    if not any(bracket in text for bracket in others):
+        return text
+    parts = _BRACKET.split(text)
+    plain = [part if part.isascii() else _plain(part) for part in parts]
+    whole = "".join(plain)
+    return "".join(
+        others[part] if part in others and _TAG_END.match(whole, end) else part
+        for part, end in zip(parts, accumulate(map(len, plain)), strict=True)
+    )
+
+
+def _plain(text: str) -> str:
+    """Return the text as a model may read it: in NFKC, without invisible characters."""
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", clean(text)))
 
 
 def parse(prompt: str) -> Iterator[Section]:

@@ -33,6 +33,8 @@ _BOUNDS = {
     "ef_construction": (4, 65535),
     "max_connections": (4, 2047),
 }
+_DIGITS = 10
+"""Python refuses to convert some thousands of digits to a number."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def _options(url: str, parts: SplitResult) -> dict[str, str]:
 
 def _number(url: str, name: str, value: str) -> int:
     least, most = _BOUNDS[name]
-    if not value.isdecimal() or not least <= int(value) <= most:
+    if not value.isdecimal() or len(value) > _DIGITS or not least <= int(value) <= most:
         raise BadInput(f"{url} has {name}={value}; it must be a number from {least} to {most}")
     return int(value)
 

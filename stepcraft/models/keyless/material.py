@@ -11,7 +11,7 @@ from stepcraft.text.lists import read_lines, read_steps
 from stepcraft.text.sections import Section
 from stepcraft.text.sentences import sentences
 
-_SEPARATOR = re.compile(r"[,;\n\uff0c\u3001](?![^()`]{0,200}+\))")
+_SEPARATOR = re.compile(r"[,;\n\uff0c\u3001][\s,;\uff0c\u3001]*+(?![^()`]{0,200}+\))")
 _NOTE = re.compile(r"^(?=[QA]: )", re.MULTILINE)
 _ALIKE = 0.6
 
@@ -102,10 +102,10 @@ def fit(wanted: frozenset[str], text: str, weighing: Mapping[str, float]) -> flo
     return weight(wanted & own, weighing) / math.sqrt(4 + len(own))
 
 
-def is_alike(text: str, others: Iterable[str]) -> bool:
-    """Tell whether a text says little that one of the others does not say."""
+def is_alike(text: str, others: Iterable[frozenset[str]]) -> bool:
+    """Tell whether a text says little that one of the others, of which the stems are given, does not say."""
     own = stems(text)
-    return any(len(own & stems(other)) >= _ALIKE * min(len(own), len(stems(other))) for other in others)
+    return any(len(own & other) >= _ALIKE * min(len(own), len(other)) for other in others)
 
 
 def mentions(text: str, thing: str) -> bool:

@@ -140,7 +140,7 @@ def _add(steps: Sequence[str], candidates: Sequence[str], wanted: _Wanted) -> li
         if not gain or len(steps) >= MAX_STEPS:
             break
         candidates = [text for text in candidates if text != best]
-        if not is_alike(best, steps):
+        if not is_alike(best, map(stems, steps)):
             steps.insert(_place(best, steps, wanted.weighing), best)
     return steps
 
@@ -167,7 +167,7 @@ def _edit(goal: str, steps: Sequence[str], edits: Sequence[str], knowledge: Sequ
 def _step_for(edit: str, goal: str, steps: Sequence[str], knowledge: Sequence[str]) -> str:
     """Return the step that an edit asks for, in the words of the knowledge where they fit; "" for none."""
     if added := _ADD.match(edit):
-        return "" if is_alike(added[1], steps) else f"{added[1][:1].upper()}{added[1][1:]}"
+        return "" if is_alike(added[1], map(stems, steps)) else f"{added[1][:1].upper()}{added[1][1:]}"
     unused = _UNUSED.fullmatch(edit.strip())
     if not unused or mentions("\n".join(steps), unused[1]):
         return ""
@@ -177,7 +177,7 @@ def _step_for(edit: str, goal: str, steps: Sequence[str], knowledge: Sequence[st
         text
         for text in knowledge
         if mentions(text, thing) and stems(text) & stems(goal) - stems(thing)
-        and not _DEPENDENT.match(text) and not is_alike(text, steps)
+        and not _DEPENDENT.match(text) and not is_alike(text, map(stems, steps))
     ]  # fmt: skip
     return max(telling, key=lambda text: len(stems(text) & about), default=_HAVING.format(thing))
 

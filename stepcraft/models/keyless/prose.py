@@ -15,6 +15,8 @@ _MAX_ADDED = 2
 _MAX_ANSWER = 5
 _MAX_SEGMENT_WORDS = 70
 _MAX_SEGMENT = 3
+_MAX_TRIED = 100
+"""The most sentences that are compared with all those of the text so far, the best first."""
 
 _NAME = re.compile(
     r"[\"\u201c\u300c\u300a]([^\"\u201c\u201d\u300c\u300d\u300a\u300b\n]{2,60})[\"\u201d\u300d\u300b]"  # quoted
@@ -89,13 +91,14 @@ def revise(material: Material) -> str:
     told = [one for passage in passages for one in sentences(passage) if _ENDED.search(one)]
     weighing = weights([question, *told])
     wanted = stems(question) | stems(thought or text.rstrip().rpartition("\n\n")[2])
-    known = sentences(text)
+    known = [stems(sentence) for sentence in sentences(text)]
     added: list[str] = []
-    for sentence in sorted(told, key=lambda sentence: -fit(wanted, sentence, weighing)):
+    for sentence in sorted(told, key=lambda sentence: -fit(wanted, sentence, weighing))[:_MAX_TRIED]:
         if len(added) == _MAX_ADDED or not fit(wanted, sentence, weighing):
             break
-        if not is_alike(sentence, [*known, *added]):
+        if not is_alike(sentence, known):
             added.append(sentence)
+            known.append(stems(sentence))
     if not added:
         return UNCHANGED
     return f"{(thought or text).rstrip()} {' '.join(sorted(added, key=told.index))}"
@@ -126,14 +129,15 @@ def segment(material: Material) -> str:
     told = [pair for pair in told if pair[0][-1:] in _END] or told
     weighing = weights([question, *(sentence for sentence, _ in told)])
     wanted = stems(topic) | stems(question)
-    known, left = sentences(text), _MAX_SEGMENT_WORDS
+    known, left = [stems(sentence) for sentence in sentences(text)], _MAX_SEGMENT_WORDS
     kept: list[int] = []
-    for place in sorted(range(len(told)), key=lambda place: -fit(wanted, told[place][0], weighing)):
+    best = sorted(range(len(told)), key=lambda place: -fit(wanted, told[place][0], weighing))
+    for place in best[:_MAX_TRIED]:
         sentence = told[place][0]
         words = max(len(sentence.split()), len(sentence.encode("utf-8", "replace")) // 6)
         if len(kept) < _MAX_SEGMENT and (words <= left or not kept) and not is_alike(sentence, known):
             kept.append(place)
-            known.append(sentence)
+            known.append(stems(sentence))
             left -= words
     cites = "[1]" in material.instructions
     written = [_cited(*told[place]) if cites else told[place][0] for place in sorted(kept)]

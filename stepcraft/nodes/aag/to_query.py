@@ -16,7 +16,7 @@ _FORMAT = """\
 A line OUTLINE, and under it the outline. Then a line QUESTIONS, and under it exactly {count} questions, each on
 one line that begins with its number. Nothing after the last question."""
 
-_HEADING = re.compile(r"^\W*questions?\W*$", re.IGNORECASE | re.MULTILINE)
+_HEADING = re.compile(r"^[^\w\n]*+questions?[^\w\n]*+$", re.IGNORECASE | re.MULTILINE)
 
 
 class Reading(Budgeted):

@@ -28,7 +28,10 @@ _THOUGHTS_FORMAT = """\
 The thoughts, each a paragraph of its own. Then a line ANSWER, and under it the answer and nothing else. {}"""
 
 _HEADING = re.compile(
-    r"^[\W_]*(?:final\s+)?answer[*_ \t]*(?::[*_ \t]*|\uff1a|$)", re.IGNORECASE | re.MULTILINE
+    # What stands before the word is read once, from the last word before it, or it would be read again at each line.
+    r"(?:\A|(?<=[^\W_])(?:_|[^\w\n])*+\n)(?P<heading>[\W_]*+(?:final\s++)?answer)"
+    r"(?=(?P<rest>[*_ \t]*+(?::[*_ \t]*+|\uff1a|$)))",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -83,7 +86,8 @@ def read_thoughts(reply: str, _state: Reading, _context: DirectContext) -> dict[
     text = text_of(reply)
     headings = list(_HEADING.finditer(text))
     if headings:
-        thoughts, conclusion = text[: headings[-1].start()], text[headings[-1].end() :]
+        last = headings[-1]
+        thoughts, conclusion = text[: last.start("heading")], text[last.end("rest") :]
     else:
         thoughts, _, conclusion = text.rpartition("\n\n")
     if not conclusion.strip():

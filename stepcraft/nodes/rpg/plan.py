@@ -44,7 +44,7 @@ _BRACKETED = {
 _ITEM = re.compile(r"\A(?:[-*\u2022#]+|\d{1,2}[.)])(?:\s+|\Z)")
 _LABEL = re.compile(r"\A(?:next )?(?:plan|topic|segment)(?: \d+)?\s*[:\uff1a][\s*_]*", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'\u201c\u2018]([^\"\u201c\u201d]*)[\"'\u201d\u2019]\.?")
-_EDGES = re.compile(r"\A\W+|\W+\Z")
+_BETWEEN_WORDS = re.compile(r"\w(?:.*\w)?")
 
 
 class Reading(Budgeted):
@@ -86,7 +86,8 @@ def _signal(text: str) -> str:
     """The signal on the first line, or in brackets at the start or end of any line; "" if there is none."""
     lines = [line for line, _ in _lines(text)]
     for signal, words in _WORDS.items():
-        alone = lines and words.fullmatch(_EDGES.sub("", lines[0]))
+        said = _BETWEEN_WORDS.search(lines[0]) if lines else None
+        alone = said and words.fullmatch(said[0])
         if alone or any(_BRACKETED[signal].search(line) for line in lines):
             return signal
     return ""
@@ -94,11 +95,12 @@ def _signal(text: str) -> str:
 
 def _topic(text: str) -> str:
     """The first line with content and the lines that continue it, cut to the length limit."""
-    topic = ""
+    found: list[str] = []
     for line, is_item in _lines(text):
-        if topic and (is_item or not line[0].islower()):
+        if found and (is_item or not line[0].islower()):
             break
-        topic = f"{topic} {line}".strip()
+        found.append(line)
+    topic = " ".join(found)
     bare = topic.strip(" *`_.")
     quoted = _QUOTED.fullmatch(bare)
     return shortened(quoted[1] if quoted else bare) if re.search(r"\w", topic) else ""

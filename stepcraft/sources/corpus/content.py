@@ -19,10 +19,11 @@ MAX_HEADING = 200
 """The most characters of a heading or title; a longer line is taken for text."""
 
 _SNIFFED = 8192
-_HASHES = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
+_HASHES = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)")
+_CLOSING_HASHES = re.compile(r"(?<![ \t])[ \t]++(?:#++[ \t]*+)?\Z")
 _MARKDOWN_LINE = re.compile(r" {0,3}(={2,}|-{2,})[ \t]*")
 _RST_LINE = re.compile(r"([=\-~^\"'`#*+.:_<>])\1{2,}[ \t]*")
-_FRONT_MATTER = re.compile(r"---\n(?:.*\n){0,50}?title:[ \t]*(.+)\n(?:.*\n){0,50}?---[ \t]*(?:\n|\Z)")
+_FRONT_MATTER = re.compile(r"---\n(?:.*\n){0,50}?title:[ \t]*+(.+)\n(?:.*\n){0,50}?---[ \t]*(?:\n|\Z)")
 
 
 class UnreadableFile(Exception):
@@ -84,8 +85,8 @@ def markdown_headings(text: str) -> list[Heading]:
         bare, stop = line.rstrip("\n"), position + len(line)
         if in_code:
             pass
-        elif (found := _HASHES.fullmatch(bare)) and _is_short(found[2]):
-            headings.append(Heading(position, stop, len(found[1]), found[2]))
+        elif (found := _HASHES.fullmatch(bare)) and _is_short(title := _CLOSING_HASHES.sub("", found[2])):
+            headings.append(Heading(position, stop, len(found[1]), title))
             bare = ""
         elif (found := _MARKDOWN_LINE.fullmatch(bare)) and not before.strip() and _can_be_title(last):
             headings.append(Heading(last_start, stop, 1 if found[1][0] == "=" else 2, last.strip()))

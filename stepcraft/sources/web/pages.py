@@ -44,7 +44,7 @@ _BARRIER = re.compile(
     r"|enable javascript|checking your browser|just a moment|access denied|attention required",
     re.IGNORECASE,
 )
-_HEADING = re.compile(r"#{1,6}\s+(.+?)[\s#]*")
+_HEADING = re.compile(r"#{1,6}\s++(.*[^\s#])[\s#]*+")
 
 
 @dataclass(frozen=True)

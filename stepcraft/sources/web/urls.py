@@ -106,7 +106,7 @@ def _canonical(named: str) -> tuple[str, int | None]:
     try:
         # An unknown scheme, as httpx drops the default port of a known one.
         url = httpx.URL(f"any://[{named}]" if bare_v6 else f"any://{named}")
-    except httpx.InvalidURL as error:
+    except (httpx.InvalidURL, UnicodeEncodeError) as error:
         raise refused from error
     host = url.raw_host.decode("ascii")
     if not host or "%" in host or url.userinfo or url.path not in {"", "/"}:
