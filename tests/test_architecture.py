@@ -33,6 +33,7 @@ LAYERS = [
     "evidence",
     "concurrency",
     "errors",
+    "secrets",
 ]
 """From the highest to the lowest; a room imports itself and what stands below it."""
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from stepcraft.errors import BadInput, StepcraftError, without_secrets
+from stepcraft.errors import BadInput, StepcraftError
+from stepcraft.secrets import without_secrets
 
 Graph = Annotated[str, typer.Argument(metavar="GRAPH", help="The graph; `stepcraft graphs` lists them.")]
 Question = Annotated[str, typer.Argument(help="The question to answer, or the goal to reach.")]

@@ -6,9 +6,9 @@ from importlib.metadata import version
 from typing import Any
 
 from stepcraft.contexts.base import Context
-from stepcraft.errors import without_secrets
 from stepcraft.models.resolve import GivenModels
 from stepcraft.retrieval.target import RetrievalTarget
+from stepcraft.secrets import redacted
 
 VERSION = version("stepcraft")
 """The installed version of Stepcraft."""
@@ -29,9 +29,6 @@ class GraphResources:
 
     def labels(self, context: Context) -> Mapping[str, Any]:
         """Trace metadata of a run: method, version, retrieval target and the settings that differ from the defaults."""
-        settings = {
-            f"stepcraft_{name}": without_secrets(value) if isinstance(value, str) else value
-            for name, value in context.changed().items()
-        }
+        settings = {f"stepcraft_{name}": redacted(value) for name, value in context.changed().items()}
         own = {"stepcraft_method": self.method, "stepcraft_version": VERSION}
         return {**settings, **own, **self.searched.labels(context)}

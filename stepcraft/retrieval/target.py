@@ -12,12 +12,13 @@ from langchain_core.runnables import Runnable
 from langgraph.runtime import get_runtime
 
 from stepcraft.contexts.base import Context, SearchSettings
-from stepcraft.errors import BadInput, without_secrets
+from stepcraft.errors import BadInput
 from stepcraft.memory.open import BUNDLED
 from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import scheme_of
 from stepcraft.retrieval.opening import Opening, memory_opening, source_opening
+from stepcraft.secrets import without_secrets
 from stepcraft.sources.langchain import with_k
 from stepcraft.sources.open import KINDS
 

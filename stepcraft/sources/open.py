@@ -6,7 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepcraft.errors import BadInput, SourceFailure, without_secrets
+from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.secrets import without_secrets
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

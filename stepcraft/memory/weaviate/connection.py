@@ -24,9 +24,10 @@ from weaviate.config import AdditionalConfig, Timeout
 from weaviate.exceptions import UnexpectedStatusCodeError, WeaviateBaseError
 
 from stepcraft.concurrency import in_thread
-from stepcraft.errors import MemoryFailure, StepcraftError, without_secrets
+from stepcraft.errors import MemoryFailure, StepcraftError
 from stepcraft.memory.weaviate.loop import BackgroundLoop
 from stepcraft.memory.weaviate.url import KEY_VARIABLE, Address, Server, api_key
+from stepcraft.secrets import without_secrets
 
 PROBE_S = 1.5
 """How long a server may take to answer a probe, over HTTP and over gRPC each, in seconds."""

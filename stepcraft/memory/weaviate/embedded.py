@@ -14,10 +14,11 @@ import httpx
 from weaviate.embedded import DEFAULT_BINARY_PATH, EmbeddedOptions, EmbeddedV4
 from weaviate.exceptions import WeaviateBaseError, WeaviateStartUpError
 
-from stepcraft.errors import BadInput, MemoryFailure, without_secrets
+from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.memory.weaviate.connection import ready, unreachable
 from stepcraft.memory.weaviate.program import VERSION, ServerPorts, listens, program, start_time
 from stepcraft.memory.weaviate.url import Address, Server
+from stepcraft.secrets import without_secrets
 
 _RELEASES = "https://github.com/weaviate/weaviate/releases"
 _RELEASES_TIMEOUT_S = 4
@@ -272,6 +273,6 @@ def _check_program(binary: Path | None) -> None:
     except httpx.TransportError as error:
         raise MemoryFailure(
             f"the embedded Weaviate {VERSION} is not here yet, and cannot be downloaded from {_RELEASES} "
-            f"({without_secrets(str(error)) or type(error).__name__}); name the folder of the program as "
+            f"({str(error) or type(error).__name__}); name the folder of the program as "
             "?binary=FOLDER, or run a server (docker compose up) and name weaviate://localhost:8080/Collection"
         ) from error

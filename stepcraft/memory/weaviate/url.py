@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from stepcraft.errors import BadInput, without_secrets
+from stepcraft.errors import BadInput
 
 KEY_VARIABLE = "WEAVIATE_API_KEY"
 """The environment variable that holds the API key of a server that requires one."""
@@ -93,7 +93,7 @@ def parse_url(url: str) -> Address:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise BadInput(f"{without_secrets(url)} is no URL: {error}") from error
+        raise BadInput(f"{url} is no URL: {error}") from error
     scheme = parts.scheme
     if scheme not in _EXAMPLES:
         raise BadInput(f"no memory goes by {scheme}: name {', '.join(_EXAMPLES.values())}")

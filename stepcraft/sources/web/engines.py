@@ -6,7 +6,8 @@ from typing import Any
 
 import httpx
 
-from stepcraft.errors import SourceFailure, without_secrets
+from stepcraft.errors import SourceFailure
+from stepcraft.secrets import without_secrets
 from stepcraft.sources.web.urls import shown
 
 _TIMEOUT_S = 8
