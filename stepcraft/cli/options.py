@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from stepcraft.cli.output import complain, one_line
 from stepcraft.errors import BadInput, StepcraftError
-from stepcraft.secrets import without_secrets
 
 Graph = Annotated[str, typer.Argument(metavar="GRAPH", help="The graph; `stepcraft graphs` lists them.")]
 Question = Annotated[str, typer.Argument(help="The question to answer, or the goal to reach.")]
@@ -96,9 +96,8 @@ def reported() -> Generator[None]:
     except BrokenPipeError as error:
         raise typer.Exit(1) from error
     except StepcraftError as error:
-        typer.echo(f"stepcraft: {error}", err=True)
+        complain(str(error))
         raise typer.Exit(2 if isinstance(error, BadInput) else 1) from error
     except Exception as error:
-        what = " ".join(without_secrets(str(error)).split())[:500]
-        typer.echo(f"stepcraft: unexpected error: {type(error).__name__}: {what}", err=True)
+        complain(f"unexpected error: {type(error).__name__}: {one_line(str(error))[:500]}")
         raise typer.Exit(1) from error

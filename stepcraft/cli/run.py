@@ -1,7 +1,6 @@
 """Run a graph for a command: check the input, show progress, print the answer and write the page."""
 
 import asyncio
-import json
 import re
 import time
 from collections import Counter
@@ -10,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import typer
 from langchain_core.runnables import RunnableConfig
 from rich.console import Console
-from rich.text import Text
 
 from stepcraft.cli.options import Output
-from stepcraft.cli.output import progress_lines, show_result, show_revisions
+from stepcraft.cli.output import print_json, write
+from stepcraft.cli.result import progress_lines, show_result, show_revisions
 from stepcraft.cli.tracing import tracing
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, NoAnswer
@@ -24,6 +22,7 @@ from stepcraft.graphs.registry import context_of, get_graph, inputs_of, outputs_
 from stepcraft.nodes.begin import KEYLESS
 from stepcraft.records import records
 from stepcraft.report import StepTime, page
+from stepcraft.secrets import redacted
 from stepcraft.text.clean import clean
 
 
@@ -52,26 +51,48 @@ def answer(
     err, out = Console(stderr=True, quiet=quiet), Console(highlight=False)
     context = context_of(graph)(**{**_search_fields(graph, sources, memory), **fields})
     given = {"question": question, **_inputs(graph, inputs or {}, passages, sources)}
-    if html and not html.parent.is_dir():
-        raise BadInput(f"{html} cannot be written: there is no folder {html.parent}; create it first")
+    if html:
+        _check_writable(html)
     cleaned = {name: clean(part) if isinstance(part, str) else part for name, part in given.items()}
     with tracing(err) as callbacks:
         labels = dict(resources_of(graph).labels(context))
         config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks]}
         # On an event loop Ctrl-C cancels a model call at once; a thread would have to be waited for.
         result, steps = asyncio.run(_stream(graph, cleaned, config, context, err))
+    shown = redacted(result)  # masked before texts are cut to what fits into a line
     if as_json:
-        typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
+        print_json(result)
     else:
-        show_result(graph, result, out, err)
+        show_result(graph, shown, out, err)
     if show_changes:
-        show_revisions(result, err if as_json else out)
+        show_revisions(shown, err if as_json else out)
     if html:
         try:
             html.write_text(page(graph, {**vars(context), **given}, result, steps), encoding="utf-8")
         except OSError as error:
             raise BadInput(f"{html} cannot be written: {error.strerror}") from error
     return result
+
+
+def _check_writable(file: Path) -> None:
+    """Open a file for writing, before any work is done; one that is not there is not left behind.
+
+    Raises:
+        BadInput: it cannot be written.
+    """
+    try:
+        is_new = not file.exists()
+        with file.open("ab"):
+            pass
+        if is_new:
+            file.unlink()
+    except FileNotFoundError as error:
+        raise BadInput(
+            f"{file} cannot be written: there is no folder {file.parent}; create it first"
+        ) from error
+    except (OSError, ValueError) as error:  # ValueError: the name holds a NUL
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"{file} cannot be written: {reason}; name a file") from error
 
 
 async def _stream(
@@ -128,9 +149,9 @@ class _Progress:
 
     def finished(self, node: str, update: Mapping[str, Any]) -> None:
         """Print what a node returned."""
-        for line in progress_lines(self._graph, node, update):
+        for line in progress_lines(self._graph, node, redacted(update)):
             text = f"{time.monotonic() - self._began:6.1f} s  {node:<8}  {line}".rstrip()
-            self._console.print(Text(text), soft_wrap=True, highlight=False)
+            write(self._console, text)
 
 
 def _search_fields(graph: str, sources: list[str] | None, memory: str | None) -> dict[str, Any]:
