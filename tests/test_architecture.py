@@ -32,6 +32,7 @@ LAYERS = [
     "segments",
     "evidence",
     "concurrency",
+    "policy",
     "errors",
     "secrets",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepcraft.cli.options import AsJson, reported
+from stepcraft.cli.options import AsJson, check_writable, reported
 from stepcraft.cli.output import complain, one_line, print_data, print_json, say
 from stepcraft.errors import AddReport, AddStopped, BadInput, Failed
 
@@ -187,6 +187,8 @@ def export(
     """Write all procedures as JSONL."""
     from stepcraft.memory.files import json_line, write_jsonl
 
+    if to:
+        check_writable(to)
     with _opened(memory, "none") as opened:
         if to:
             say(f"{write_jsonl(opened, to)} written to {to}", err=True)

@@ -12,14 +12,16 @@ from typing import Any, Self
 from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 
-from stepcraft.cli.options import Output
+from stepcraft.cli.options import Output, check_writable
 from stepcraft.cli.output import print_json, write
 from stepcraft.cli.result import progress_lines, show_result, show_revisions
 from stepcraft.cli.tracing import tracing
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, NoAnswer
-from stepcraft.graphs.registry import context_of, get_graph, inputs_of, outputs_of, resources_of
+from stepcraft.graphs.compile import Graph, resources_of
+from stepcraft.graphs.registry import context_of, get_graph, inputs_of, outputs_of
 from stepcraft.nodes.begin import KEYLESS
+from stepcraft.policy import Policy
 from stepcraft.records import records
 from stepcraft.report import StepTime, page
 from stepcraft.secrets import redacted
@@ -52,13 +54,14 @@ def answer(
     context = context_of(graph)(**{**_search_fields(graph, sources, memory), **fields})
     given = {"question": question, **_inputs(graph, inputs or {}, passages, sources)}
     if html:
-        _check_writable(html)
+        check_writable(html)
     cleaned = {name: clean(part) if isinstance(part, str) else part for name, part in given.items()}
+    compiled = get_graph(graph, allow=Policy.of(None).trusting_runs())
     with tracing(err) as callbacks:
-        labels = dict(resources_of(graph).labels(context))
+        labels = dict(resources_of(compiled).labels(context))
         config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks]}
         # On an event loop Ctrl-C cancels a model call at once; a thread would have to be waited for.
-        result, steps = asyncio.run(_stream(graph, cleaned, config, context, err))
+        result, steps = asyncio.run(_stream(graph, compiled, cleaned, config, context, err))
     shown = redacted(result)  # masked before texts are cut to what fits into a line
     if as_json:
         print_json(result)
@@ -74,33 +77,17 @@ def answer(
     return result
 
 
-def _check_writable(file: Path) -> None:
-    """Open a file for writing, before any work is done; one that is not there is not left behind.
-
-    Raises:
-        BadInput: it cannot be written.
-    """
-    try:
-        is_new = not file.exists()
-        with file.open("ab"):
-            pass
-        if is_new:
-            file.unlink()
-    except FileNotFoundError as error:
-        raise BadInput(
-            f"{file} cannot be written: there is no folder {file.parent}; create it first"
-        ) from error
-    except (OSError, ValueError) as error:  # ValueError: the name holds a NUL
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise BadInput(f"{file} cannot be written: {reason}; name a file") from error
-
-
 async def _stream(
-    graph: str, given: Mapping[str, Any], config: RunnableConfig, context: Context, err: Console
+    graph: str,
+    compiled: Graph,
+    given: Mapping[str, Any],
+    config: RunnableConfig,
+    context: Context,
+    err: Console,
 ) -> tuple[dict[str, Any], list[StepTime]]:
     """Run a graph and show its steps; return its output and when each step ran."""
     result: dict[str, Any] = {}
-    parts: AsyncIterator[Any] = get_graph(graph).astream(
+    parts: AsyncIterator[Any] = compiled.astream(
         given, config, context=context, stream_mode=["tasks", "updates", "values"], subgraphs=True
     )
     with _Progress(graph, err) as progress:

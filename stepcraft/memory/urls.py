@@ -1,10 +1,15 @@
 """URLs of memories."""
 
 import re
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from stepcraft.errors import BadInput
+from stepcraft.memory.weaviate.url import parse_url
+from stepcraft.policy import Reference, real_path
+from stepcraft.secrets import excerpt
 
 KNOWN = "a .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, or store: for LangGraph's store"
 
@@ -18,19 +23,46 @@ def scheme_of(where: str) -> str:
     return scheme.lower() if colon and re.fullmatch(r"[A-Za-z][\w+.-]+", scheme) else ""
 
 
+def references(where: str) -> Iterator[Reference]:
+    """What the URL of a memory refers to. Nothing is opened.
+
+    Raises:
+        BadInput: the URL is malformed.
+    """
+    scheme = scheme_of(where)
+    if scheme == "store":
+        yield Reference("store", "/".join(part for part in where[6:].strip().split("/") if part))
+    elif scheme.startswith("weaviate"):
+        yield from parse_url(where).references
+    elif where:
+        yield Reference("memory", str(real_path(_file_path(where))))
+    else:
+        yield Reference("memory", "")
+
+
 def path_of(where: str) -> Path:
     """The file of a path or a file:// URL.
 
     Raises:
-        BadInput: the scheme or the kind of file is unknown.
+        BadInput: the scheme or the kind of file is unknown, or it is no path.
     """
+    try:
+        path = _file_path(where).expanduser()
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_folder = False
+    except (OSError, RuntimeError, ValueError) as error:
+        raise BadInput(f"{excerpt(where)} is no path that can be used: {error}") from error
+    if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not is_folder:
+        raise BadInput(f"{where!r} does not say what kind of memory it is; name {KNOWN}")
+    return path
+
+
+def _file_path(where: str) -> Path:
     scheme = scheme_of(where)
     if scheme not in ("", "file"):
         raise BadInput(f"no memory goes by {scheme}: in {where!r}; name {KNOWN}")
-    path = Path(unquote(urlsplit(where).path) if scheme else where).expanduser()
-    if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not path.is_dir():
-        raise BadInput(f"{where!r} does not say what kind of memory it is; name {KNOWN}")
-    return path
+    return Path(unquote(urlsplit(where).path) if scheme else where)
 
 
 def is_text(path: Path) -> bool:

@@ -18,6 +18,7 @@ from stepcraft.concurrency import OncePerKey
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, ModelUnknown
 from stepcraft.models.keyless.model import ExtractiveModel
+from stepcraft.policy import Policy, Reference
 from stepcraft.secrets import excerpt, without_secrets
 
 EXTRACTIVE = "extractive"
@@ -30,21 +31,23 @@ class GivenModels:
 
     model: BaseChatModel | str | None = None
     node_models: Mapping[str, BaseChatModel | str] = field(default_factory=dict)
+    allow: Policy | None = None
+    """What a run's context may name; None for the rules in STEPCRAFT_ALLOW."""
 
     def choice(self, node: str, context: Context) -> BaseChatModel | str:
         """The model of a node, as an object or a name.
 
         The first that is set: the context's model for the node, the context's model, the graph's model for the node,
         the graph's model, the environment variable STEPCRAFT_MODEL, the keyless model.
+
+        Raises:
+            BadInput: the context names a model that is not allowed.
         """
-        return (
-            context.node_models.get(node)
-            or context.model
-            or self.node_models.get(node)
-            or self.model
-            or os.environ.get("STEPCRAFT_MODEL")
-            or EXTRACTIVE
-        )
+        own = self.node_models.get(node) or self.model or os.environ.get("STEPCRAFT_MODEL") or EXTRACTIVE
+        named = context.node_models.get(node) or context.model
+        if named and named != own:
+            Policy.of(self.allow).check("model", named, [Reference("model", named)])
+        return named or own
 
 
 def checked_model(model: object) -> BaseChatModel | str:
