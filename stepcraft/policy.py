@@ -37,9 +37,14 @@ _DEFAULTS = {
     "model": frozenset({"extractive"}),
 }
 """What every run may name: the bundled procedures, the public web, models that come with the package."""
+_SEARCHED = {
+    "memory": {"memory", "store", "weaviate", "weaviate+embedded", "weaviate+cloud"},
+    "source": _KINDS - {"model", "embeddings", "reranker"},
+}
+"""The kinds of what a run searches, by its role."""
 _SHOWN_DEFAULTS = {
-    "memory": "memory",
-    "web": "web",
+    "memory": "the bundled procedures",
+    "source": "memory, web",
     "embeddings": "wordllama, none",
     "reranker": "hybrid, words, vectors",
     "model": "extractive",
@@ -115,16 +120,12 @@ class Policy:
         found = list(references)
         if all(map(self._allows, found)):
             return
-        kinds = dict.fromkeys(reference.kind for reference in found)
-        if what in {"source", "memory"}:
-            kinds = dict.fromkeys(kind for kind in _KINDS if kind not in {"model", "embeddings", "reranker"})
-        defaults = [
-            shown for kind, shown in _SHOWN_DEFAULTS.items() if kind in kinds and not self.refuses(kind)
-        ]
+        names, kinds = (self.names, _SEARCHED[what]) if what in _SEARCHED else ({}, {what})
         listed = [entry for entry in self.entries if _kind_of(entry) in kinds]
-        allowed = ", ".join([*(self.names if what in {"source", "memory"} else ()), *listed, *defaults])
+        default = "memory" if what == "source" and self.refuses("web") else _SHOWN_DEFAULTS[what]
+        allowed = ", ".join([*names, *listed, default])
         raise BadInput(
-            f"a run may not name the {what} {without_secrets(named)[:100]!r} here; allowed are {allowed or 'none'} "
+            f"a run may not name the {what} {without_secrets(named)[:100]!r} here; allowed are {allowed} "
             f"({VARIABLE} or allow= of the graph can allow more)"
         )
 
@@ -209,6 +210,8 @@ def _pattern(kind: str, entry: str) -> re.Pattern[str]:
             path = _resolved(f"/{path}").removeprefix("/")
         elif kind == "weaviate" and not re.search(r":(?:\d+|\*)$", host):
             host += ":443" if "tls=true" in options.split("&") else ":8080"
+        folder, slash, collection = path.rpartition("/")
+        path = f"{folder}{slash}{collection[:1].upper()}{collection[1:]}"
         return _glob(f"{kind}://{host.lower()}/{path}{query}{'&'.join(sorted(options.split('&')))}")
     return _glob(rest)
 

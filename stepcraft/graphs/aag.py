@@ -228,7 +228,7 @@ def build_aag(
     target = RetrievalTarget("memory", memory, embeddings, retriever)
     resources = graph_resources("aag", AagContext, target, model=model, node_models=node_models, allow=allow)
     persistence = Persistence(checkpointer, store, cache)
-    builder: Builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
+    builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
     builder.add_node("retrieve", RetrieveNode(_to_look_up, _keep_found, resources, _search_settings))
     for node in MODEL_NODES:

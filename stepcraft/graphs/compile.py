@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import CachePolicy
 
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.base import Context, with_names
 from stepcraft.llm.cache import ReplyCache
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.resources import VERSION, GraphResources
@@ -100,6 +100,7 @@ def graph_resources(
         BadInput: A model is neither a chat model nor a name, or an entry of `allow` is not understood.
     """
     policy = None if allow is None else Policy.of(allow)
+    context = with_names(context, Policy.of(allow).names)
     by_node = {node: checked_model(named) for node, named in (node_models or {}).items()}
     models = GivenModels(None if model is None else checked_model(model), by_node, policy)
     return GraphResources(method, context, models, replace(target, allow=policy), reranker, policy)

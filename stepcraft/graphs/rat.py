@@ -159,7 +159,7 @@ def build_rat(
     target = RetrievalTarget("sources", retriever=retriever, fallback=fallback)
     resources = graph_resources("rat", RatContext, target, model=model, node_models=node_models, allow=allow)
     persistence = Persistence(checkpointer, store, cache)
-    builder: Builder = StateGraph(State, RatContext, input_schema=Input, output_schema=Output)
+    builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
     for node in (draft, split, finish):
         add_model_node(builder, resources, node, persistence)
@@ -177,7 +177,7 @@ def build_rat(
 
 def _step_graph(resources: GraphResources, persistence: Persistence) -> Graph:
     """The subgraph of one step (RAT §3.2)."""
-    builder: Builder = StateGraph(Step, RatContext, output_schema=StepOutput)
+    builder: Builder = StateGraph(Step, resources.context, output_schema=StepOutput)
     add_model_node(builder, resources, to_query, persistence)
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, resources))
     add_model_node(builder, resources, revise, persistence)

@@ -236,7 +236,7 @@ def build_rpg(
         prepare=prepare,
         late_update={"searched": True},  # a search that waits for its source would leave no time to write
     )
-    builder: Builder = StateGraph(State, RpgContext, input_schema=Input, output_schema=Output)
+    builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     builder.add_node("begin", begin)
     builder.add_node("retrieve", RetrieveNode(lambda state: [state["question"]], keep_found, resources))
     builder.add_node("select", select, input_schema=SelectReading)

@@ -62,7 +62,7 @@ def open_memory(
             raise BadInput(
                 f"{where} names LangGraph's store: compile the graph with a store, or pass store= to open_memory"
             )
-        return StoreMemory(store, where.removeprefix("store:"), template=template)
+        return StoreMemory(store, where[len("store:") :], template=template)
     if scheme.startswith("weaviate"):
         from stepcraft.memory.weaviate.memory import WeaviateMemory  # noqa: PLC0415 - loads the client
 

@@ -31,7 +31,7 @@ def references(where: str) -> Iterator[Reference]:
     """
     scheme = scheme_of(where)
     if scheme == "store":
-        yield Reference("store", "/".join(part for part in where[6:].strip().split("/") if part))
+        yield Reference("store", "/".join(part for part in where[len("store:") :].strip().split("/") if part))
     elif scheme.startswith("weaviate"):
         yield from parse_url(where).references
     elif where:

@@ -135,10 +135,9 @@ def _build(name: str) -> BaseChatModel:
     options: dict[str, Any] = {"max_retries": 0}
     try:
         if name.startswith("openai:"):
-            from openai import Timeout  # noqa: PLC0415 - as above
+            from stepcraft.models.http import openai_clients  # noqa: PLC0415 - loads the client
 
-            # langchain-openai shares one HTTP client among all models with the same hashable timeout.
-            options |= {"stream_usage": True, "timeout": Timeout(None)}
+            options |= {"stream_usage": True, **openai_clients()}
         model: BaseChatModel = init_chat_model(name, **options)
     except ImportError as error:
         raise ModelUnknown(f"the model {name!r} needs a package that is not installed: {error}") from error

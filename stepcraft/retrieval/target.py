@@ -216,7 +216,9 @@ class RetrievalTarget:
         if value in self._trusted(role) or url in self._trusted("memory" if prefix else role):
             return Named(role, value, "deployment")
         if (role == "memory" or prefix) and scheme_of(url) == "store" and (user := _authenticated_user()):
-            return Named(role, f"{prefix}store:{user}/{url[6:].strip().lstrip('/')}", "deployment", value)
+            return Named(
+                role, f"{prefix}store:{user}/{url[len('store:') :].strip().lstrip('/')}", "deployment", value
+            )
         policy.check(role, value, memory_references(value) if role == "memory" else source_references(value))
         return Named(role, value, "run")
 
