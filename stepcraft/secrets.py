@@ -29,10 +29,10 @@ _LIKELY = re.compile(
 _STRETCH = re.compile(r"[A-Za-z0-9]{12}")
 
 _AUTHORIZATION = re.compile(
-    r"authorization[\"']?[\s:=,(b]{1,8}+[\"']?(basic|bearer|token|digest|negotiate|apikey)\s{1,4}+([^\s\"'<>,;]++)",
+    r"authorization[\"']?(?:[\s:=,(+]|%3[AD]|%20){1,4}+b?[\"']?(basic|bearer|token|digest|negotiate|apikey)(?:[\s+]|%20){1,4}+([^\s\"'<>,;]++)",
     re.IGNORECASE,
 )
-_SCHEME = re.compile(r"\b(bearer|basic)\s{1,4}+([^\s\"'<>,;()]{6,}+)", re.IGNORECASE)
+_SCHEME = re.compile(r"\b(bearer|basic)(?:[\s+]|%20){1,4}+([^\s\"'<>,;()]{6,}+)", re.IGNORECASE)
 _BEARER_WORDS = frozenset(
     [
         "authentication",
@@ -65,15 +65,18 @@ _NAMED = re.compile(
     r"(?<![\w.-])([A-Za-z_][\w.-]{0,63}+)([\"']?)\s{0,2}+[:=]\s{0,2}+(?:([\"'])([^\s\"'<>]{8,}+)\3|([\w.~+/=%-]{8,}+)(?![\w(\[{*]))"
 )
 _IN_QUERY = re.compile(r"(?:[?&#]|&amp;)([\w.%\[\]-]{1,64}+)=([^&#\s\"'`<>]++)")
+_IN_ENCODED_QUERY = re.compile(r"%(?:3F|26)([\w.-]{1,64}+)%3D((?:(?!%26|%23)[^&#\s\"'<>])++)", re.IGNORECASE)
 _SECRET_NAME = re.compile(
     r"token(?!s|i[sz])|secret|passw|passphrase|pwd|credential|signature|api[_.-]?key|access[_.-]?key|private[_.-]?key|jwt",
     re.IGNORECASE,
 )
-_SECRET_NAME_IN_QUERY = re.compile(
-    r"(?:^|[_.-])(?:key|sig|auth|authorization|pass)$|[a-z]Key$", re.IGNORECASE
-)
+_SECRET_NAME_IN_QUERY = re.compile(r"(?:^|[_.-])(?:key|sig|auth|authorization|pass)$", re.IGNORECASE)
 _CAMEL_KEY = re.compile(r"[a-z]Key$")
 
+_ENCODED_URL = re.compile(
+    r"%3A%2F%2F([\w.~-]{0,64}+%3A[^\s/?#&\"'<>]{1,200}|(?:(?!%2F)[^\s/?#&\"'<>]){1,200})%40", re.IGNORECASE
+)
+_SLASHES = re.compile(":/{1,2}|//")
 _AUTHORITY = re.compile(r"[^\s/?#:\"'()<>,;\[\]{}|\\`]*+")
 _PORT = re.compile(r":\d{0,5}+(?![^/?#])")
 _RUN = re.compile(r"[^\s\"<>]*+")
@@ -198,23 +201,27 @@ def _is_word(character: str) -> bool:
 
 
 def _in_urls(text: str) -> Iterator[tuple[int, int]]:
-    start, run_end, last_at = 0, -1, -1
-    while (start := text.find("://", start)) >= 0:
-        start += 3
+    end, run_end, last_at = 0, -1, -1
+    while slashes := _SLASHES.search(text, end):
+        # What else begins like this may be a path; only a name with a password is told from a folder there.
+        is_url = slashes[0] == "://"
+        start = end = slashes.end()
         if start >= run_end:
             run = _RUN.match(text, start)
             run_end = run.end() if run else start
             last_at = text.rfind("@", start, run_end)
-        if last_at > start and (stop := _user_information(text, start, last_at)) > start:
+        if last_at > start and (stop := _user_information(text, start, last_at, is_url=is_url)) > start:
             yield start, stop
-            start = stop
-    for match in _IN_QUERY.finditer(text):
+            end = stop
+    for match in _ENCODED_URL.finditer(text):
+        yield match.span(1)
+    for match in chain(_IN_QUERY.finditer(text), _IN_ENCODED_QUERY.finditer(text)):
         name = unquote(match[1])
-        if _SECRET_NAME.search(name) or _SECRET_NAME_IN_QUERY.search(name):
+        if any(kind.search(name) for kind in (_SECRET_NAME, _SECRET_NAME_IN_QUERY, _CAMEL_KEY)):
             yield match.start(2), match.start(2) + len(match[2].rstrip(".,:;!?)]}"))
 
 
-def _user_information(text: str, start: int, last_at: int) -> int:
+def _user_information(text: str, start: int, last_at: int, *, is_url: bool) -> int:
     """Where the user information ends that begins at `start`; `start` if there is none.
 
     A password may hold a slash, a user name may not: after `name:`, all up to the last `@` counts, unless the name is
@@ -229,6 +236,8 @@ def _user_information(text: str, start: int, last_at: int) -> int:
         if "@" not in name and "." not in name and name != "localhost":
             address = _ADDRESS.match(text, stop)
             return max(start, text.rfind("@", stop, address.end() if address else stop))
+    elif not is_url:
+        return start
     return start + max(0, name.rfind("@"))
 
 

@@ -143,7 +143,7 @@ def parse_spec(url: str) -> tuple[Address, dict[str, str]]:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise BadInput(f"{without_secrets(url)} is no URL: {error}") from error
+        raise BadInput(f"{without_secrets(url)} is no URL; check its host and port") from error
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     options = {name: value for name, value in pairs if name in _OPTIONS}
     others = urlencode([(name, value) for name, value in pairs if name not in _OPTIONS])

@@ -124,7 +124,7 @@ def parse_url(url: str) -> Address:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise BadInput(f"{url} is no URL: {error}") from error
+        raise BadInput(f"{url} is no URL; check its host and port") from error
     scheme = parts.scheme
     if scheme not in _EXAMPLES:
         raise BadInput(f"no memory goes by {scheme}: name {', '.join(_EXAMPLES.values())}")
