@@ -46,9 +46,9 @@ def path_of(where: str) -> Path:
     Raises:
         BadInput: the scheme or the kind of file is unknown, or it is no path.
     """
-    named = _file_path(where)
+    path = _file_path(where)
     try:
-        path = named.expanduser()
+        path = path.expanduser()
         is_folder = stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         is_folder = False
