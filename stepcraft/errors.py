@@ -13,18 +13,22 @@ StepcraftError
 ├── UnreadableReply     a reply does not have the format that its step needs (never leaves a run)
 └── NoAnswer            a run ended without an answer (also a RuntimeError)
 
-Every message is a sentence that names the offending value and what to do about it, and holds no key. A LangGraph server
-shows a client the messages of ValueError and RuntimeError and hides all others, hence the second base of each class.
+Every message is a sentence that names the offending value and what to do about it; secrets in it are masked. A
+LangGraph server shows a client the messages of ValueError and RuntimeError and hides all others, hence the second base
+of each class.
 """
 
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from stepcraft.secrets import without_secrets
+
 
 class StepcraftError(Exception):
-    """The base class of the exceptions that Stepcraft raises deliberately."""
+    """The base class of the exceptions that Stepcraft raises deliberately. Secrets in the message are masked."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_secrets(part) if isinstance(part, str) else part for part in args))
 
 
 class BadInput(StepcraftError, ValueError):
@@ -112,16 +116,3 @@ class UnreadableReply(StepcraftError):
 
 class NoAnswer(StepcraftError, RuntimeError):
     """A run ended without an answer."""
-
-
-_SECRET = re.compile(
-    r"\b(?:sk|pk|key|lsv2)[-_][\w*-]{6,}|(?<=Bearer )\S+|(?<=://)[^\s/@]+(?=@)", re.IGNORECASE
-)
-
-
-def without_secrets(text: str) -> str:
-    """Mask keys, bearer tokens, passwords in URLs and the values of secret environment variables in a text."""
-    for name, value in os.environ.items():
-        if len(value) >= 8 and name.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
-            text = text.replace(value, "***")
-    return _SECRET.sub("***", text)

@@ -13,7 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from stepcraft.errors import BadInput, without_secrets
+from stepcraft.errors import BadInput
+from stepcraft.secrets import without_secrets
 
 VARIABLE = "STEPCRAFT_ALLOW"
 """The environment variable with the rules of a deployment: entries with semicolons or line breaks between them."""
@@ -157,11 +158,11 @@ def real_path(path: str | os.PathLike[str]) -> Path:
     """The absolute path without symbolic links, whether it exists or not.
 
     Raises:
-        BadInput: it is no path, or it cannot be looked at.
+        BadInput: it is no path.
     """
     try:
         found = Path(path).expanduser().resolve()
-        with suppress(FileNotFoundError, NotADirectoryError):
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             found.stat()
     except (OSError, RuntimeError, ValueError) as error:
         raise BadInput(f"{str(path)[:100]!r} is no path that can be used: {error}") from error

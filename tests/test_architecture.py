@@ -34,6 +34,7 @@ LAYERS = [
     "concurrency",
     "policy",
     "errors",
+    "secrets",
 ]
 """From the highest to the lowest; a room imports itself and what stands below it."""
 

@@ -1,6 +1,7 @@
 """The command line. Each command imports what it needs when it runs, so that `--help` stays quick."""
 
 import io
+import logging
 import sys
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from stepcraft.cli.options import (
     context_fields,
     reported,
 )
+from stepcraft.cli.output import say
 from stepcraft.cli.source import source_app
 
 app = typer.Typer(
@@ -43,14 +45,22 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    logging.lastResort = _LogLines(logging.WARNING)
     app()
+
+
+class _LogLines(logging.Handler):
+    """Prints what libraries log where nobody has configured logging, such as a message of a server."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage(), err=True)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - the callback of a flag
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(version("stepcraft"))
+        say(version("stepcraft"))
         raise typer.Exit
 
 
@@ -183,7 +193,7 @@ def graphs() -> None:
     from stepcraft.graphs.registry import GRAPHS
 
     for name, listed in GRAPHS.items():
-        typer.echo(f"{name:<9} {listed.line}")
+        say(f"{name:<9} {listed.line}")
 
 
 @app.command()
@@ -195,4 +205,4 @@ def draw(
     """Print a graph as a Mermaid diagram."""
     from stepcraft.graphs.registry import get_graph
 
-    typer.echo(get_graph(graph).get_graph(xray=xray).draw_mermaid())
+    say(get_graph(graph).get_graph(xray=xray).draw_mermaid())

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepcraft.cli.options import AsJson, reported
+from stepcraft.cli.options import AsJson, check_writable, reported
+from stepcraft.cli.output import complain, one_line, print_data, print_json, say
 from stepcraft.errors import AddReport, AddStopped, BadInput, Failed
 
 if TYPE_CHECKING:
@@ -125,10 +126,10 @@ def search(
     with _opened(memory, embeddings) as opened:
         found = opened.search(query, k, alpha=alpha)
         if as_json:
-            _print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in found])
+            print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in found])
             return
         for hit in found:
-            typer.echo(f"{hit.score:.3f}  {_headline(hit.procedure)}")
+            say(f"{hit.score:.3f}  {_headline(hit.procedure)}")
 
 
 @memory_app.command("list")
@@ -137,10 +138,10 @@ def list_(memory: MemoryUrl = None, as_json: AsJson = False) -> None:
     """List all procedures: the beginning of the id, and the output."""
     with _opened(memory, "none") as opened:
         if as_json:
-            _print_json([procedure.to_dict() for procedure in opened])
+            print_json([procedure.to_dict() for procedure in opened])
             return
         for procedure in opened:
-            typer.echo(_headline(procedure))
+            say(_headline(procedure))
 
 
 @memory_app.command()
@@ -154,14 +155,14 @@ def show(
     with _opened(memory, "none") as opened:
         procedure = _by_prefix(opened, id)
     if as_json:
-        _print_json(procedure.to_dict())
+        print_json(procedure.to_dict())
         return
-    typer.echo(f"{procedure.output}\n\nid      {procedure.id}\nneeds   {procedure.input}")
+    say(f"{procedure.output}\n\nid      {procedure.id}\nneeds   {procedure.input}")
     if procedure.source:
-        typer.echo(f"source  {procedure.source}")
-    typer.echo()
+        say(f"source  {procedure.source}")
+    say("")
     for number, text in enumerate(procedure.steps, 1):
-        typer.echo(f"{number}. {text}")
+        say(f"{number}. {text}")
 
 
 @memory_app.command()
@@ -172,7 +173,7 @@ def remove(
 ) -> None:
     """Remove procedures: all that are named, or none if one of them is not in the memory."""
     with _opened(memory, "none") as opened:
-        typer.echo(f"{opened.delete([_by_prefix(opened, prefix).id for prefix in ids])} removed")
+        say(f"{opened.delete([_by_prefix(opened, prefix).id for prefix in ids])} removed")
 
 
 @memory_app.command()
@@ -186,12 +187,14 @@ def export(
     """Write all procedures as JSONL."""
     from stepcraft.memory.files import json_line, write_jsonl
 
+    if to:
+        check_writable(to)
     with _opened(memory, "none") as opened:
         if to:
-            typer.echo(f"{write_jsonl(opened, to)} written to {to}", err=True)
+            say(f"{write_jsonl(opened, to)} written to {to}", err=True)
             return
         for procedure in opened:
-            typer.echo(json_line(procedure))
+            print_data(json_line(procedure))
 
 
 @memory_app.command()
@@ -199,7 +202,7 @@ def export(
 def count(memory: MemoryUrl = None) -> None:
     """Print the number of procedures."""
     with _opened(memory, "none") as opened:
-        typer.echo(opened.count())
+        say(str(opened.count()))
 
 
 @memory_app.command()
@@ -253,13 +256,13 @@ def check(
     groups = {"missing": found.missing, "extra": found.extra, "different": found.different}
     if as_json:
         ids = {name: [procedure.id for procedure in group] for name, group in groups.items()}
-        _print_json({"same": found.same, **ids})
+        print_json({"same": found.same, **ids})
     else:
         for name, group in groups.items():
             for procedure in group:
-                typer.echo(f"{name:9}  {_headline(procedure)}")
+                say(f"{name:9}  {_headline(procedure)}")
         counts = ", ".join(f"{len(group)} {name}" for name, group in groups.items())
-        typer.echo(f"{found.same} the same, {counts}")
+        say(f"{found.same} the same, {counts}")
     if not found.equal:
         raise typer.Exit(1)
 
@@ -303,26 +306,22 @@ def _by_prefix(memory: "ProcedureMemory", prefix: str) -> "Procedure":
 
 
 def _headline(procedure: "Procedure") -> str:
-    return f"{procedure.id[:8]}  {' '.join(procedure.output.split())}"
+    return f"{procedure.id[:8]}  {one_line(procedure.output)}"
 
 
 def _show_report(report: AddReport, *, as_json: bool, stop: AddStopped | None = None) -> None:
     """Print what was added, failures on stderr; exit with 1 if a record failed or the memory did."""
     for failed in report.failed:
-        typer.echo(f"{failed.where}: {failed.reason}", err=True)
+        say(one_line(f"{failed.where}: {failed.reason}"), err=True)
     if as_json:
         failures = [{"where": failed.where, "reason": failed.reason} for failed in report.failed]
         counts = {"added": report.added, "present": report.present, "updated": report.updated}
         stopped = {"stopped": str(stop), "in_doubt": list(stop.in_doubt)} if stop else {}
-        _print_json({**counts, "failed": failures, **stopped})
+        print_json({**counts, "failed": failures, **stopped})
     else:
         unread = f", {len(report.failed)} failed" if report.failed else ""
-        typer.echo(f"{report.added} added, {report.present} already there, {report.updated} updated{unread}")
+        say(f"{report.added} added, {report.present} already there, {report.updated} updated{unread}")
     if stop:
-        typer.echo(f"stepcraft: {stop}", err=True)
+        complain(str(stop))
     if stop or report.failed:
         raise typer.Exit(1)
-
-
-def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))

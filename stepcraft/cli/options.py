@@ -1,5 +1,6 @@
 """What the commands share: their options, the settings made of them, and how errors end a command."""
 
+import errno
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,7 +9,18 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from stepcraft.errors import BadInput, StepcraftError, without_secrets
+from stepcraft.cli.output import complain, one_line
+from stepcraft.errors import BadInput, StepcraftError
+
+_PATH_ERRORS = {
+    errno.EACCES,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EROFS,
+}
 
 Graph = Annotated[str, typer.Argument(metavar="GRAPH", help="The graph; `stepcraft graphs` lists them.")]
 Question = Annotated[str, typer.Argument(help="The question to answer, or the goal to reach.")]
@@ -80,6 +92,27 @@ def context_fields(settings: list[str] | None, **options: object) -> dict[str, A
     return values
 
 
+def check_writable(file: Path) -> None:
+    """Open a file for writing, before any work is done; one that is not there is not left behind.
+
+    Raises:
+        BadInput: it cannot be written.
+    """
+    try:
+        is_new = not file.exists()
+        with file.open("ab"):
+            pass
+        if is_new:
+            file.unlink()
+    except FileNotFoundError as error:
+        raise BadInput(
+            f"{file} cannot be written: there is no folder {file.parent}; create it first"
+        ) from error
+    except (OSError, ValueError) as error:  # ValueError: the name holds a NUL
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"{file} cannot be written: {reason}; name a file") from error
+
+
 @contextmanager
 def reported() -> Generator[None]:
     """End a command with one line on stderr and an exit status instead of a traceback.
@@ -95,9 +128,13 @@ def reported() -> Generator[None]:
     except BrokenPipeError as error:
         raise typer.Exit(1) from error
     except StepcraftError as error:
-        typer.echo(f"stepcraft: {error}", err=True)
+        complain(str(error))
         raise typer.Exit(2 if isinstance(error, BadInput) else 1) from error
     except Exception as error:
-        what = " ".join(without_secrets(str(error)).split())[:500]
-        typer.echo(f"stepcraft: unexpected error: {type(error).__name__}: {what}", err=True)
+        if isinstance(error, OSError) and error.errno in _PATH_ERRORS and error.filename:
+            complain(
+                f"{one_line(str(error.filename))[:200]} cannot be used: {error.strerror}; name another path"
+            )
+            raise typer.Exit(2) from error
+        complain(f"unexpected error: {type(error).__name__}: {one_line(str(error))[:500]}")
         raise typer.Exit(1) from error

@@ -1,139 +1,59 @@
-"""What the commands print about a run: its steps while it works, its result, and the changes of RAT's revisions."""
+"""The only place that prints. What is printed has no secrets and nothing that a terminal obeys.
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+Answers, evidence, procedures and the messages of servers come from outside. Control characters but newline and tab, and
+overrides of the writing direction, are left out of texts and escaped in JSON, on a terminal and in a pipe alike.
+"""
 
-from rich.console import Console
-from rich.text import Text
+import json
+import re
+from typing import TYPE_CHECKING
 
+import typer
+
+from stepcraft.secrets import redacted, without_secrets
 from stepcraft.text.clean import clean
-from stepcraft.text.diff import shortened, word_diff
-from stepcraft.text.sections import COMPLETE, NO_INFO
 
-_EVIDENCE_TITLES = {"aag": "Procedures used:", "few_shot": "Examples:"}
-_SENTENCES_SHOWN = 8
-_CHARACTERS_SHOWN = 160
+if TYPE_CHECKING:
+    from rich.console import Console
 
-
-def show_result(graph: str, result: Mapping[str, Any], out: Console, err: Console) -> None:
-    """Print the answer and its evidence on `out`, the warnings on `err`."""
-    lines = [result["answer"]]
-    if result["evidence"]:
-        lines += ["", _EVIDENCE_TITLES.get(graph, "Evidence:")]
-    for number, passage in enumerate(result["evidence"], 1):
-        lead = f"[{number}]" if graph == "rpg" else f"{passage['score']:.2f}"
-        title = _line(passage["title"]) or _line(passage["text"])[:80]
-        source = f"  ({passage['source']})" if passage["source"] else ""
-        lines.append(f"  {lead}  {title}{source}")
-    out.print(Text("\n".join(lines)), soft_wrap=True)
-    for warning in result["warnings"]:
-        err.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+_TO_ESCAPE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+"""What JSON need not escape although a terminal may obey it, or UTF-8 cannot encode it."""
 
 
-def progress_lines(graph: str, node: str, update: Mapping[str, Any]) -> list[str]:
-    """Describe what a node of a graph returned, in one line or a few; in none if it is not worth a line."""
-    if graph == "aag":
-        return [_aag_progress(node, update)]
-    if graph == "rat":
-        return _rat_progress(node, update)
-    if graph == "rpg":
-        return _rpg_progress(node, update)
-    if node in {"retrieve", "sample", "agent"}:
-        return [_count(update.get("evidence", []), "example" if node == "sample" else "passage")]
-    return [] if node == "conclude" else [""]
+def printable(text: str) -> str:
+    """Return a text as it may be printed; it may have several lines."""
+    return without_secrets(clean(text))
 
 
-def _aag_progress(node: str, update: Mapping[str, Any]) -> str:
-    if node == "answer":
-        return "".join(_line(asked["question"]) for asked in update.get("questions", []))
-    if node == "critic" and update.get("critiques"):
-        return _count(update["edits"], "edit") if update["edits"] else "content"
-    counted = {"retrieve": ("evidence", "procedure"), "to_query": ("queries", "question")}
-    field, noun = counted.get(node, ("steps", "step"))
-    return _count(update[field], noun) if update.get(field) else ""
+def one_line(text: str) -> str:
+    """Return a text as it may be printed, on one line."""
+    return " ".join(printable(text).split())
 
 
-def _rat_progress(node: str, update: Mapping[str, Any]) -> list[str]:
-    if node == "split":
-        return [_count(update["thoughts"], "thought")]
-    if node != "step":
-        return [] if node == "accept" else [""]
-    lines: list[str] = []
-    for checked in update.get("results", []):
-        thought = f"thought {checked['number'] + 1}"
-        if checked["skipped"]:
-            lines.append(f"{thought}: not checked: {_line(checked['skipped'])}")
-            continue
-        outcome = "changed" if checked["after"] != checked["before"] else "not changed"
-        sources = dict.fromkeys(passage["title"] or passage["source"] for passage in checked["evidence"])
-        found = _line(", ".join(sources))[:120]
-        lines.append(f"{thought}: {outcome}  « {_line(checked['query'])[:120]} »  {found}")
-    return lines
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text on stdout, or on stderr."""
+    typer.echo(printable(text), err=err)
 
 
-def _rpg_progress(node: str, update: Mapping[str, Any]) -> list[str]:
-    if node == "retrieve":
-        return [_count(update.get("evidence", []), "passage")]
-    if node == "plan":
-        signals = {NO_INFO: "no evidence is needed", COMPLETE: "the answer is complete"}
-        return [_line(update.get("plan", "")) or signals.get(update.get("signal", ""), "")]
-    if node == "select":
-        best = sorted(update.get("selected", []), key=lambda sentence: -sentence["score"])
-        shown = [
-            f"  {sentence['score']:.2f}  {_line(sentence['text'])[:_CHARACTERS_SHOWN]}"
-            for sentence in best[:_SENTENCES_SHOWN]
-        ]
-        more = [f"  and {len(best) - len(shown)} more"] if len(best) > len(shown) else []
-        return [_count(best, "sentence") if best else "no sentence fits", *shown, *more]
-    if node == "answer" and update.get("segments"):
-        return [_line(update["segments"][-1]["text"])]
-    return [""]
+def complain(text: str) -> None:
+    """Print on stderr, in one line, why a command fails."""
+    typer.echo(f"stepcraft: {one_line(text)}", err=True)
 
 
-def show_revisions(result: Mapping[str, Any], console: Console) -> None:
-    """Print each revision of RAT with its query, its word diff and its sources.
+def write(console: "Console", *parts: str | tuple[str, str], style: str = "") -> None:
+    """Print a text on a console, in parts that may have a style; the terminal breaks long lines."""
+    from rich.text import Text
 
-    Removed text is red and struck through, added text is green; without colours they are marked [-…-] and {+…+}.
-    """
-    coloured = console.color_system is not None and not console.no_color
-    revisions = result["revisions"]
-    for revision in revisions:
-        outcome = "changed" if revision["changed"] else "not changed"
-        if revision["skipped"]:
-            outcome = f"skipped, {_line(revision['skipped'])}"
-        lines = [Text(f"Thought {revision['step']} of {len(revisions)}: {outcome}", style="bold")]
-        if revision["query"]:
-            lines.append(Text(f"looked up: {_line(revision['query'])}", style="dim"))
-        lines.append(Text.assemble(*_changes(revision, coloured=coloured)))
-        for passage in revision["evidence"]:
-            source = f"  ({_line(passage['source'])})" if passage["source"] else ""
-            title = _line(passage["title"]) or "untitled"
-            lines.append(Text(f"  {passage['score']:.2f}  {title}{source}", style="dim"))
-        for line in lines:
-            console.print(line, soft_wrap=True)
-        console.print()
+    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
+    shown = Text.assemble(*((printable(text), own) for text, own in pairs), style=style)
+    console.print(shown, soft_wrap=True, highlight=False)
 
 
-def _changes(revision: Mapping[str, Any], *, coloured: bool) -> Iterator[str | tuple[str, str]]:
-    """The word diff of a revision as text with styles, or the beginning of a thought that did not change."""
-    if not revision["changed"]:
-        thought = _line(revision["thought"])
-        yield thought if len(thought) <= _CHARACTERS_SHOWN else f"{thought[:_CHARACTERS_SHOWN]}…"
-        return
-    before, after = (clean(revision[side]).strip() for side in ("before", "after"))
-    for kind, text in shortened(word_diff(before, after)):
-        if kind == "removed":
-            yield (text, "red strike") if coloured else f"[-{text}-]"
-        elif kind == "added":
-            yield (text, "green") if coloured else f"{{+{text}+}}"
-        else:
-            yield text
+def print_json(value: object) -> None:
+    """Print a value as JSON on stdout."""
+    print_data(json.dumps(redacted(value), ensure_ascii=False, indent=2))
 
 
-def _line(text: str) -> str:
-    """The text on one line, without control characters."""
-    return " ".join(clean(text).split())
-
-
-def _count(things: Sequence[object], noun: str) -> str:
-    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
+def print_data(json_text: str) -> None:
+    """Print JSON on stdout whose secrets stay, because it is a copy of the user's data."""
+    typer.echo(_TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text))

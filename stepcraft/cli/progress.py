@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from stepcraft.cli.output import write
+
 _LINE_EVERY = 10_000
 
 
@@ -37,7 +39,7 @@ def counting(items: str) -> Generator[Counter]:
             nonlocal printed
             if done - printed >= _LINE_EVERY:
                 printed = done
-                console.print(f"{done:,} {items}", markup=False, highlight=False)
+                write(console, f"{done:,} {items}")
 
         yield Counter(show_line)
         return

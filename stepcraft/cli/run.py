@@ -1,7 +1,6 @@
 """Run a graph for a command: check the input, show progress, print the answer and write the page."""
 
 import asyncio
-import json
 import re
 import time
 from collections import Counter
@@ -10,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import typer
 from langchain_core.runnables import RunnableConfig
 from rich.console import Console
-from rich.text import Text
 
-from stepcraft.cli.options import Output
-from stepcraft.cli.output import progress_lines, show_result, show_revisions
+from stepcraft.cli.options import Output, check_writable
+from stepcraft.cli.output import print_json, write
+from stepcraft.cli.result import progress_lines, show_result, show_revisions
 from stepcraft.cli.tracing import tracing
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, NoAnswer
@@ -26,6 +24,7 @@ from stepcraft.nodes.begin import KEYLESS
 from stepcraft.policy import Policy
 from stepcraft.records import records
 from stepcraft.report import StepTime, page
+from stepcraft.secrets import redacted
 from stepcraft.text.clean import clean
 
 
@@ -54,8 +53,8 @@ def answer(
     err, out = Console(stderr=True, quiet=quiet), Console(highlight=False)
     context = context_of(graph)(**{**_search_fields(graph, sources, memory), **fields})
     given = {"question": question, **_inputs(graph, inputs or {}, passages, sources)}
-    if html and not html.parent.is_dir():
-        raise BadInput(f"{html} cannot be written: there is no folder {html.parent}; create it first")
+    if html:
+        check_writable(html)
     cleaned = {name: clean(part) if isinstance(part, str) else part for name, part in given.items()}
     compiled = get_graph(graph, allow=Policy.of(None).trusting_runs())
     with tracing(err) as callbacks:
@@ -63,12 +62,13 @@ def answer(
         config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks]}
         # On an event loop Ctrl-C cancels a model call at once; a thread would have to be waited for.
         result, steps = asyncio.run(_stream(graph, compiled, cleaned, config, context, err))
+    shown = redacted(result)  # masked before texts are cut to what fits into a line
     if as_json:
-        typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
+        print_json(result)
     else:
-        show_result(graph, result, out, err)
+        show_result(graph, shown, out, err)
     if show_changes:
-        show_revisions(result, err if as_json else out)
+        show_revisions(shown, err if as_json else out)
     if html:
         try:
             html.write_text(page(graph, {**vars(context), **given}, result, steps), encoding="utf-8")
@@ -136,9 +136,9 @@ class _Progress:
 
     def finished(self, node: str, update: Mapping[str, Any]) -> None:
         """Print what a node returned."""
-        for line in progress_lines(self._graph, node, update):
+        for line in progress_lines(self._graph, node, redacted(update)):
             text = f"{time.monotonic() - self._began:6.1f} s  {node:<8}  {line}".rstrip()
-            self._console.print(Text(text), soft_wrap=True, highlight=False)
+            write(self._console, text)
 
 
 def _search_fields(graph: str, sources: list[str] | None, memory: str | None) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """`stepcraft source`: try a source of evidence."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from stepcraft.cli.options import AsJson, reported
+from stepcraft.cli.output import one_line, print_json, say
 
 source_app = typer.Typer(help="Try a source of evidence.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -46,7 +46,7 @@ def check(
     with tracing(Console(stderr=True)) as callbacks:
         found = opened.invoke(query, {"callbacks": [*callbacks]})
     for note in found[0].metadata.get("notes", []) if found else []:
-        typer.echo(note, err=True)
+        say(one_line(note), err=True)
     if as_json:
         plain = [
             {
@@ -56,11 +56,12 @@ def check(
             }
             for document in found
         ]
-        typer.echo(json.dumps(plain, ensure_ascii=False, indent=2))
+        print_json(plain)
         return
     for document in found:
         facts = document.metadata
         first = next((line.strip() for line in document.page_content.splitlines() if line.strip()), "")
-        typer.echo(f"{facts['score']:.3f}  {facts['title']}  ({facts['source']})\n       {first[:160]}")
+        say(f"{facts['score']:.3f}  {one_line(facts['title'])}  ({one_line(facts['source'])})")
+        say(f"       {one_line(first)[:160]}")
     if not found:
-        typer.echo("nothing found", err=True)
+        say("nothing found", err=True)

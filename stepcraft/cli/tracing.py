@@ -14,8 +14,9 @@ from langsmith import Client
 from langsmith.run_helpers import tracing_context
 from langsmith.utils import get_api_url, tracing_is_enabled
 from rich.console import Console
-from rich.text import Text
 from urllib3.util import Retry
+
+from stepcraft.cli.output import write
 
 _CONNECT_S, _READ_S = 1.0, 2.0
 _AFTER_RUN_S = 2.0
@@ -81,7 +82,7 @@ class _LossReport(logging.Handler):
 
 
 def _warn(err: Console, message: str) -> None:
-    err.print(Text(f"warning: {message}", "yellow"), soft_wrap=True)
+    write(err, f"warning: {message}", style="yellow")
 
 
 def _responds(endpoint: str) -> bool:

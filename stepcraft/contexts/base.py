@@ -14,7 +14,8 @@ from typing import Annotated, Any, Self, TypeVar, cast, get_type_hints
 from langgraph.runtime import get_runtime
 from pydantic import Field, TypeAdapter, ValidationError
 
-from stepcraft.errors import BadInput, without_secrets
+from stepcraft.errors import BadInput
+from stepcraft.secrets import excerpt, without_secrets
 
 C = TypeVar("C", bound="Context")
 
@@ -274,4 +275,4 @@ def _sentence(name: str, value: object, error: ValidationError) -> str:
     why = error.errors()[0]["msg"].replace("Input should be", "it should be")
     if not isinstance(value, str | int | float | bool | Mapping | None):
         why = f"{why} (pass objects to the function that builds the graph; a context holds names)"
-    return f"{name}={value!r:.80} cannot be used: {why}"
+    return f"{name}={excerpt(value)} cannot be used: {why}"

@@ -111,7 +111,7 @@ def too_few_calls(context: Context) -> str:
     """The warning of a run that has used up `max_calls`."""
     return (
         f"the run stopped early: max_calls={context.max_calls} model calls were not enough; "
-        "this is the best answer so far"
+        "raise it for a complete answer"
     )
 
 
@@ -197,7 +197,7 @@ class Budget:
         if run_left is not None and run_left <= 0:
             return (
                 f"the run stopped early: the deadline of {self.context.deadline_s:g} s has passed; "
-                "this is the best answer so far"
+                "raise deadline_s for a complete answer"
             )
         if self.seconds_left() == 0:
             return f"{self.node}: the step took longer than step_deadline_s allows"

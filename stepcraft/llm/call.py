@@ -27,10 +27,11 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.concurrency import within
-from stepcraft.errors import ModelFailure, StepcraftError, UnreadableReply, without_secrets
+from stepcraft.errors import ModelFailure, StepcraftError, UnreadableReply
 from stepcraft.llm.budget import Budget, has_answered
 from stepcraft.llm.reply import Refused
 from stepcraft.models.resolve import model_identity, model_name
+from stepcraft.secrets import without_secrets
 
 ATTEMPTS = 3
 """Attempts at one call while it fails transiently."""
@@ -179,7 +180,7 @@ def skip_reason(
     if limit := budget.spent():
         return limit
     if isinstance(failure, Refused):
-        return f"{budget.node} was skipped: the model declined: {failure!s:.200}"
+        return f"{budget.node} was skipped: the model declined: {without_secrets(str(failure)):.200}"
     if isinstance(failure, UnreadableReply):
         return f"{budget.node} was skipped: the model's reply could not be read, asked twice: {failure}"
     error = failure.error if isinstance(failure, CallFailed) else failure

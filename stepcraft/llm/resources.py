@@ -6,10 +6,11 @@ from importlib.metadata import version
 from typing import Any
 
 from stepcraft.contexts.base import Context
-from stepcraft.errors import BadInput, without_secrets
+from stepcraft.errors import BadInput
 from stepcraft.models.resolve import GivenModels
 from stepcraft.policy import Policy
 from stepcraft.retrieval.target import RetrievalTarget
+from stepcraft.secrets import redacted
 
 VERSION = version("stepcraft")
 """The installed version of Stepcraft."""
@@ -56,9 +57,6 @@ class GraphResources:
 
     def labels(self, context: Context) -> Mapping[str, Any]:
         """Trace metadata of a run: method, version, retrieval target and the settings that differ from the defaults."""
-        settings = {
-            f"stepcraft_{name}": without_secrets(value) if isinstance(value, str) else value
-            for name, value in context.changed().items()
-        }
+        settings = {f"stepcraft_{name}": redacted(value) for name, value in context.changed().items()}
         own = {"stepcraft_method": self.method, "stepcraft_version": VERSION}
         return {**settings, **own, **self.searched.labels(context)}

@@ -8,10 +8,11 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
-from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError, without_secrets
+from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
 from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
 
 NAMESPACE = "procedures"

@@ -4,6 +4,7 @@ import json
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,8 @@ def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
     except OSError as error:
         raise MemoryFailure(f"{path} cannot be written: {error.strerror}") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
     return written
 
 

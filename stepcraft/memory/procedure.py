@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from stepcraft.errors import BadInput
+from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
 TEMPLATE = "how to {output} using {input}\n{steps}"
@@ -44,7 +45,7 @@ class Procedure:
     def __post_init__(self) -> None:
         steps = cast("object", self.steps)
         if isinstance(steps, str) or not isinstance(steps, Sequence):
-            raise BadInput(f"steps must be a list of texts, not {type(steps).__name__}: {steps!r:.80}")
+            raise BadInput(f"steps must be a list of texts, not {type(steps).__name__}: {excerpt(steps)}")
         if not steps:
             raise BadInput("steps is empty; a procedure has at least one step")
         texts = tuple(_filled(f"step {n}", step) for n, step in enumerate(cast("Sequence[object]", steps), 1))
@@ -63,7 +64,7 @@ class Procedure:
         given: object = self.id or content_id
         if not is_uuid(str(given)):
             raise BadInput(
-                f"id must be a UUID, not {given!r:.80}; leave it out to derive it from the content"
+                f"id must be a UUID, not {excerpt(given)}; leave it out to derive it from the content"
             )
         object.__setattr__(self, "id", str(uuid.UUID(str(given))))
 
@@ -154,10 +155,10 @@ def checked_template(template: str) -> str:
         filled = template.format(output="", input="", steps="\0")
     except (LookupError, ValueError, AttributeError) as error:
         raise BadInput(
-            f"the template {template!r:.80} cannot be filled in ({error}); use {{output}}, {{input}}, {{steps}}"
+            f"the template {excerpt(template)} cannot be filled in ({error}); use {{output}}, {{input}}, {{steps}}"
         ) from error
     if "\0" not in filled:
-        raise BadInput(f"the template {template!r:.80} has no place for the steps; put {{steps}} into it")
+        raise BadInput(f"the template {excerpt(template)} has no place for the steps; put {{steps}} into it")
     return template
 
 
@@ -172,7 +173,7 @@ def is_uuid(text: str) -> bool:
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise BadInput(f"{name} must be a text, not {type(value).__name__}: {value!r:.80}")
+        raise BadInput(f"{name} must be a text, not {type(value).__name__}: {excerpt(value)}")
     return clean(value).strip()
 
 

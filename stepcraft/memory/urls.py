@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from stepcraft.errors import BadInput
 from stepcraft.memory.weaviate.url import parse_url
 from stepcraft.policy import Reference, real_path
+from stepcraft.secrets import excerpt
 
 KNOWN = "a .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, or store: for LangGraph's store"
 
@@ -47,7 +48,7 @@ def path_of(where: str) -> Path:
     path = _file_path(where)
     is_folder = real_path(path).is_dir()
     if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not is_folder:
-        raise BadInput(f"{where[:100]!r} does not say what kind of memory it is; name {KNOWN}")
+        raise BadInput(f"{excerpt(where)} does not say what kind of memory it is; name {KNOWN}")
     return path.expanduser()
 
 

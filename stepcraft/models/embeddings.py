@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft.errors import BadInput, MemoryFailure, without_secrets
+from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Embedder
+from stepcraft.secrets import without_secrets
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -16,9 +16,10 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 
 from stepcraft.concurrency import OncePerKey
 from stepcraft.contexts.base import Context
-from stepcraft.errors import BadInput, ModelUnknown, without_secrets
+from stepcraft.errors import BadInput, ModelUnknown
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.policy import Policy, Reference
+from stepcraft.secrets import excerpt, without_secrets
 
 EXTRACTIVE = "extractive"
 """The name of the keyless model, the default."""
@@ -57,7 +58,7 @@ def checked_model(model: object) -> BaseChatModel | str:
     """
     if isinstance(model, BaseChatModel | str):
         return model
-    raise BadInput(f"a model is a chat model or its name, not {type(model).__name__}: {model!r:.80}")
+    raise BadInput(f"a model is a chat model or its name, not {type(model).__name__}: {excerpt(model)}")
 
 
 _models: OncePerKey[str, BaseChatModel] = OncePerKey()

@@ -19,6 +19,7 @@ from stepcraft.llm.budget import no_usage
 from stepcraft.llm.resources import GraphResources
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import model_identity, resolve_model
+from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 50_000
@@ -138,7 +139,7 @@ def checked_text(name: str, value: object) -> str:
     ):
         value = ", ".join(value)
     if not isinstance(value, str):
-        raise BadInput(f"{name} must be a text, not {type(value).__name__}: {value!r:.80}")
+        raise BadInput(f"{name} must be a text, not {type(value).__name__}: {excerpt(value)}")
     if len(value) > MAX_CHARACTERS:
         raise BadInput(
             f"{name} has {len(value):,} characters; at most {MAX_CHARACTERS:,} are taken, so shorten it"
@@ -155,5 +156,5 @@ def checked_option(name: str, value: object, options: Sequence[str]) -> str:
     if not value:
         return options[0]
     if value not in options:
-        raise BadInput(f"{name}={value!r:.80} cannot be used: it should be one of {', '.join(options)}")
+        raise BadInput(f"{name}={excerpt(value)} cannot be used: it should be one of {', '.join(options)}")
     return str(value)

@@ -12,11 +12,12 @@ from langgraph.errors import GraphBubbleUp
 
 from stepcraft.concurrency import in_thread, within
 from stepcraft.contexts.base import Context, SearchSettings
-from stepcraft.errors import StepcraftError, without_secrets
+from stepcraft.errors import StepcraftError
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
 from stepcraft.llm.resources import GraphResources
 from stepcraft.retrieval.target import Searched
+from stepcraft.secrets import without_secrets
 
 Outcome = list[Document] | Exception
 """What one search found, or why it failed."""
@@ -147,7 +148,7 @@ def _interleaved(found: Sequence[Sequence[Document]]) -> list[Document]:
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError) and not str(error):
         return "it took longer than the deadline allows"
-    return without_secrets(" ".join(str(error).split())[:300]) or type(error).__name__
+    return without_secrets(" ".join(str(error).split()))[:300] or type(error).__name__
 
 
 def wanted(question: str, resources_text: str) -> str:

@@ -18,13 +18,14 @@ from markupsafe import Markup
 
 from stepcraft.errors import BadInput
 from stepcraft.report._views import VIEWS, StepTime, cost_tables, counted, seconds
+from stepcraft.secrets import redacted
 from stepcraft.text.clean import clean
 
 __all__ = ["StepTime", "page"]
 
 
 def page(method: str, given: Mapping[str, Any], result: Mapping[str, Any], steps: Sequence[StepTime]) -> str:
-    """Return the HTML page of a run.
+    """Return the HTML page of a run, without secrets.
 
     Args:
         method: the name of the graph, as `get_graph` takes it.
@@ -37,6 +38,7 @@ def page(method: str, given: Mapping[str, Any], result: Mapping[str, Any], steps
     """
     if method not in VIEWS:
         raise BadInput(f"there is no report for {method!r}; there is one for {', '.join(VIEWS)}")
+    given, result = redacted(given), redacted(result)
     view = VIEWS[method](given, result)
     style = files(__name__).joinpath("page.css").read_text("utf-8")
     facts = [*view.facts, counted(result["usage"]["calls"], "model call")]

@@ -8,6 +8,7 @@ from langchain_core.documents import Document
 
 from stepcraft.errors import SourceFailure
 from stepcraft.rerank import Sentence
+from stepcraft.secrets import excerpt
 
 _PLACE = "stepcraft_place"
 
@@ -94,7 +95,7 @@ class CompressorRanking:
             place = document.metadata.get(_PLACE)
             if not isinstance(place, int) or not 0 <= place < len(scores):
                 raise SourceFailure(
-                    f"it returned a document that it was not given: {document.page_content!r:.80}"
+                    f"it returned a document that it was not given: {excerpt(document.page_content)}"
                 )
             score = document.metadata.get("relevance_score")
             scores[place] = 1 - rank / len(kept) if score is None else float(score)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from langchain_core.embeddings import Embeddings
 
-from stepcraft.errors import BadInput, without_secrets
+from stepcraft.errors import BadInput
 from stepcraft.models.embeddings import default_embeddings, resolve_embeddings
 from stepcraft.rerank import Reranker
 from stepcraft.rerank.hybrid import HybridReranker
@@ -16,6 +16,7 @@ from stepcraft.rerank.langchain_adapters import (
     CrossEncoder,
     CrossEncoderReranker,
 )
+from stepcraft.secrets import excerpt, without_secrets
 
 KINDS = (
     'name "hybrid", "words", "vectors", embeddings such as "openai:text-embedding-3-small", '
@@ -47,7 +48,7 @@ def resolve_reranker(choice: object = None) -> Reranker:
     if isinstance(choice, Embeddings):
         return HybridReranker(name, resolve_embeddings(choice), alpha=1)
     raise BadInput(
-        f"reranker={choice!r:.80} cannot be used: give a LangChain cross-encoder or compressor, or {KINDS}"
+        f"reranker={excerpt(choice)} cannot be used: give a LangChain cross-encoder or compressor, or {KINDS}"
     )
 
 
@@ -61,7 +62,7 @@ def _named(name: str, default: str) -> Reranker:
     if kind == _CROSS_ENCODER:
         return CrossEncoderReranker(name, _cross_encoder(model))
     if name not in {"vectors", "wordllama"} and not model:
-        raise BadInput(f"there is no reranker {name!r:.80}; {KINDS}")
+        raise BadInput(f"there is no reranker {excerpt(name)}; {KINDS}")
     embedder = resolve_embeddings(default if name == "vectors" else name)
     if embedder is None:
         raise BadInput(f"the reranker {name!r} needs embeddings, and there are none: {KINDS}")

@@ -13,7 +13,7 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import get_runtime
 
 from stepcraft.contexts.base import Context, SearchSettings
-from stepcraft.errors import BadInput, without_secrets
+from stepcraft.errors import BadInput
 from stepcraft.memory.open import BUNDLED
 from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
 from stepcraft.memory.protocol import ProcedureMemory
@@ -22,6 +22,7 @@ from stepcraft.memory.urls import scheme_of
 from stepcraft.models.embeddings import VARIABLE as EMBEDDINGS_VARIABLE
 from stepcraft.policy import TRUSTING, Policy, Reference
 from stepcraft.retrieval.opening import Opening, memory_opening, source_opening
+from stepcraft.secrets import without_secrets
 from stepcraft.sources.langchain import with_k
 from stepcraft.sources.open import KINDS
 from stepcraft.sources.open import references as source_references

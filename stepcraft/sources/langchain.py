@@ -15,7 +15,8 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import Field
 
 from stepcraft.concurrency import in_thread
-from stepcraft.errors import BadInput, SourceFailure, StepcraftError, without_secrets
+from stepcraft.errors import BadInput, SourceFailure, StepcraftError
+from stepcraft.secrets import without_secrets
 
 _SOURCE_KEYS = ("source", "url", "link", "path", "file_path")
 

@@ -6,9 +6,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepcraft.errors import BadInput, SourceFailure, without_secrets
+from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.memory.urls import references as memory_references
 from stepcraft.policy import TRUSTING, Policy, Reference, real_path
+from stepcraft.secrets import without_secrets
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

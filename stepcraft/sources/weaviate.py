@@ -9,13 +9,14 @@ from langchain_core.retrievers import BaseRetriever
 from weaviate.classes.config import DataType
 from weaviate.classes.query import HybridFusion, MetadataQuery
 
-from stepcraft.errors import BadInput, MemoryFailure, SourceFailure, without_secrets
+from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.index import Embedder, query_vector, query_words
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.protocol import ALPHA
 from stepcraft.memory.weaviate.connection import Connection, Session
 from stepcraft.memory.weaviate.url import Address, parse_url
 from stepcraft.models.embeddings import resolve_embeddings
+from stepcraft.secrets import without_secrets
 from stepcraft.sources.base import Source
 from stepcraft.text.clean import clean
 
@@ -142,7 +143,7 @@ def parse_spec(url: str) -> tuple[Address, dict[str, str]]:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise BadInput(f"{without_secrets(url)} is no URL: {error}") from error
+        raise BadInput(f"{without_secrets(url)} is no URL; check its host and port") from error
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     options = {name: value for name, value in pairs if name in _OPTIONS}
     others = urlencode([(name, value) for name, value in pairs if name not in _OPTIONS])

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from rich.console import Console
 
 from stepcraft import RatContext, build_rat
-from stepcraft.cli.output import show_revisions
+from stepcraft.cli.result import show_revisions
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf, thinker
 

@@ -130,7 +130,7 @@ def test_strict(kitchen: str, graph: str, status: int) -> None:
     ("name", "reason"),
     [
         ("nowhere/page.html", "there is no folder {folder}/nowhere; create it first"),
-        ("", "Is a directory"),
+        ("", "Is a directory; name a file"),
     ],
 )
 def test_a_page_that_cannot_be_written(tmp_path: Path, name: str, reason: str) -> None:

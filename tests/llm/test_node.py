@@ -152,7 +152,7 @@ def test_the_deadline_ends_a_call_that_hangs(ask: Any) -> None:
         assert time.monotonic() - began < 4
     assert result["steps"] == ["Mix the rye flour with water.", "Let it rise for an hour.", "Bake it."]
     assert result["warnings"] == [
-        "the run stopped early: the deadline of 1.5 s has passed; this is the best answer so far"
+        "the run stopped early: the deadline of 1.5 s has passed; raise deadline_s for a complete answer"
     ]
 
 
@@ -268,7 +268,7 @@ def test_max_calls_is_never_exceeded(ask: Any, limit: int) -> None:
     result = ask(model, max_calls=limit)
     assert len(model.calls) <= limit
     assert result["usage"]["calls"] == len(model.calls)
-    stopped = f"the run stopped early: max_calls={limit} model calls were not enough; this is the best answer so far"
+    stopped = f"the run stopped early: max_calls={limit} model calls were not enough; raise it for a complete answer"
     assert result["warnings"] == ([stopped] if limit < 13 else [])
     assert result["steps"]
 
@@ -287,7 +287,7 @@ def test_the_deadline_holds_for_parallel_branches(ask: Any) -> None:
     assert time.monotonic() - began < 3, "the next two calls alone would take until then"
     assert result["steps"]
     assert result["warnings"] == [
-        "the run stopped early: the deadline of 1.5 s has passed; this is the best answer so far"
+        "the run stopped early: the deadline of 1.5 s has passed; raise deadline_s for a complete answer"
     ]
 
 

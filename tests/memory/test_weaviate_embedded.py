@@ -5,12 +5,16 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+import grpc
+import httpx
 import pytest
 
 from stepcraft import open_memory
@@ -34,6 +38,7 @@ sys.stdin.readline()
 TAKER = """
 import os, socket, sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 tries = Path(__file__).with_name("tries")
 with tries.open("a") as file:
@@ -65,22 +70,107 @@ def test_memories_share_one_server_that_ends_with_the_last(url: str, tmp_path: P
             open_memory(url.replace("Dishes", "Other"), create=False)
 
 
-def test_a_folder_is_of_one_process_and_outlives_its_being_killed(url: str):
+def test_two_processes_share_a_folder_and_each_takes_over_when_the_other_is_killed(url: str, tmp_path: Path):
     arguments = [sys.executable, "-c", HOLDER, url]
-    with subprocess.Popen(
-        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-    ) as holder:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(arguments, text=True, cwd=ROOT, **pipes) as holder:
         assert holder.stdout.readline() == "held\n"
-        start = time.monotonic()
-        with pytest.raises(MemoryFailure, match="another process has an embedded Weaviate in") as refused:
-            open_memory(url)
-        assert time.monotonic() - start < 5
-        named = re.search(r"weaviate://\S+Collection\?grpc=\d+", str(refused.value))[0]
-        with open_memory(named.replace("Collection", "Dishes"), create=False) as through_the_other:
-            assert through_the_other.count() == 4
-        holder.kill()
+        served = record(tmp_path)["pid"]
+        with open_memory(url, create=False) as memory:
+            assert memory.count() == 4
+            assert record(tmp_path)["pid"] == served, "one server for both"
+            holder.kill()
+            holder.wait()
+            os.kill(served, signal.SIGKILL)  # it would outlive its process
+            assert {item.id: item for item in memory} == {item.id: item for item in PROCEDURES}
+            assert record(tmp_path)["pid"] != served
     with open_memory(url, create=False) as memory:
-        assert {item.id: item for item in memory} == {item.id: item for item in PROCEDURES}
+        assert memory.count() == 4
+
+
+def test_a_process_that_ends_leaves_the_folder_to_the_other(url: str, tmp_path: Path):
+    arguments = [sys.executable, "-c", HOLDER, url]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(arguments, text=True, cwd=ROOT, **pipes) as holder:
+        assert holder.stdout.readline() == "held\n"
+        first = open_memory(url, create=False)
+        assert first.count() == 4
+        first.close()
+        with open_memory(url, create=False) as memory:
+            assert memory.count() == 4, "closing a memory here leaves the server of the other process alone"
+            holder.communicate("\n")
+            assert holder.returncode == 0
+            assert memory.count() == 4
+
+
+def test_the_server_of_a_killed_process_is_ended_by_the_next(url: str, tmp_path: Path):
+    arguments = [sys.executable, "-c", HOLDER, url]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(arguments, text=True, cwd=ROOT, **pipes) as holder:
+        assert holder.stdout.readline() == "held\n"
+        holder.kill()
+    left = record(tmp_path)
+    assert listens(left["port"])
+    with open_memory(url, create=False) as memory:
+        assert memory.count() == 4
+        assert not listens(left["port"])
+
+
+def test_nobody_without_the_key_is_let_in(url: str, tmp_path: Path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "stepcraft.json").touch(mode=0o644)
+    with open_memory(url, embeddings="none") as memory:
+        memory.add(PROCEDURES)
+        known = record(tmp_path)
+        assert stat.S_IMODE((tmp_path / "data" / "stepcraft.json").stat().st_mode) == 0o600
+        base = f"http://127.0.0.1:{known['port']}/v1"
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            for path in ("meta", "schema", "objects?class=Dishes"):
+                assert httpx.get(f"{base}/{path}", headers=headers).status_code == 401
+            assert httpx.delete(f"{base}/schema/Dishes", headers=headers).status_code == 401
+            assert "unauthorized" in searched_over_grpc(known["grpc"], headers)
+        right = {"Authorization": f"Bearer {known['key']}"}
+        assert httpx.get(f"{base}/schema", headers=right).is_success
+        assert searched_over_grpc(known["grpc"], right) == ""
+        command = Path(f"/proc/{known['pid']}/cmdline")
+        assert not command.exists() or known["key"].encode() not in command.read_bytes()
+        assert memory.count() == 4
+
+
+def test_the_servers_of_one_cluster_ask_each_other_for_the_key(url: str, tmp_path: Path):
+    """The port for other nodes, which reads and writes objects, is open to other machines like that of gRPC."""
+    with open_memory(url, embeddings="none") as memory:
+        memory.add(PROCEDURES)
+        known = record(tmp_path)
+        node = f"http://127.0.0.1:{known['port'] + 5}/nodes/status"
+        assert httpx.get(node).status_code == 401
+        assert httpx.get(node, auth=("stepcraft", known["key"])).is_success
+
+
+def test_a_key_of_another_server_in_the_environment_does_not_matter(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("WEAVIATE_API_KEY", "of-another-server")
+    with open_memory(url, embeddings="none") as memory:
+        memory.add(PROCEDURES)
+        assert memory.count() == 4
+
+
+def record(tmp_path: Path) -> dict[str, Any]:
+    """What the folder says of its server."""
+    return json.loads((tmp_path / "data" / "stepcraft.json").read_text())
+
+
+def searched_over_grpc(port: int, headers: dict[str, str]) -> str:
+    """Why a search in the collection by a plain gRPC client is refused; "" if it is not."""
+    metadata = [(name.lower(), value) for name, value in headers.items()]
+    request = b"\x0a\x06Dishes"  # the collection is field 1 of a SearchRequest
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        try:
+            channel.unary_unary("/weaviate.v1.Weaviate/Search")(request, metadata=metadata, timeout=5)
+        except grpc.RpcError as error:
+            return error.details()
+    return ""
 
 
 def test_a_process_that_has_the_id_of_a_former_server_by_now_is_left_alone(

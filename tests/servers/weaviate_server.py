@@ -61,7 +61,9 @@ def found_weaviate(data: Path) -> Iterator[str]:
 
 
 def _embedded(data: Path) -> Iterator[str]:
-    """The server of the client's own program, which it downloads."""
+    """A server of the client's own program, which an embedded server downloads."""
+    from weaviate.embedded import DEFAULT_BINARY_PATH  # noqa: PLC0415 - as below
+
     from stepcraft.errors import MemoryFailure  # noqa: PLC0415 - scripts/weaviate runs without the client
     from stepcraft.memory.weaviate import embedded  # noqa: PLC0415
     from stepcraft.memory.weaviate.url import parse_url  # noqa: PLC0415
@@ -72,9 +74,10 @@ def _embedded(data: Path) -> Iterator[str]:
     except MemoryFailure as error:
         yield f"run scripts/weaviate install, or set {URL_VARIABLE}; {error}"
         return
-    server = embedded.locator(address)()
-    yield f"weaviate://{server.host}:{server.port}/?grpc={server.grpc_port}"
     embedded.release_server(address)
+    os.environ[FOLDER_VARIABLE] = str(DEFAULT_BINARY_PATH)
+    with WeaviateServer(data) as server:
+        yield server.url("")
 
 
 def own_collection(base: str, **options: str) -> str:

@@ -44,6 +44,7 @@ from stepcraft.nodes.baselines.agent import NODE, BudgetedModelMiddleware, searc
 from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.retrieve import RetrieveNode
 from stepcraft.retrieval.target import RetrievalTarget
+from stepcraft.secrets import without_secrets
 
 __all__ = ["Input", "Output", "ReactContext", "State", "build_react", "graph"]
 
@@ -74,7 +75,7 @@ def conclude(state: State) -> dict[str, Any]:
     try:
         return {"answer": text_of(reply_text(last))}
     except Refused as refused:
-        return {"warnings": [f"agent: the model declined: {refused!s:.200}"]}
+        return {"warnings": [f"agent: the model declined: {without_secrets(str(refused)):.200}"]}
     except UnreadableReply:
         return {"warnings": ["agent: it gave no answer, so one is written from what was found"]}
 

@@ -24,9 +24,10 @@ from weaviate.config import AdditionalConfig, Timeout
 from weaviate.exceptions import UnexpectedStatusCodeError, WeaviateBaseError
 
 from stepcraft.concurrency import in_thread
-from stepcraft.errors import BadInput, MemoryFailure, StepcraftError, without_secrets
+from stepcraft.errors import BadInput, MemoryFailure, StepcraftError
 from stepcraft.memory.weaviate.loop import BackgroundLoop
-from stepcraft.memory.weaviate.url import KEY_VARIABLE, Address, Server, api_key
+from stepcraft.memory.weaviate.url import KEY_VARIABLE, Address, Server
+from stepcraft.secrets import without_secrets
 
 PROBE_S = 1.5
 """How long a server may take to answer a probe, over HTTP and over gRPC each, in seconds."""
@@ -45,6 +46,10 @@ _OLDEST = (1, 27)
 _TIMEOUT = Timeout(init=2, query=30, insert=120)
 _FAULTS = (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, grpc.aio.UsageError, ValueError, OSError)
 """The exceptions of the client."""
+
+_NO_KEY = f"asks for a key; set {KEY_VARIABLE} to one that the server knows"
+_WRONG_KEY = f"refuses the key; set {KEY_VARIABLE} to one that the server knows"
+"""The ends of sentences about a server that wants another key."""
 
 _Result = TypeVar("_Result")
 Objects = CollectionAsync[Any, Any]
@@ -170,7 +175,7 @@ class Connection:
         if reason and await self._located() != call.session.server:
             reason = ""  # an embedded server that had ended was started again
         if reason or fresh or not _lost(error):
-            raise self._failure(error, reason) from error
+            raise self._failure(error, call.session.server, reason) from error
 
     def close(self) -> None:
         """Close the client; calls under way fail. It may be called twice."""
@@ -207,7 +212,7 @@ class Connection:
     async def _connect(self) -> Session:
         try:
             server = await self._located()
-            if api_key() and not (server.tls or server.is_loopback):
+            if server.api_key and not (server.tls or server.is_loopback):
                 raise BadInput(
                     f"{self._name}: the key in {KEY_VARIABLE} would be sent in clear to {server.host}; name a server with "
                     "tls=true, or unset the key"
@@ -221,7 +226,7 @@ class Connection:
                 grpc_host=server.grpc_host,
                 grpc_port=server.grpc_port,
                 grpc_secure=server.tls,
-                auth_credentials=Auth.api_key(api_key()) if api_key() else None,
+                auth_credentials=Auth.api_key(server.api_key) if server.api_key else None,
                 additional_config=AdditionalConfig(timeout=_TIMEOUT),
                 skip_init_checks=True,
             )
@@ -231,7 +236,7 @@ class Connection:
             except BaseException as error:
                 await client.close()
                 if isinstance(error, _FAULTS):
-                    raise self._failure(error) from error
+                    raise self._failure(error, server) from error
                 raise
             BackgroundLoop.current().clients[client] = partial(_close, client)
             # The arguments are of our own making, and the client takes its time to validate them.
@@ -283,17 +288,18 @@ class Connection:
                 call.task.cancel()
             call.due = time.monotonic() + _PATIENCE_S
 
-    def _failure(self, error: Exception, reason: str = "") -> MemoryFailure:
+    def _failure(self, error: Exception, server: Server, reason: str = "") -> MemoryFailure:
         """Return what to raise for an exception of the client.
 
         Args:
             error: the exception.
+            server: the server that was called.
             reason: why the server cannot be used; "" if it can.
         """
         if reason:
             return _unusable(self._name, reason)
         if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
-            return MemoryFailure(f"{self._name} {_refusal()}")
+            return MemoryFailure(f"{self._name} {_refusal(server)}")
         if _loads(error):
             return ServerUnavailable(
                 f"{self._name}: the server does not know the collection; one that was just started may still be "
@@ -312,7 +318,7 @@ async def _close(client: weaviate.WeaviateAsyncClient) -> None:
 
 
 def _unusable(name: str, reason: str) -> MemoryFailure:
-    kind = MemoryFailure if reason == _refusal() else ServerUnavailable
+    kind = MemoryFailure if reason in {_NO_KEY, _WRONG_KEY} else ServerUnavailable
     return kind(f"{name} {reason}")
 
 
@@ -346,13 +352,13 @@ def ready(server: Server) -> bool:
 
 
 def _probe(server: Server) -> str:
-    headers = {"Authorization": f"Bearer {api_key()}"} if api_key() else {}
+    headers = {"Authorization": f"Bearer {server.api_key}"} if server.api_key else {}
     try:
         reply = httpx.get(f"{server.http}/v1/meta", headers=headers, timeout=PROBE_S, trust_env=False)
     except (httpx.TransportError, httpx.InvalidURL) as error:
         return _http_fault(server, error)
     if reply.status_code in (401, 403):
-        return _refusal()
+        return _refusal(server)
     try:
         version = str(reply.json()["version"])
     except (ValueError, LookupError, TypeError):
@@ -397,7 +403,5 @@ def _probe_grpc(server: Server) -> str:
     return ""
 
 
-def _refusal() -> str:
-    """The end of a sentence that says that the server wants another key."""
-    told = "refuses the key" if api_key() else "asks for a key"
-    return f"{told}; set {KEY_VARIABLE} to one that the server knows"
+def _refusal(server: Server) -> str:
+    return _WRONG_KEY if server.api_key else _NO_KEY

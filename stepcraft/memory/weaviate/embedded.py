@@ -1,7 +1,12 @@
-"""Weaviate servers embedded in this process: one for each folder, shared by all memories in it."""
+"""Embedded Weaviate servers: one for each folder, shared by all memories in it, also those of other processes.
+
+A server listens on all addresses of the machine, so it is started with a key that is made for it. The record of who
+serves a folder, `stepcraft.json` in it, holds the key and can be read by its owner only.
+"""
 
 import json
 import os
+import secrets
 import signal
 import threading
 import time
@@ -14,18 +19,32 @@ import httpx
 from weaviate.embedded import DEFAULT_BINARY_PATH, EmbeddedOptions, EmbeddedV4
 from weaviate.exceptions import WeaviateBaseError, WeaviateStartUpError
 
-from stepcraft.errors import BadInput, MemoryFailure, without_secrets
+from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.memory.weaviate.connection import ready, unreachable
 from stepcraft.memory.weaviate.program import VERSION, ServerPorts, listens, program, start_time
 from stepcraft.memory.weaviate.url import Address, Server
+from stepcraft.secrets import without_secrets
 
 _RELEASES = "https://github.com/weaviate/weaviate/releases"
 _RELEASES_TIMEOUT_S = 4
 _END_TIMEOUT_S = 20
 """How long to wait for a left-over server to end, in seconds."""
 
+_OTHER_TIMEOUT_S = 40
+"""How long to wait for another process to start or to end a server in the folder, in seconds."""
+
+_RECORD = "stepcraft.json"
 _SETTINGS = {
+    "AUTHENTICATION_ANONYMOUS_ACCESS_ENABLED": "false",
+    "AUTHENTICATION_APIKEY_ENABLED": "true",
+    "AUTHENTICATION_APIKEY_USERS": "stepcraft",
+    "AUTHENTICATION_DB_USERS_ENABLED": "false",
+    "AUTHENTICATION_OIDC_ENABLED": "false",
+    "AUTHORIZATION_ADMINLIST_ENABLED": "true",
+    "AUTHORIZATION_ADMINLIST_USERS": "stepcraft",
+    "AUTHORIZATION_RBAC_ENABLED": "false",
     "AUTOSCHEMA_ENABLED": "false",
+    "CLUSTER_BASIC_AUTH_USERNAME": "stepcraft",
     "CLUSTER_ADVERTISE_ADDR": "127.0.0.1",
     "CLUSTER_BIND_ADDR": "127.0.0.1",
     "CLUSTER_HOSTNAME": "node1",
@@ -43,7 +62,7 @@ def acquire_server(address: Address) -> None:
 
     Raises:
         BadInput: the folder named for the program does not hold it.
-        MemoryFailure: the server cannot be started, or another process serves the folder.
+        MemoryFailure: the server cannot be started.
     """
     if address.folder:
         with _lock:
@@ -73,11 +92,11 @@ def locator(address: Address) -> Callable[[], Server]:
 
 
 def server_in(folder: Path, binary: Path | None) -> Server:
-    """Return where the server of a folder answers; it is started, again if it has ended.
+    """Return where the server of a folder answers: that of another process, or one that is started, again if it ended.
 
     Raises:
         BadInput: the folder named for the program does not hold it.
-        MemoryFailure: the server cannot be started, or another process serves the folder.
+        MemoryFailure: the server cannot be started.
     """
     with _lock:
         held = _running.get(folder)
@@ -87,42 +106,54 @@ def server_in(folder: Path, binary: Path | None) -> Server:
         if held:
             del _running[folder]
             held.end()
-        started = _start(folder, binary)
-        started.users = held.users if held else 0
-        _running[folder] = started
-        return started.process.server
+        found = _found_or_started(folder, binary)
+        found.users = held.users if held else 0
+        _running[folder] = found
+        return found.process.server
 
 
 class Claim:
     """The claim of this process to a folder of data, until it is given up or the process ends.
 
-    A second server in the same folder would wait for the first one without a word. A server that an earlier process
-    left running because it was killed is ended.
+    Two servers must not use the same folder. A server that an earlier process left running because it was killed is
+    ended.
 
     Raises:
-        MemoryFailure: the folder cannot be written, or another process holds it.
+        BlockingIOError: another process holds the folder.
+        MemoryFailure: the folder cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / "stepcraft.json").open("a+", encoding="utf-8")
+            # The record holds a key; versions before this one made the file readable for everybody.
+            record = os.open(folder / _RECORD, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            os.fchmod(record, 0o600)
+            self._file = os.fdopen(record, "a+", encoding="utf-8")
         except OSError as error:
             raise MemoryFailure(
                 f"an embedded Weaviate cannot be started in {folder}: {error.strerror}; "
                 "name a folder that can be written"
             ) from error
         try:
-            self._lock(folder)
-            self._end_left_over()
+            import fcntl  # noqa: PLC0415 - not on Windows, where there is no embedded Weaviate either
+
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._end_left_over(folder)
         except BaseException:
             self._file.close()
             raise
 
     def record(self, pid: int, server: Server) -> None:
-        """Record which process serves the folder, and where."""
+        """Record which process serves the folder, where, and with which key."""
         self._file.truncate(0)
-        known = {"pid": pid, "started": start_time(pid), "port": server.port, "grpc": server.grpc_port}
+        known = {
+            "pid": pid,
+            "started": start_time(pid),
+            "port": server.port,
+            "grpc": server.grpc_port,
+            "key": server.key,
+        }
         self._file.write(json.dumps(known))
         self._file.flush()
 
@@ -131,40 +162,44 @@ class Claim:
         self._file.truncate(0)
         self._file.close()
 
-    def _lock(self, folder: Path) -> None:
-        import fcntl  # noqa: PLC0415 - not on Windows, where there is no embedded Weaviate either
-
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            _, _, server = self._recorded()
-            where = (
-                f" as weaviate://127.0.0.1:{server.port}/Collection?grpc={server.grpc_port}" if server else ""
-            )
-            raise MemoryFailure(
-                f"another process has an embedded Weaviate in {folder}; use that one{where}, "
-                "end that process, or name another folder"
-            ) from error
-
-    def _recorded(self) -> tuple[int, str, Server | None]:
-        """The id and start time of the process that served the folder last, and where it answered."""
-        self._file.seek(0)
-        try:
-            known = json.loads(self._file.read())
-            server = Server("127.0.0.1", int(known["port"]), "127.0.0.1", int(known["grpc"]))
-            return int(known["pid"]), str(known["started"]), server
-        except (ValueError, LookupError, TypeError):
-            return 0, "", None
-
-    def _end_left_over(self) -> None:
-        pid, started, server = self._recorded()
-        if not server or not started or start_time(pid) != started:
-            return  # it has ended; the id may be another process's by now
+    @staticmethod
+    def _end_left_over(folder: Path) -> None:
+        left = _Other.recorded(folder)
+        if not left or left.ended:
+            return
         with suppress(OSError):
-            os.kill(pid, signal.SIGTERM)
+            os.kill(left.pid, signal.SIGTERM)
         deadline = time.monotonic() + _END_TIMEOUT_S
-        while (start_time(pid) == started or listens(server.port)) and time.monotonic() < deadline:
+        while (not left.ended or listens(left.server.port)) and time.monotonic() < deadline:
             time.sleep(0.1)
+
+
+@dataclass(frozen=True)
+class _Other:
+    """A server that another process started, according to the record of its folder."""
+
+    pid: int
+    started: str
+    server: Server
+
+    @staticmethod
+    def recorded(folder: Path) -> "_Other | None":
+        """Read the record of a folder; None where it names no server."""
+        try:
+            known = json.loads((folder / _RECORD).read_text("utf-8"))
+            pid, started, port, grpc = (known[name] for name in ("pid", "started", "port", "grpc"))
+            server = Server("127.0.0.1", int(port), "127.0.0.1", int(grpc), key=str(known.get("key", "")))
+            return _Other(int(pid), str(started), server)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended; its id may be another process's by now."""
+        return not self.started or start_time(self.pid) != self.started
+
+    def stop(self) -> None:
+        """Leave the server to the process that started it."""
 
 
 class _Process(EmbeddedV4):
@@ -172,7 +207,8 @@ class _Process(EmbeddedV4):
 
     def __init__(self, folder: Path, binary: Path | None) -> None:
         self.ports = ServerPorts()
-        self.server = Server("127.0.0.1", self.ports.http, "127.0.0.1", self.ports.grpc)
+        key = secrets.token_urlsafe(32)
+        self.server = Server("127.0.0.1", self.ports.http, "127.0.0.1", self.ports.grpc, key=key)
         super().__init__(
             EmbeddedOptions(
                 version=VERSION,
@@ -183,6 +219,8 @@ class _Process(EmbeddedV4):
                 additional_env_vars={
                     **_SETTINGS,
                     **self.ports.settings,
+                    "AUTHENTICATION_APIKEY_ALLOWED_KEYS": key,
+                    "CLUSTER_BASIC_AUTH_PASSWORD": key,
                     "PERSISTENCE_DATA_PATH": str(folder),
                     "RAFT_JOIN": f"node1:{self.ports.settings['RAFT_INTERNAL_RPC_PORT']}",
                 },
@@ -222,24 +260,42 @@ class _EndedEarly(WeaviateStartUpError):
 @dataclass
 class _Running:
     folder: Path
-    process: _Process
-    claim: Claim
+    process: _Process | _Other
+    claim: Claim | None = None
+    """None where another process holds the folder."""
     users: int = 0
     owner: int = field(default_factory=os.getpid)
 
     def end(self) -> None:
         if self.owner == os.getpid():  # a child process after a fork leaves it to the parent
             self.process.stop()
-            self.claim.give_up()
+            if self.claim:
+                self.claim.give_up()
 
 
 _running: dict[Path, _Running] = {}
 _lock = threading.RLock()
 
 
-def _start(folder: Path, binary: Path | None) -> _Running:
+def _found_or_started(folder: Path, binary: Path | None) -> _Running:
+    """Use the server that another process has in a folder; start one where there is none."""
     _check_program(binary)
-    claim = Claim(folder)
+    deadline = time.monotonic() + _OTHER_TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            return _start(folder, binary, Claim(folder))
+        except BlockingIOError:
+            other = _Other.recorded(folder)
+            if other and not other.ended and not unreachable(other.server):
+                return _Running(folder, other)
+        time.sleep(0.1)  # it is starting, or about to end
+    raise MemoryFailure(
+        f"another process has an embedded Weaviate in {folder} that does not answer; end that process, "
+        "or name another folder"
+    )
+
+
+def _start(folder: Path, binary: Path | None, claim: Claim) -> _Running:
     try:
         try:
             process = _Process(folder, binary)
@@ -272,6 +328,6 @@ def _check_program(binary: Path | None) -> None:
     except httpx.TransportError as error:
         raise MemoryFailure(
             f"the embedded Weaviate {VERSION} is not here yet, and cannot be downloaded from {_RELEASES} "
-            f"({without_secrets(str(error)) or type(error).__name__}); name the folder of the program as "
+            f"({str(error) or type(error).__name__}); name the folder of the program as "
             "?binary=FOLDER, or run a server (docker compose up) and name weaviate://localhost:8080/Collection"
         ) from error

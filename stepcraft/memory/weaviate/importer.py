@@ -25,6 +25,7 @@ from stepcraft.memory.protocol import MadeWith, WithVector
 from stepcraft.memory.weaviate.connection import Connection, Objects, ServerUnavailable
 from stepcraft.memory.weaviate.loop import BackgroundLoop
 from stepcraft.memory.weaviate.objects import BATCH, Stored, delete, half_stored, indexed, stored
+from stepcraft.secrets import without_secrets
 
 BATCH_CHARACTERS = 5_000_000
 """How many characters one message holds at most, unless a single procedure has more."""
@@ -313,9 +314,11 @@ async def _send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
     token = _sending.set(True)
     try:
         errors = (await objects.data.insert_many([_object(*item) for item in items])).errors
-        refused = [Failed(items[place][0].id, error.message) for place, error in errors.items()]
+        refused = [
+            Failed(items[place][0].id, without_secrets(error.message)) for place, error in errors.items()
+        ]
     except WeaviateInsertManyAllFailedError as error:
-        reason = " ".join(str(error).rpartition("set of all errors: ")[2].split())[:300]
+        reason = " ".join(without_secrets(str(error)).rpartition("set of all errors: ")[2].split())[:300]
         refused = [Failed(item[0].id, reason) for item in items]
     except WeaviateQueryError as error:
         if "larger than max" not in str(error):

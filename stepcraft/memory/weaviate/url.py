@@ -2,12 +2,12 @@
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from stepcraft.errors import BadInput, without_secrets
+from stepcraft.errors import BadInput
 from stepcraft.policy import Reference, real_path
 
 KEY_VARIABLE = "WEAVIATE_API_KEY"
@@ -46,6 +46,8 @@ class Server:
     grpc_host: str
     grpc_port: int
     tls: bool = False
+    key: str = field(default="", repr=False)
+    """The API key of an embedded server, which is made for it; "" for that in the environment."""
 
     @property
     def is_loopback(self) -> bool:
@@ -54,6 +56,11 @@ class Server:
             return self.host == "localhost" or ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    @property
+    def api_key(self) -> str:
+        """Its own key, else that in the environment; "" if there is none."""
+        return self.key or os.environ.get(KEY_VARIABLE, "").strip()
 
     @property
     def http(self) -> str:
@@ -119,7 +126,7 @@ def parse_url(url: str) -> Address:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise BadInput(f"{without_secrets(url)} is no URL: {error}") from error
+        raise BadInput(f"{url} is no URL; check its host and port") from error
     scheme = parts.scheme
     if scheme not in _EXAMPLES:
         raise BadInput(f"no memory goes by {scheme}: name {', '.join(_EXAMPLES.values())}")
@@ -162,11 +169,6 @@ def parse_url(url: str) -> Address:
     return replace(
         address, server=Server(host, port or (443 if secure else 8080), host, grpc_port, tls=secure)
     )
-
-
-def api_key() -> str:
-    """The API key of the server; "" if there is none."""
-    return os.environ.get(KEY_VARIABLE, "").strip()
 
 
 def _options(url: str, parts: SplitResult) -> dict[str, str]:

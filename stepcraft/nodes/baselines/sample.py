@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from stepcraft.concurrency import in_thread, within
 from stepcraft.contexts.baselines import FewShotContext
-from stepcraft.errors import StepcraftError, without_secrets
+from stepcraft.errors import StepcraftError
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
 from stepcraft.memory.procedure import Procedure
@@ -39,7 +39,7 @@ class SampleNode(Runnable[Any, dict[str, Any]]):
         except TimeoutError:
             why = "it took longer than the deadline allows"
         except StepcraftError as failure:
-            why = without_secrets(str(failure))
+            why = str(failure)
         return {"evidence": [], "warnings": [f"sample: there are no examples: {why}"]}
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable

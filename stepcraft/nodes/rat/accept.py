@@ -25,6 +25,7 @@ from stepcraft.llm.budget import (
     totals,
 )
 from stepcraft.nodes.retrieve import ranked
+from stepcraft.secrets import without_secrets
 
 
 class Revision(TypedDict):
@@ -92,7 +93,7 @@ def keep_found(state: Step, found: list[list[Evidence]], failed: list[str]) -> d
     """The evidence of a step; without any, its thought is not checked."""
     if not found:
         return {}
-    nothing = f"nothing was found for {state['query']:.200}" if not found[0] else ""
+    nothing = f"nothing was found for {without_secrets(state['query']):.200}" if not found[0] else ""
     return {"evidence": found[0], "skipped": failed[0] if failed else nothing}
 
 

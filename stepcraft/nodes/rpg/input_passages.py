@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
 from stepcraft.nodes.retrieve import evidence_of
+from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean
 
 
@@ -28,7 +29,7 @@ def given_passages(given: object) -> tuple[list[Evidence], list[str]]:
         BadInput: They are not a list, or one is neither a text nor a mapping with a text.
     """
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        raise BadInput(f"passages must be a list, not {type(given).__name__}: {given!r:.80}")
+        raise BadInput(f"passages must be a list, not {type(given).__name__}: {excerpt(given)}")
     read = [_evidence(passage, place) for place, passage in enumerate(given)]
     passages = [passage for passage in read if passage["text"].strip()]
     if not passages:
@@ -45,7 +46,7 @@ def _evidence(passage: object, place: int) -> Evidence:
         labels = {name: passage.get(name) for name in ("id", "title", "source")}
         texts = {name: "" if label is None else clean(str(label)).strip() for name, label in labels.items()}
         return evidence_of(Document(clean(passage["text"]), metadata=texts))
-    raise BadInput(f"passages[{place}] must be a text or have one under 'text', not {passage!r:.80}")
+    raise BadInput(f"passages[{place}] must be a text or have one under 'text', not {excerpt(passage)}")
 
 
 def _with_unique_ids(passages: Sequence[Evidence]) -> list[Evidence]:

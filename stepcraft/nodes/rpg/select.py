@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from stepcraft.concurrency import SerialExecutor, in_thread, within
 from stepcraft.contexts.rpg import RpgContext
-from stepcraft.errors import SourceFailure, without_secrets
+from stepcraft.errors import SourceFailure
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget, Budgeted
 from stepcraft.llm.resources import GraphResources
@@ -18,6 +18,7 @@ from stepcraft.policy import Reference
 from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.ready import Ready, ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
+from stepcraft.secrets import without_secrets
 from stepcraft.segments import Segment, Selected
 from stepcraft.text.clean import normalised, tokens
 
@@ -115,7 +116,7 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
                 seconds = limit if ranks.waits else None
                 ready, scores = within(seconds, partial(self._scores, state, plan, ranks))
             except Exception as failure:
-                name = choice if isinstance(choice, str) else choice.name
+                name = without_secrets(choice if isinstance(choice, str) else choice.name)
                 text = without_secrets(" ".join(str(failure).split()))[:200] or type(failure).__name__
                 why = "it took longer than the deadline allows" if isinstance(failure, TimeoutError) else text
                 warnings.append(

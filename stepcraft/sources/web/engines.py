@@ -9,7 +9,8 @@ from typing import Any
 
 import httpx
 
-from stepcraft.errors import BadInput, FetchFailed, SourceFailure, without_secrets
+from stepcraft.errors import BadInput, FetchFailed, SourceFailure
+from stepcraft.secrets import without_secrets
 from stepcraft.sources.web.fetch import Fetcher, Limits
 from stepcraft.sources.web.urls import shown
 

@@ -24,7 +24,8 @@ import httpcore
 import httpx
 
 from stepcraft.concurrency import in_thread, within
-from stepcraft.errors import FetchFailed, FetchRefused, without_secrets
+from stepcraft.errors import FetchFailed, FetchRefused
+from stepcraft.secrets import without_secrets
 from stepcraft.sources.web.urls import AllowedHosts, checked_url, is_public, shown
 
 Resolve = Callable[[str, int], Sequence[str]]

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from pydantic import Field
 
 from stepcraft.concurrency import within
-from stepcraft.errors import BadInput, SourceFailure, without_secrets
+from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source
 
@@ -115,7 +115,7 @@ def open_web(
     """
     missing = [name for name in _NEEDED if not find_spec(name)]
     if missing:
-        raise BadInput(f'{without_secrets(spec)} needs {", ".join(missing)}: pip install "stepcraft[web]"')
+        raise BadInput(f'{spec} needs {", ".join(missing)}: pip install "stepcraft[web]"')
     from stepcraft.sources.web.fetch import Fetcher  # noqa: PLC0415 - the packages may be missing
     from stepcraft.sources.web.pages import Pages, readable  # noqa: PLC0415 - the same
 
@@ -144,7 +144,7 @@ def _engine(spec: str) -> "Search":
         case ("web", "searxng") if url.startswith(("http://", "https://")):
             return engines.SearXNG(url)
         case _:
-            raise BadInput(f"no web source goes by {without_secrets(spec)!r}; name {_KNOWN}")
+            raise BadInput(f"no web source goes by {spec!r}; name {_KNOWN}")
 
 
 def _key(variable: str, spec: str) -> str:

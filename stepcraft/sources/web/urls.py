@@ -65,7 +65,7 @@ def checked_url(url: str) -> httpx.URL:
         found = httpx.URL(url.strip()).copy_with(fragment=None)
         has_host = bool(found.host)  # raises for an invalid "xn--" name
     except (httpx.InvalidURL, ValueError) as error:
-        raise FetchRefused(f"{shown(url)} is no URL: {error}") from error
+        raise FetchRefused(f"{shown(url)} is no URL; check its host and port") from error
     if found.scheme not in _SCHEMES:
         raise FetchRefused(f"{shown(url)} is neither http nor https, and nothing else is fetched")
     if found.userinfo:

@@ -1,0 +1,136 @@
+"""Text from outside reaches a terminal or a pipe without anything that a terminal obeys."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepcraft.cli.output import complain, print_json, say
+from tests.servers.openai_server import OpenAIServer
+
+ROOT = Path(__file__).parents[2]
+STEPCRAFT = [sys.executable, "-c", "from stepcraft.cli import main; main()"]
+HOSTILE = "Rye\x1b]0;title\x07 \x1b[2J\x9b31m over\rwritten\x08\x08 \u202eexe.fdp\u2066 \x00\x7fbread"
+FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+OF_RICH = re.compile(r"\r?\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r\n")
+"""Colours, the cursor of a spinner, and how a terminal ends a line."""
+
+
+@pytest.fixture
+def kitchen(tmp_path: Path) -> Path:
+    """A folder with a memory, a corpus and files that cannot be read, all of them hostile."""
+    record = {"output": HOSTILE, "input": f"flour, {HOSTILE}", "steps": [HOSTILE, "bake"], "source": HOSTILE}
+    (tmp_path / "memory.jsonl").write_text(json.dumps(record) + "\n")
+    (tmp_path / "bad.jsonl").write_text(json.dumps({HOSTILE: HOSTILE}) + "\n")
+    (tmp_path / "half.jsonl").write_text(
+        json.dumps({**record, "id": HOSTILE}) + "\n" + json.dumps(record) + "\n"
+    )
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "rye\x1b[2J\x07\u202e.md").write_text(
+        f"# {HOSTILE}\n\nRye bread {HOSTILE}.\n".replace("\0", "")  # with a NUL it would not be read as text
+    )
+    return tmp_path
+
+
+COMMANDS: dict[str, list[str]] = {
+    "list": ["memory", "list", "-m", "memory.jsonl"],
+    "list --json": ["memory", "list", "-m", "memory.jsonl", "--json"],
+    "search": ["memory", "search", "rye", "-m", "memory.jsonl"],
+    "export": ["memory", "export", "-m", "memory.jsonl"],
+    "import of other fields": ["memory", "import", "bad.jsonl", "-m", "new.db"],
+    "import of a bad record": ["memory", "import", "half.jsonl", "-m", "new.db"],
+    "a name": ["memory", "count", "-m", "no\x1b[2J\x9b\u202esuch.jsonl"],
+    "an id": ["memory", "show", "\x1b[2J\x9b", "-m", "memory.jsonl"],
+    "corpus": ["source", "check", "corpus:corpus", "rye"],
+    "corpus --json": ["source", "check", "corpus:corpus", "rye", "--json"],
+    "memory as source": ["source", "check", "memory:memory.jsonl", "rye"],
+    "few_shot": ["run", "few_shot", "rye", "--memory", "memory.jsonl"],
+    "rat": ["rat", HOSTILE.replace("\0", ""), "--from", "corpus:corpus", "--show-changes"],
+}
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200", "PYTHONIOENCODING": "utf-8", **more}
+
+
+def in_a_pipe(arguments: list[str], folder: Path, env: dict[str, str]) -> str:
+    done = subprocess.run(
+        [*STEPCRAFT, *arguments], capture_output=True, cwd=folder, env=env, timeout=100, check=False
+    )
+    return (done.stdout + done.stderr).decode()
+
+
+def in_a_terminal(arguments: list[str], folder: Path, env: dict[str, str]) -> str:
+    """What a terminal is sent, without what Rich sends it to show colours and a spinner."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*STEPCRAFT, *arguments], stdout=theirs, stderr=theirs, cwd=folder, env=env
+    ) as process:
+        os.close(theirs)
+        pieces: list[bytes] = []
+        try:
+            while piece := os.read(ours, 65536):
+                pieces.append(piece)
+        except OSError:  # how a terminal on Linux says that nobody writes to it any more
+            pass
+        assert process.wait(100) is not None
+    os.close(ours)
+    return OF_RICH.sub("\n", b"".join(pieces).decode())
+
+
+@pytest.mark.parametrize("shown_in", [in_a_pipe, in_a_terminal])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command(command: str, shown_in: Callable[..., str], kitchen: Path) -> None:
+    shown = shown_in(COMMANDS[command], kitchen, environment())
+    assert shown.strip()
+    assert FORBIDDEN.findall(shown) == []
+    assert "Traceback" not in shown
+    if command not in {"import of a bad record", "a name", "an id"}:
+        assert "Rye" in shown or "title" in shown
+
+
+@pytest.mark.parametrize("shown_in", [in_a_pipe, in_a_terminal])
+@pytest.mark.parametrize("json_too", [[], ["--json"]])
+def test_the_reply_of_a_model(shown_in: Callable[..., str], json_too: list[str], tmp_path: Path) -> None:
+    with OpenAIServer(lambda _body: f"Rye bread. {HOSTILE}") as server:
+        env = environment(OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="k")
+        shown = shown_in(["run", "direct", "How?", "--model", "openai:m", *json_too], tmp_path, env)
+    assert FORBIDDEN.findall(shown) == []
+    assert "Rye bread." in shown
+
+
+def test_json_keeps_what_is_escaped(capsys: Any) -> None:
+    value = {"a": HOSTILE, HOSTILE: ["\u2028", "\ud800", "é漢"]}
+    print_json(value)
+    shown = capsys.readouterr().out
+    assert FORBIDDEN.findall(shown) == []
+    assert all(code in shown for code in (r"\u009b", r"\u202e", r"\u2066", r"\u001b", r"\u007f", "é漢"))
+    assert json.loads(shown) == value
+
+
+def test_text_and_errors(capsys: Any) -> None:
+    say(f"one\ttwo\n{HOSTILE}")
+    complain(f"{HOSTILE}\nsecond line")
+    shown = capsys.readouterr()
+    assert shown.out == "one\ttwo\nRye]0;title [2J31m over\nwritten exe.fdp bread\n"
+    assert shown.err == "stepcraft: Rye]0;title [2J31m over written exe.fdp bread second line\n"
+
+
+def test_nothing_else_prints() -> None:
+    printing = re.compile(r"\becho\(|\bprint\(|\.print\(|\.write\(")
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in (ROOT / "stepcraft" / "cli").glob("*.py")
+        for line in path.read_text("utf-8").splitlines()
+        if printing.search(line) and path.name != "output.py"
+    ]
+    assert found == []
