@@ -1,7 +1,6 @@
 """Split a file into passages: texts of at most 1,000 characters, each with a title and a place to cite."""
 
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.files import open_regular
 from stepcraft.records import records
 from stepcraft.sources.corpus.content import MAX_HEADING, Content, UnreadableFile, content_of, file_title
 from stepcraft.text.clean import clean
@@ -23,6 +23,7 @@ VERSION = 1
 CHARACTERS = 1000
 """The most characters of a passage."""
 
+_STRETCH = 200_000
 _TITLES = ("title", "name", "heading", "headline", "subject")
 _TEXTS = ("text", "content", "contents", "page_content", "body", "passage", "document", "abstract", "summary")
 _PROSE = ["\n\n", "\n", ". ", "\u3002", "; ", ", ", " ", ""]
@@ -43,27 +44,43 @@ def passages(path: Path, broken: list[str]) -> Iterator[Passage]:
 
     Args:
         path: the file.
-        broken: takes the reasons of records that cannot be read; the others are yielded.
+        broken: takes the reasons of what cannot be read, such as a record; the rest is yielded.
 
     Raises:
         UnreadableFile: the file cannot be read.
     """
-    if path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path):
-        yield from _of_records(path, broken)
-        return
-    content = content_of(path)
-    starts = content.starts or _lines(content.text)
+    try:
+        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path):
+            yield from _of_records(path, broken)
+        else:
+            yield from _of_content(content_of(path), broken)
+    except (UnreadableFile, SourceFailure):
+        raise
+    except Exception as error:  # one file that nobody foresaw must not end a corpus
+        raise UnreadableFile(f"it cannot be parsed ({type(error).__name__})") from error
+
+
+def _of_content(content: Content, broken: list[str]) -> Iterator[Passage]:
+    if content.cut:
+        broken.append(content.cut)
+    line, counted = 1, 0
     for title, start, stop in _sections(content):
-        for text, position in _split(content.text[start:stop], content.language):
-            at = bisect_right(starts, start + position, key=lambda item: item[0]) - 1
-            yield Passage(title, text, starts[at][1])
+        for text, offset in _split(content.text[start:stop], content.language):
+            position = start + offset
+            if content.starts:
+                at = bisect_right(content.starts, position, key=lambda item: item[0]) - 1
+                place = content.starts[at][1]
+            else:
+                line, counted = line + content.text.count("\n", counted, position), max(counted, position)
+                place = f":{line}"
+            yield Passage(title, text, place)
 
 
 def _is_array(path: Path) -> bool:
     if path.suffix.lower() != ".json":
         return False
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
     except OSError:
         return False
@@ -128,13 +145,26 @@ def _sections(content: Content) -> Iterator[tuple[str, int, int]]:
         yield title, heading.start if alone else heading.stop, stop
 
 
-def _split(text: str, language: str) -> list[tuple[str, int]]:
+def _split(text: str, language: str) -> Iterator[tuple[str, int]]:
     """The pieces of a text with their offsets; only white space between them is lost."""
     if len(text) <= CHARACTERS:
-        piece = text.strip()
-        return [(piece, len(text) - len(text.lstrip()))] if piece else []
-    found = _splitter(language).create_documents([text])
-    return [(piece.page_content, int(piece.metadata["start_index"])) for piece in found]
+        if piece := text.strip():
+            yield piece, len(text) - len(text.lstrip())
+        return
+    for start, stop in _stretches(text):
+        for piece in _splitter(language).create_documents([text[start:stop]]):
+            yield piece.page_content, start + int(piece.metadata["start_index"])
+
+
+def _stretches(text: str) -> Iterator[tuple[int, int]]:
+    """Offsets of parts that are split one after the other: the splitter makes a list of the words of a whole text."""
+    start = 0
+    while len(text) - start > _STRETCH:
+        ends = (text.rfind(end, start + _STRETCH // 2, start + _STRETCH) + len(end) for end in ("\n\n", "\n", " "))
+        stop = next((end for end in ends if end > start + _STRETCH // 2), start + _STRETCH)
+        yield start, stop
+        start = stop
+    yield start, len(text)
 
 
 @cache
@@ -145,9 +175,3 @@ def _splitter(language: str) -> "RecursiveCharacterTextSplitter":
     if language:
         return RecursiveCharacterTextSplitter.from_language(Language(language), **options)
     return RecursiveCharacterTextSplitter(separators=_PROSE, keep_separator="end", **options)
-
-
-def _lines(text: str) -> list[tuple[int, str]]:
-    """The offset of each line, with its suffix in a source."""
-    ends = (match.end() for match in re.finditer("\n", text))
-    return [(0, ":1"), *((end, f":{number}") for number, end in enumerate(ends, 2))]
