@@ -16,7 +16,9 @@ MAX_RECORD = 4_000_000
 """The most characters of a record; a longer one is passed over."""
 
 _TOO_LONG = f"it is longer than {MAX_RECORD:,} characters"
-_CHUNK = 1_000_000
+_MAX_LISTS = 150_000
+"""The most opening brackets of a record."""
+_CHUNK = 500_000
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """What the error handler `surrogateescape` makes of a byte that is not UTF-8."""
 _SEPARATORS = re.compile(r"[\s,]*")
@@ -92,11 +94,12 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
 def _read_json(path: Path) -> Iterator[Record]:
     """Read an array, one object, or one object a line, as such files are also named .json."""
     with _text(path) as file:
-        text = file.read(MAX_RECORD + 1)
+        text = file.read(_CHUNK)
         start = len(text) - len(text.lstrip())
         if text[start : start + 1] == "[":
             yield from _array(text, start + 1, file)
             return
+        text += file.read(MAX_RECORD + 1 - len(text))
     if len(text) > MAX_RECORD:
         yield from _read_json_lines(path)
     elif text.strip():
@@ -128,10 +131,12 @@ def _array(text: str, position: int, file: TextIO) -> Iterator[Record]:
         except (ValueError, RecursionError) as error:
             problem = f"it is not JSON ({error})"
         if end == len(text) and not ended and end - position <= MAX_RECORD:  # it may go on
-            if more := file.read(_CHUNK):
-                text, position, counted = text[position:] + more, 0, 0
-            ended = not more
-            continue
+            begun = text[position:]
+            if not (problem := _too_wide(begun)):
+                if more := file.read(_CHUNK):
+                    text, position, counted = begun + more, 0, 0
+                ended = not more
+                continue
         if end - position > MAX_RECORD:
             problem = f"{problem}, or {_TOO_LONG}" if problem else _TOO_LONG
         if problem:
@@ -143,9 +148,7 @@ def _array(text: str, position: int, file: TextIO) -> Iterator[Record]:
 
 
 def _json_record(line: int, text: str) -> Record:
-    if len(text) > MAX_RECORD:
-        return Record(line, None, _TOO_LONG)
-    if reason := _not_utf8(text):
+    if reason := _TOO_LONG if len(text) > MAX_RECORD else _too_wide(text) or _not_utf8(text):
         return Record(line, None, reason)
     try:
         return _object(line, json.loads(text))
@@ -153,6 +156,13 @@ def _json_record(line: int, text: str) -> Record:
         return Record(line, None, f"it is not JSON: {error}")
     except RecursionError:
         return Record(line, None, "it is nested too deeply")
+
+
+def _too_wide(text: str) -> str:
+    """Return why a text is not parsed, "" if it may be: few characters of JSON can make very many lists."""
+    if len(text) > _MAX_LISTS and text.count("[") + text.count("{") > _MAX_LISTS:
+        return f"it holds more than {_MAX_LISTS:,} lists and objects"
+    return ""
 
 
 def _object(line: int, value: object) -> Record:

@@ -229,7 +229,7 @@ class _Update:
         settled = time.time_ns() - file.mtime > _SETTLED_NS
         mtime = file.mtime if settled else -1
         try:
-            with Path(file.path).open("rb") as opened:
+            with open_regular(file.path) as opened:
                 digest = hashlib.file_digest(opened, "blake2b").hexdigest()[:32]
         except OSError as error:
             # A permission may change and leave size and time as they are.
