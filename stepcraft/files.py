@@ -41,13 +41,13 @@ def irregular(mode: int) -> str:
     return next((name for is_kind, name in kinds if is_kind(mode)), "")
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: Path) -> BinaryIO:
     """Open a file to read its bytes; what is no regular file is not opened, so that nothing blocks.
 
     Raises:
         OSError: it cannot be opened, or is no regular file.
     """
-    _check_regular(os.stat(path), path)
+    _check_regular(path.stat(), path)
     descriptor = os.open(path, _FLAGS)
     try:
         _check_regular(os.fstat(descriptor), path)
@@ -57,13 +57,13 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
         raise
 
 
-def _check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
+def _check_regular(found: os.stat_result, path: Path) -> None:
     if not S_ISREG(found.st_mode):
         what = irregular(found.st_mode) or "a folder"
-        raise OSError(errno.EINVAL, f"it is {what}, not a file", os.fspath(path))
+        raise OSError(errno.EINVAL, f"it is {what}, not a file", str(path))
     blocks = getattr(found, "st_blocks", None)  # Windows does not tell
     if blocks is not None and found.st_size > _HOLLOW_BYTES and blocks * 512 * 100 < found.st_size:
-        raise OSError(errno.EINVAL, "nearly all of it is a hole without data", os.fspath(path))
+        raise OSError(errno.EINVAL, "nearly all of it is a hole without data", str(path))
 
 
 _HOLLOW_BYTES = 200_000_000

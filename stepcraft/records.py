@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from stepcraft.errors import BadInput
-from stepcraft.files import open_regular
+from stepcraft.files import named_path, open_regular
 
 MAX_RECORD = 4_000_000
 """The most characters of a record; a longer one is passed over."""
@@ -45,6 +45,7 @@ def records(path: Path) -> Iterator[Record]:
         BadInput: the file cannot be read (see `check_file`).
     """
     check_file(path)
+    path = named_path(path)
     try:
         yield from _READERS[path.suffix.lower()](path)
     except OSError as error:
@@ -55,8 +56,9 @@ def check_file(path: Path) -> None:
     """Check that a file can be read.
 
     Raises:
-        BadInput: it does not exist, cannot be opened, is in UTF-16, or has no known suffix.
+        BadInput: it does not exist, is no regular file, cannot be opened, is in UTF-16, or has no known suffix.
     """
+    path = named_path(path)
     if path.is_dir():
         raise BadInput(f"{path} is a folder; name a file in it")
     if path.suffix.lower() not in _READERS:
@@ -81,7 +83,9 @@ def _lines(path: Path) -> Iterator[str]:
     with _text(path) as file:
         while line := file.readline(MAX_RECORD + 1):
             yield line
-            while len(line) > MAX_RECORD and (rest := file.readline(_CHUNK)) and not rest.endswith(("\n", "\r")):
+            while (
+                len(line) > MAX_RECORD and (rest := file.readline(_CHUNK)) and not rest.endswith(("\n", "\r"))
+            ):
                 pass
 
 

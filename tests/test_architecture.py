@@ -32,6 +32,7 @@ LAYERS = [
     "segments",
     "evidence",
     "concurrency",
+    "files",
     "errors",
 ]
 """From the highest to the lowest; a room imports itself and what stands below it."""

@@ -133,7 +133,9 @@ class Vectors:
                 total, good = connection.execute(
                     "SELECT count(*), total(length(vector) = ?) FROM vectors", (4 * len(vector),)
                 ).fetchone()
-                if good != total:  # a file from elsewhere, where many short ones would take memory as long ones
+                if (
+                    good != total
+                ):  # a file from elsewhere, where many short ones would take memory as long ones
                     raise Damage(f"not all of its vectors have {len(vector)} dimensions")
                 self._allocate(total, len(vector))
             self._read_new(connection, len(vector))

@@ -166,7 +166,9 @@ def checked_template(template: str) -> str:
     try:
         parts = list(Formatter().parse(template[: MAX_TEMPLATE + 1]))
     except ValueError as error:
-        raise BadInput(f"{shown} cannot be filled in ({error}); use {{output}}, {{input}}, {{steps}}") from error
+        raise BadInput(
+            f"{shown} cannot be filled in ({error}); use {{output}}, {{input}}, {{steps}}"
+        ) from error
     fields = [field for _, *field in parts if field[0] is not None]
     for name, spec, conversion in fields:
         if name not in {"output", "input", "steps"} or spec or conversion:

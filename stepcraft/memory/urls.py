@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from stepcraft.errors import BadInput
+from stepcraft.files import named_path
 
 KNOWN = "a .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, or store: for LangGraph's store"
 
@@ -22,12 +23,12 @@ def path_of(where: str) -> Path:
     """The file of a path or a file:// URL.
 
     Raises:
-        BadInput: the scheme or the kind of file is unknown.
+        BadInput: the scheme or the kind of file is unknown, or no file can have this path.
     """
     scheme = scheme_of(where)
     if scheme not in ("", "file"):
         raise BadInput(f"no memory goes by {scheme}: in {where!r}; name {KNOWN}")
-    path = Path(unquote(urlsplit(where).path) if scheme else where).expanduser()
+    path = named_path(unquote(urlsplit(where).path) if scheme else where)
     if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not path.is_dir():
         raise BadInput(f"{where!r} does not say what kind of memory it is; name {KNOWN}")
     return path

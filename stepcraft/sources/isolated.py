@@ -9,6 +9,7 @@ used, because its processes import the caller's main module again.
 import faulthandler
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ import time
 from atexit import register as at_exit
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from multiprocessing.spawn import get_executable
 from typing import Any
@@ -34,6 +35,8 @@ _REUSED_S = 30
 """Seconds for which an idle process is used again; it must not end while a document is on its way to it."""
 _LARGE_MB = 150
 """A process that has grown beyond this ends after its document, and with it the memory."""
+_LATE = 1
+"""The exit code of a process whose time is up, as faulthandler sets it."""
 _MAX_REPLY = 100_000_000
 
 
@@ -41,11 +44,12 @@ class Unparsed(Exception):
     """A document cannot be parsed. The message is the reason, a clause whose subject is the document."""
 
 
-def isolated(parser: Callable[..., Any], data: bytes, *, seconds: float, **options: str) -> Any:  # noqa: ANN401 - JSON
+def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any:  # noqa: ANN401 - JSON
     """Return what a parser makes of a document, in a process of its own.
 
     Args:
-        parser: a function of a module, which takes the data and the options, and returns JSON values.
+        parser: `package.module:function`, which takes the data and the options, and returns JSON values. The module is
+            imported in that process, which is not counted in the seconds.
         data: the document.
         seconds: how long it may take.
         options: further arguments of the parser.
@@ -54,16 +58,18 @@ def isolated(parser: Callable[..., Any], data: bytes, *, seconds: float, **optio
         Unparsed: the parser raised it or anything else, took too long, needed too much memory, or crashed.
         SourceFailure: no process can be started.
     """
-    return _pool(os.getpid()).call(f"{parser.__module__}:{parser.__qualname__}", data, seconds, options)
+    return _pool(os.getpid()).call(parser, data, seconds, options)
 
 
 class _Worker:
     """A process that parses one document after the other."""
 
     def __init__(self) -> None:
-        code = f"import sys; sys.path[:] = {sys.path!r}; from stepcraft.sources.isolated import serve; serve()"
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}; from stepcraft.sources.isolated import serve; serve()"
+        )
         try:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 - this interpreter, and code of this module
                 [get_executable(), "-I", "-c", code],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -80,6 +86,11 @@ class _Worker:
         """Whether it waits for the next document."""
         return self._process.poll() is None and time.monotonic() - self.used < _REUSED_S
 
+    @property
+    def was_late(self) -> bool:
+        """Whether it ended because a document took too long."""
+        return self._process.returncode == _LATE
+
     def call(self, request: dict[str, Any], data: bytes) -> Any:  # noqa: ANN401 - JSON
         """The reply to a request; None if the process ended without one."""
         assert self._process.stdin  # noqa: S101 - it was asked for
@@ -89,11 +100,13 @@ class _Worker:
             self._process.stdin.write(data)
             self._process.stdin.flush()
         size = int(self._process.stdout.readline(20).strip() or -1)
-        if not 0 <= size <= _MAX_REPLY:
+        reply = self._process.stdout.read(size) if 0 <= size <= _MAX_REPLY else b""
+        if not reply or len(reply) < size:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(1)  # it is about to end, with a code that tells why
             return None
-        reply = self._process.stdout.read(size)
         self.used = time.monotonic()
-        return json.loads(reply) if len(reply) == size else None
+        return json.loads(reply)
 
     def end(self) -> None:
         """End the process, whatever it does."""
@@ -119,16 +132,14 @@ class _Pool:
         with self._turns:
             worker = self._taken()
             reply: Any = None
-            started = time.monotonic()
             try:
                 reply = worker.call({"parser": parser, "seconds": seconds, "options": options}, data)
             finally:
-                took = time.monotonic() - started
                 self._put_back(worker, usable=reply is not None and not reply["last"])
         if reply is None:
             raise Unparsed(
                 f"it takes more than {seconds:g} s to parse"
-                if took >= seconds
+                if worker.was_late
                 else f"its parser crashed, or needs more than {MAX_MB} MB of memory"
             )
         if "reason" in reply:
@@ -172,9 +183,8 @@ def _pool(pid: int) -> _Pool:
 
 def serve() -> None:
     """Parse the documents that come in on the standard input: what the process of a worker does."""
-    import signal  # noqa: PLC0415 - for the process of a worker alone, as the next one
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the whole group; the parent ends its workers itself
+    # It reaches all processes of a terminal, and the parent ends its workers itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, target = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
         os.dup2(nowhere.fileno(), 1)  # what a library prints is no reply
@@ -186,19 +196,26 @@ def serve() -> None:
             if not line:
                 return
             request = json.loads(line)
+            module, _, name = request["parser"].partition(":")
+            try:
+                parser = getattr(import_module(module), name)
+            except (
+                Exception
+            ):  # such as for want of memory; no exit code of a traceback, which is that of lateness
+                sys.exit(2)
+            data = source.read(request["size"])
             faulthandler.dump_traceback_later(request["seconds"], exit=True, file=nowhere)
-            reply = _reply(request, source.read(request["size"]))
+            reply = _reply(partial(parser, data, **request["options"]))
             reply["last"] = _peak_mb() > _LARGE_MB
             written = json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
             target.write(b"%d\n" % len(written) + written)
             target.flush()
 
 
-def _reply(request: dict[str, Any], data: bytes) -> dict[str, Any]:
+def _reply(parse: Callable[[], Any]) -> dict[str, Any]:
     """Parse one document; the value, or the reason why there is none."""
-    module, _, name = request["parser"].partition(":")
     try:
-        return {"value": getattr(import_module(module), name)(data, **request["options"])}
+        return {"value": parse()}
     except Unparsed as error:
         return {"reason": str(error)}
     except RecursionError:

@@ -164,19 +164,19 @@ def _rst(path: Path) -> Content:
 
 def _html(path: Path) -> Content:
     """As Markdown; the line numbers are lost."""
-    found = isolated(formats.html, _bytes(path), seconds=formats.SECONDS)
+    found = isolated("stepcraft.sources.corpus._html:html", _bytes(path), seconds=formats.SECONDS)
     title, text, cut = found["title"] or file_title(path), found["text"], found["cut"]
     return Content(title, text, markdown_headings(text), "markdown", [(0, "")], cut)
 
 
 def _pdf(path: Path) -> Content:
-    found = isolated(formats.pdf, _bytes(path), seconds=formats.SECONDS)
+    found = isolated("stepcraft.sources.corpus._pdf:pdf", _bytes(path), seconds=formats.SECONDS)
     text, starts = _joined(found["pages"], " p. {}")
     return Content(found["title"] or file_title(path), text, starts=starts, cut=found["cut"])
 
 
 def _notebook(path: Path) -> Content:
-    found = isolated(formats.notebook, _bytes(path), seconds=formats.SECONDS)
+    found = isolated("stepcraft.sources.corpus.formats:notebook", _bytes(path), seconds=formats.SECONDS)
     text, starts = _joined(found["cells"], " cell {}")
     return Content(file_title(path), text, markdown_headings(text), "markdown", starts, found["cut"])
 

@@ -63,9 +63,11 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
 
 
 def shown(path: str, roots: Sequence[Root]) -> str:
-    """A path of a file below the path that the corpus was named with, as in sources and messages."""
+    """A path of a file below the path that the corpus was named with, as in sources and messages; ValueError for another."""
     file = Path(path)
-    root = next(root for root in roots if file.is_relative_to(root.real))
+    root = next((root for root in roots if file.is_relative_to(root.real)), None)
+    if root is None:
+        raise ValueError(path)
     return clean(str(Path(root.given, file.relative_to(root.real))))
 
 
@@ -129,9 +131,14 @@ class _Tree:
         if self._follows or not entry.is_symlink():
             return True
         target = Path(os.path.realpath(entry.path))
-        if any(target == root.real or (root.real.is_dir() and target.is_relative_to(root.real)) for root in self._roots):
+        if any(
+            target == root.real or (root.real.is_dir() and target.is_relative_to(root.real))
+            for root in self._roots
+        ):
             return True
-        self._problems[entry.path] = "it is a link out of the corpus, which open_corpus(follow_symlinks=True) follows"
+        self._problems[entry.path] = (
+            "it is a link out of the corpus, which open_corpus(follow_symlinks=True) follows"
+        )
         return False
 
 

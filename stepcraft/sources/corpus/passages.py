@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,12 @@ VERSION = 1
 
 CHARACTERS = 1000
 """The most characters of a passage."""
+
+MAX_PASSAGES = 1_000_000
+"""The most passages of a file."""
+
+MAX_BROKEN = 10_000
+"""The most records of a file that cannot be read, after which it is not read further."""
 
 _STRETCH = 200_000
 _TITLES = ("title", "name", "heading", "headline", "subject")
@@ -44,25 +51,25 @@ def passages(path: Path, broken: list[str]) -> Iterator[Passage]:
 
     Args:
         path: the file.
-        broken: takes the reasons of what cannot be read, such as a record; the rest is yielded.
+        broken: takes the reasons of records that cannot be read; the others are yielded.
 
     Raises:
-        UnreadableFile: the file cannot be read.
+        UnreadableFile: the file cannot be read, or not beyond what was yielded.
     """
     try:
-        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path):
-            yield from _of_records(path, broken)
-        else:
-            yield from _of_content(content_of(path), broken)
+        is_records = path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path)
+        found = _of_records(path, broken) if is_records else _of_content(content_of(path))
+        yield from islice(found, MAX_PASSAGES)
+        is_cut = next(found, None) is not None
     except (UnreadableFile, SourceFailure):
         raise
     except Exception as error:  # one file that nobody foresaw must not end a corpus
         raise UnreadableFile(f"it cannot be parsed ({type(error).__name__})") from error
+    if is_cut:
+        raise UnreadableFile(f"only its first {MAX_PASSAGES:,} passages were read")
 
 
-def _of_content(content: Content, broken: list[str]) -> Iterator[Passage]:
-    if content.cut:
-        broken.append(content.cut)
+def _of_content(content: Content) -> Iterator[Passage]:
     line, counted = 1, 0
     for title, start, stop in _sections(content):
         for text, offset in _split(content.text[start:stop], content.language):
@@ -74,6 +81,8 @@ def _of_content(content: Content, broken: list[str]) -> Iterator[Passage]:
                 line, counted = line + content.text.count("\n", counted, position), max(counted, position)
                 place = f":{line}"
             yield Passage(title, text, place)
+    if content.cut:
+        raise UnreadableFile(content.cut)
 
 
 def _is_array(path: Path) -> bool:
@@ -91,6 +100,10 @@ def _of_records(path: Path, broken: list[str]) -> Iterator[Passage]:
         for record in records(path):
             if record.values is None:
                 broken.append(f"line {record.line}: {record.reason}")
+                if len(broken) == MAX_BROKEN:
+                    raise UnreadableFile(
+                        f"it is not read beyond {MAX_BROKEN:,} records that cannot be, the first in {broken[0]}"
+                    )
                 continue
             title, text = _title_and_text(record.values)
             for piece, _ in _split(text, ""):
@@ -160,7 +173,9 @@ def _stretches(text: str) -> Iterator[tuple[int, int]]:
     """Offsets of parts that are split one after the other: the splitter makes a list of the words of a whole text."""
     start = 0
     while len(text) - start > _STRETCH:
-        ends = (text.rfind(end, start + _STRETCH // 2, start + _STRETCH) + len(end) for end in ("\n\n", "\n", " "))
+        ends = (
+            text.rfind(end, start + _STRETCH // 2, start + _STRETCH) + len(end) for end in ("\n\n", "\n", " ")
+        )
         stop = next((end for end in ends if end > start + _STRETCH // 2), start + _STRETCH)
         yield start, stop
         start = stop
