@@ -29,9 +29,9 @@ MAX_MB = 400
 
 _AT_ONCE = 2
 """The most documents that are parsed at the same time."""
-_IDLE_S = 60
+_IDLE_S = 120
 """Seconds after which a process without work ends."""
-_REUSED_S = 30
+_REUSED_S = 90
 """Seconds for which an idle process is used again; it must not end while a document is on its way to it."""
 _LARGE_MB = 150
 """A process that has grown beyond this ends after its document, and with it the memory."""
@@ -59,6 +59,14 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
         SourceFailure: no process can be started.
     """
     return _pool(os.getpid()).call(parser, data, seconds, options)
+
+
+def prepare(parser: str) -> None:
+    """Start a process for a parser unless one waits, so that the first document need not wait for it."""
+    pool = _pool(os.getpid())
+    if not pool.is_ready:
+        with suppress(Unparsed):
+            pool.call(parser, b"", _IDLE_S, {})
 
 
 class _Worker:
@@ -145,6 +153,12 @@ class _Pool:
         if "reason" in reply:
             raise Unparsed(str(reply["reason"]))
         return reply["value"]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a worker waits."""
+        with self._lock:
+            return any(worker.usable for worker in self._idle)
 
     def end(self) -> None:
         """End all workers."""

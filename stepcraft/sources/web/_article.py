@@ -10,7 +10,7 @@ MAX_TAGS = 100_000
 """The most tags of a page, opening and closing ones; so many take about five seconds."""
 
 
-def article(data: bytes, *, charset: str) -> dict[str, str]:
+def article(data: bytes, *, charset: str = "") -> dict[str, str]:
     """Return title and Markdown, "" for what is missing. Without a charset it is decoded as the page declares.
 
     Raises:

@@ -18,7 +18,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import FetchFailed
 from stepcraft.index import Embedder, Entry, LocalIndex
-from stepcraft.sources.isolated import Unparsed, isolated
+from stepcraft.sources.isolated import Unparsed, isolated, prepare
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.urls import shown
 from stepcraft.text.clean import clean
@@ -58,6 +58,11 @@ class Page:
     title: str
     text: str
     """Markdown."""
+
+
+def prepare_reading() -> None:
+    """Start the process in which pages are parsed unless it runs; takes a second."""
+    prepare(_PARSER)
 
 
 def readable(fetched: Fetched) -> Page:
