@@ -2,9 +2,9 @@
 
 import errno
 import os
+from io import BufferedReader
 from pathlib import Path
 from stat import S_ISBLK, S_ISCHR, S_ISFIFO, S_ISREG, S_ISSOCK
-from typing import BinaryIO
 
 from stepcraft.errors import BadInput
 
@@ -41,7 +41,7 @@ def irregular(mode: int) -> str:
     return next((name for is_kind, name in kinds if is_kind(mode)), "")
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a file to read its bytes; what is no regular file is not opened, so that nothing blocks.
 
     Raises:

@@ -18,7 +18,7 @@ MAX_RECORD = 4_000_000
 _TOO_LONG = f"it is longer than {MAX_RECORD:,} characters"
 _MAX_LISTS = 150_000
 """The most opening brackets of a record."""
-_CHUNK = 500_000
+_CHUNK = 250_000
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """What the error handler `surrogateescape` makes of a byte that is not UTF-8."""
 _SEPARATORS = re.compile(r"[\s,]*")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from stepcraft.files import open_regular
 from stepcraft.sources.corpus import formats
-from stepcraft.sources.corpus.formats import MAX_HEADING
 from stepcraft.sources.isolated import Unparsed, isolated
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import lines
@@ -133,7 +132,7 @@ def _can_be_title(line: str) -> bool:
 
 
 def _is_short(title: str) -> bool:
-    return bool(title.strip()) and len(title) <= MAX_HEADING
+    return bool(title.strip()) and len(title) <= formats.MAX_HEADING
 
 
 def _bytes(path: Path, limit: int = MAX_BYTES) -> bytes:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.files import open_regular
 from stepcraft.records import records
-from stepcraft.sources.corpus.content import MAX_HEADING, Content, UnreadableFile, content_of, file_title
+from stepcraft.sources.corpus.content import Content, UnreadableFile, content_of, file_title
+from stepcraft.sources.corpus.formats import MAX_HEADING
 from stepcraft.text.clean import clean
 
 if TYPE_CHECKING:
@@ -161,8 +162,8 @@ def _sections(content: Content) -> Iterator[tuple[str, int, int]]:
 def _split(text: str, language: str) -> Iterator[tuple[str, int]]:
     """The pieces of a text with their offsets; only white space between them is lost."""
     if len(text) <= CHARACTERS:
-        if piece := text.strip():
-            yield piece, len(text) - len(text.lstrip())
+        if bare := text.strip():
+            yield bare, len(text) - len(text.lstrip())
         return
     for start, stop in _stretches(text):
         for piece in _splitter(language).create_documents([text[start:stop]]):
