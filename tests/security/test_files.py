@@ -66,9 +66,7 @@ def pdf(pages: int) -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("p.html", lambda: b"<p>x" * 500_000, "it is nested too deeply"),
         ("flat.html", lambda: b"<p>x</p>" * 100_000, "only its first 100,000 tags were read"),
-        ("comment.html", lambda: b"<!--" * 250_000, "it takes more than 15 s to parse"),
         ("pages.pdf", lambda: pdf(3_100), "only its first 3,000 pages were read"),
         ("wide.ipynb", lambda: b'{"cells":[' + b"[]," * 10_000_000 + b"[]]}", "it needs more than 400 MB of memory"),
         ("wide.json", lambda: b"[[" + b"[]," * 10_000_000 + b"[]]]", "it holds more than 150,000 lists and objects"),
@@ -369,7 +367,7 @@ def test_a_large_file_is_no_memory_but_can_be_imported(tmp_path: Path):
     path = tmp_path / "large.jsonl"
     with path.open("w") as file:
         file.write(json.dumps(TEA.to_dict()) + "\n")
-        file.writelines("\n" * 1_000_000 for _ in range(201))
+        file.writelines(" " * 2_000_000 + "\n" for _ in range(101))
     with pytest.raises(BadInput, match=r"is larger than 200 MB.*import it into a \.db file"):
         open_memory(path, embeddings="none")
     with closing(LocalMemory(":memory:", embeddings="none")) as target:

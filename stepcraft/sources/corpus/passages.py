@@ -161,8 +161,9 @@ def _sections(content: Content) -> Iterator[tuple[str, int, int]]:
 
 def _split(text: str, language: str) -> Iterator[tuple[str, int]]:
     """The pieces of a text with their offsets; only white space between them is lost."""
-    if len(text) <= CHARACTERS:
-        if bare := text.strip():
+    bare = text.strip()
+    if len(text) <= CHARACTERS or not bare:
+        if bare:
             yield bare, len(text) - len(text.lstrip())
         return
     for start, stop in _stretches(text):
