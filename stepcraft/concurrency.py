@@ -7,11 +7,13 @@ up all others.
 
 import asyncio
 import contextvars
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext, suppress
+from contextvars import ContextVar
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
@@ -31,12 +33,28 @@ def in_thread(call: Callable[[], T]) -> Future[T]:
 def within(seconds: float | None, call: Callable[[], T]) -> T:
     """Return the result of a call that may take this many seconds; None means without a limit.
 
-    A call that takes longer goes on in its thread, and its result is dropped.
+    A call that takes longer goes on in its thread, where `overdue` tells it so, and its result is dropped.
 
     Raises:
         TimeoutError: the call took longer.
     """
-    return call() if seconds is None else in_thread(call).result(timeout=max(0.0, seconds))
+    if seconds is None:
+        return call()
+    seconds = max(0.0, seconds)
+    token = _ends.set(min(_ends.get(), time.monotonic() + seconds))
+    try:
+        future = in_thread(call)
+    finally:
+        _ends.reset(token)
+    return future.result(timeout=seconds)
+
+
+def overdue() -> bool:
+    """Whether nobody waits any more for the call of `within` that is running here."""
+    return time.monotonic() > _ends.get()
+
+
+_ends: ContextVar[float] = ContextVar("ends", default=math.inf)
 
 
 class OncePerKey(Generic[K, V]):

@@ -33,6 +33,7 @@ LAYERS = [
     "evidence",
     "concurrency",
     "files",
+    "policy",
     "errors",
 ]
 """From the highest to the lowest; a room imports itself and what stands below it."""

@@ -6,8 +6,8 @@ shows. Instructions are fields like any other, so that Studio shows them as prom
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Self, TypeVar, cast, get_type_hints
 
@@ -213,6 +213,24 @@ def prompt_of(node: str) -> Any:  # noqa: ANN401 - what pydantic calls a field i
         description=f"Instructions of the node {node}.",
         json_schema_extra={"langgraph_nodes": [node], "langgraph_type": "prompt"},
     )
+
+
+def with_names(cls: type[C], names: Iterable[str]) -> type[C]:
+    """A context whose schema shows the names that a deployment registered for memories and sources."""
+    listed, hints = list(names), get_type_hints(cls, include_extras=True)
+    shown = Field(json_schema_extra={"examples": [*listed]})
+    described = [
+        (name, Annotated[hints[name], shown], getattr(cls, name))
+        for name in ("memory", "retriever")
+        if listed and name in hints
+    ]
+    if not described:
+        return cls
+    made = make_dataclass(
+        cls.__name__, described, bases=(cls,), frozen=True, namespace={"__doc__": cls.__doc__}
+    )
+    made.__module__ = cls.__module__
+    return made
 
 
 _ADAPTERS: dict[type, dict[str, TypeAdapter[Any]]] = {}

@@ -27,15 +27,15 @@ from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.base import Context, SearchSettings
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.compile import (
+    Allow,
     Builder,
     InlineNode,
     Persistence,
     add_model_node,
     compile_graph,
-    given_models,
+    graph_resources,
 )
 from stepcraft.llm.budget import Budgeted, Usage, branches, calls_left
-from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.aag.answer import Answered, answer, answered, merge_answers
 from stepcraft.nodes.aag.critic import Critique, critic
@@ -199,6 +199,7 @@ def build_aag(
     memory: ProcedureMemory | str | None = None,
     embeddings: Embeddings | str | None = None,
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
+    allow: Allow = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -215,17 +216,19 @@ def build_aag(
         memory: The procedural memory, or a URL for `open_memory`.
         embeddings: The embeddings for a memory that is named by a URL, as an object or a name.
         retriever: Sources of passages for runs with `answer_from="memory+source"`, as `build_rat` takes them.
+        allow: What the contexts of runs may name beside the defaults, as entries of STEPCRAFT_ALLOW (see `Policy`); None
+            for those in STEPCRAFT_ALLOW.
         checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
         store: The store of the nodes; the memory `store:` is kept in it.
         cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
 
     Raises:
-        BadInput: A model is neither a chat model nor a name.
+        BadInput: A model is neither a chat model nor a name, or an entry of `allow` is not understood.
     """
     target = RetrievalTarget("memory", memory, embeddings, retriever)
-    resources = GraphResources("aag", AagContext, given_models(model, node_models), target)
+    resources = graph_resources("aag", AagContext, target, model=model, node_models=node_models, allow=allow)
     persistence = Persistence(checkpointer, store, cache)
-    builder: Builder = StateGraph(State, AagContext, input_schema=Input, output_schema=Output)
+    builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
     builder.add_node("retrieve", RetrieveNode(_to_look_up, _keep_found, resources, _search_settings))
     for node in MODEL_NODES:

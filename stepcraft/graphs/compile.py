@@ -1,7 +1,7 @@
 """The building blocks of every graph: nodes with a model, inline functions, persistence, compilation."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import update_wrapper
 from typing import Any, get_type_hints
 from weakref import WeakKeyDictionary
@@ -16,12 +16,17 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import CachePolicy
 
+from stepcraft.contexts.base import Context, with_names
 from stepcraft.llm.cache import ReplyCache
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.resources import VERSION, GraphResources
 from stepcraft.models.resolve import GivenModels, checked_model
+from stepcraft.policy import Policy
+from stepcraft.retrieval.target import RetrievalTarget
 
 Models = Mapping[str, BaseChatModel | str] | None
+Allow = Policy | str | Sequence[str] | None
+"""What the contexts of a graph's runs may name: entries as in STEPCRAFT_ALLOW; None for those in STEPCRAFT_ALLOW."""
 Checkpointer = BaseCheckpointSaver[Any] | bool | None
 Builder = StateGraph[Any, Any, Any, Any]
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -70,14 +75,35 @@ class InlineNode(Runnable[Any, Any]):
         return self.invoke(input, config)
 
 
-def given_models(model: BaseChatModel | str | None, node_models: Models) -> GivenModels:
-    """The models that a graph is built with.
+def graph_resources(
+    method: str,
+    context: type[Context],
+    target: RetrievalTarget,
+    *,
+    model: BaseChatModel | str | None,
+    node_models: Models,
+    allow: Allow,
+    reranker: object = None,
+) -> GraphResources:
+    """What a graph is built with.
+
+    Args:
+        method: The name of the graph.
+        context: The class of its settings.
+        target: What it searches.
+        model: The model of all nodes.
+        node_models: Another model for some nodes.
+        allow: What the contexts of its runs may name; None for the rules in STEPCRAFT_ALLOW.
+        reranker: What scores sentences.
 
     Raises:
-        BadInput: One of them is neither a chat model nor a name.
+        BadInput: A model is neither a chat model nor a name, or an entry of `allow` is not understood.
     """
+    policy = None if allow is None else Policy.of(allow)
+    context = with_names(context, Policy.of(allow).names)
     by_node = {node: checked_model(named) for node, named in (node_models or {}).items()}
-    return GivenModels(None if model is None else checked_model(model), by_node)
+    models = GivenModels(None if model is None else checked_model(model), by_node, policy)
+    return GraphResources(method, context, models, replace(target, allow=policy), reranker, policy)
 
 
 def add_model_node(

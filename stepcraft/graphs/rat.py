@@ -22,13 +22,14 @@ from typing_extensions import TypedDict
 from stepcraft.contexts.rat import RatContext
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.compile import (
+    Allow,
     Builder,
     Graph,
     InlineNode,
     Persistence,
     add_model_node,
     compile_graph,
-    given_models,
+    graph_resources,
 )
 from stepcraft.llm.budget import Budgeted, Usage
 from stepcraft.llm.resources import GraphResources
@@ -130,6 +131,7 @@ def build_rat(
     node_models: Mapping[str, BaseChatModel | str] | None = None,
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
     fallback: str | None = None,
+    allow: Allow = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -145,17 +147,19 @@ def build_rat(
         node_models: Another model for some nodes, by the name of the node.
         retriever: The sources of evidence: a LangChain retriever, a spec for `open_source`, or several of them.
         fallback: The source of runs for which none is named, each with a warning; None refuses such runs.
+        allow: What the contexts of runs may name beside the defaults, as entries of STEPCRAFT_ALLOW (see `Policy`); None
+            for those in STEPCRAFT_ALLOW.
         checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
         store: The store of the nodes; the memory `store:` is kept in it.
         cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
 
     Raises:
-        BadInput: A model is neither a chat model nor a name.
+        BadInput: A model is neither a chat model nor a name, or an entry of `allow` is not understood.
     """
     target = RetrievalTarget("sources", retriever=retriever, fallback=fallback)
-    resources = GraphResources("rat", RatContext, given_models(model, node_models), target)
+    resources = graph_resources("rat", RatContext, target, model=model, node_models=node_models, allow=allow)
     persistence = Persistence(checkpointer, store, cache)
-    builder: Builder = StateGraph(State, RatContext, input_schema=Input, output_schema=Output)
+    builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
     for node in (draft, split, finish):
         add_model_node(builder, resources, node, persistence)
@@ -173,7 +177,7 @@ def build_rat(
 
 def _step_graph(resources: GraphResources, persistence: Persistence) -> Graph:
     """The subgraph of one step (RAT §3.2)."""
-    builder: Builder = StateGraph(Step, RatContext, output_schema=StepOutput)
+    builder: Builder = StateGraph(Step, resources.context, output_schema=StepOutput)
     add_model_node(builder, resources, to_query, persistence)
     builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, resources))
     add_model_node(builder, resources, revise, persistence)

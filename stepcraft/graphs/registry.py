@@ -1,9 +1,10 @@
 """All graphs by name. A graph is imported when it is first used."""
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from stepcraft.errors import BadInput
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from stepcraft.contexts.base import Context
-    from stepcraft.llm.resources import GraphResources
+    from stepcraft.graphs.compile import Allow
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,18 @@ class Listed:
 
     module: str
     line: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What its `graph` is built with."""
 
 
 GRAPHS = {
     "aag": Listed("aag", "a procedure for a goal, by analogy with remembered ones, criticised and edited"),
-    "rat": Listed("rat", "an answer whose every thought is checked against sources"),
-    "rpg": Listed("rpg", "an answer in segments, each planned and written from sentences selected for it"),
+    "rat": Listed("rat", "an answer whose every thought is checked against sources", {"fallback": "memory"}),
+    "rpg": Listed(
+        "rpg",
+        "an answer in segments, each planned and written from sentences selected for it",
+        {"fallback": "memory"},
+    ),
     "direct": Listed("baselines.direct", "baseline: the model is asked the question, without evidence"),
     "cot": Listed("baselines.cot", "baseline: the model thinks step by step, then answers, in one call"),
     "rag": Listed("baselines.rag", "baseline: one search for the question, one answer from what it finds"),
@@ -35,31 +42,27 @@ GRAPHS = {
 """The methods, then the baselines."""
 
 
-def get_graph(name: str) -> "CompiledStateGraph[Any, Any, Any, Any]":
+def get_graph(name: str, *, allow: "Allow" = None) -> "CompiledStateGraph[Any, Any, Any, Any]":
     """A compiled graph by its name: aag, rat, rpg, direct, cot, rag, few_shot or react.
 
     All accept `{"question": …}` and return at least `answer`, `evidence`, `warnings` and `usage`. An object of another
     type as context, such as `SimpleNamespace(retriever="memory", k=3)`, works for all of them: each graph reads the
     fields that it has.
 
+    Args:
+        name: The name.
+        allow: What the contexts of its runs may name, as the functions that build graphs take it; None for the rules
+            in STEPCRAFT_ALLOW, and for the same graph with every call.
+
     Raises:
-        BadInput: There is no graph with this name.
+        BadInput: There is no graph with this name, or an entry of `allow` is not understood.
     """
-    graph: CompiledStateGraph[Any, Any, Any, Any] = import_module(
-        f"stepcraft.graphs.{_listed(name).module}"
-    ).graph
+    listed = _listed(name)
+    module = import_module(f"stepcraft.graphs.{listed.module}")
+    graph: CompiledStateGraph[Any, Any, Any, Any] = (
+        module.graph if allow is None else getattr(module, f"build_{name}")(allow=allow, **listed.arguments)
+    )
     return graph
-
-
-def resources_of(name: str) -> "GraphResources":
-    """What a graph was built with: its context, its models, what it searches.
-
-    Raises:
-        BadInput: There is no graph with this name.
-    """
-    graph = get_graph(name)
-    resources: GraphResources = import_module("stepcraft.graphs.compile").resources_of(graph)
-    return resources
 
 
 def context_of(name: str) -> "type[Context]":
@@ -68,7 +71,7 @@ def context_of(name: str) -> "type[Context]":
     Raises:
         BadInput: There is no graph with this name.
     """
-    return resources_of(name).context
+    return cast("type[Context]", get_graph(name).builder.context_schema)
 
 
 def inputs_of(name: str) -> list[str]:

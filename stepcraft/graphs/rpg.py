@@ -22,15 +22,15 @@ from typing_extensions import TypedDict
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.compile import (
+    Allow,
     Builder,
     InlineNode,
     Persistence,
     add_model_node,
     compile_graph,
-    given_models,
+    graph_resources,
 )
 from stepcraft.llm.budget import Budgeted, Usage, branches
-from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode, checked_option
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
 from stepcraft.nodes.rpg.answer import answer
@@ -183,6 +183,7 @@ def build_rpg(
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
     fallback: str | None = None,
     reranker: object = None,
+    allow: Allow = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -200,6 +201,8 @@ def build_rpg(
         fallback: The source of runs for which none is named, each with a warning; None refuses such runs.
         reranker: What scores sentences against a plan: a LangChain cross-encoder or document compressor, or the name
             of a reranker.
+        allow: What the contexts of runs may name beside the defaults, as entries of STEPCRAFT_ALLOW (see `Policy`); None
+            for those in STEPCRAFT_ALLOW.
         checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
         store: The store of the nodes; the memory `store:` is kept in it.
         cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
@@ -207,9 +210,10 @@ def build_rpg(
     Raises:
         BadInput: A model is neither a chat model nor a name, or the reranker cannot be used.
     """
-    models = given_models(model, node_models)
     target = RetrievalTarget("sources", retriever=retriever, fallback=fallback)
-    resources = GraphResources("rpg", RpgContext, models, target, reranker)
+    resources = graph_resources(
+        "rpg", RpgContext, target, model=model, node_models=node_models, allow=allow, reranker=reranker
+    )
     persistence = Persistence(checkpointer, store, cache)
     select = SelectNode(resources)
 
@@ -232,7 +236,7 @@ def build_rpg(
         prepare=prepare,
         late_update={"searched": True},  # a search that waits for its source would leave no time to write
     )
-    builder: Builder = StateGraph(State, RpgContext, input_schema=Input, output_schema=Output)
+    builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     builder.add_node("begin", begin)
     builder.add_node("retrieve", RetrieveNode(lambda state: [state["question"]], keep_found, resources))
     builder.add_node("select", select, input_schema=SelectReading)

@@ -120,7 +120,7 @@ class ModelNode(Runnable[Any, Update]):
 
     def _begin(self, state: State) -> "_Step":
         """The step, with its update where no model is to be called."""
-        context = self.resources.context.current(state)
+        context = self.resources.settings(state)
         step = _Step(
             state, Budget.of(self.node, state, context), self.resources.models.choice(self.node, context)
         )

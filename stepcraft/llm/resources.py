@@ -6,8 +6,9 @@ from importlib.metadata import version
 from typing import Any
 
 from stepcraft.contexts.base import Context
-from stepcraft.errors import without_secrets
+from stepcraft.errors import BadInput, without_secrets
 from stepcraft.models.resolve import GivenModels
+from stepcraft.policy import Policy
 from stepcraft.retrieval.target import RetrievalTarget
 
 VERSION = version("stepcraft")
@@ -26,6 +27,32 @@ class GraphResources:
     searched: RetrievalTarget = field(default_factory=RetrievalTarget)
     reranker: object = None
     """The sentence scorer: a name, a LangChain cross-encoder, compressor or embeddings, or None."""
+    allow: Policy | None = None
+    """What a run's context may name; None for the rules in STEPCRAFT_ALLOW."""
+
+    @property
+    def policy(self) -> Policy:
+        """What a run's context may name.
+
+        Raises:
+            BadInput: STEPCRAFT_ALLOW has an entry that is not understood.
+        """
+        return Policy.of(self.allow)
+
+    def settings(self, state: Mapping[str, Any] | None = None) -> Context:
+        """The settings of the run in progress, as `Context.current` returns them.
+
+        Raises:
+            BadInput: The context has a value that cannot be used, or instructions that may not be set.
+        """
+        context = self.context.current(state)
+        if self.policy.refuses("instructions"):
+            changed = [name for name in context.changed() if name.endswith("_instructions")]
+            if changed:
+                raise BadInput(
+                    f"a run may not set {', '.join(changed)} here (STEPCRAFT_ALLOW has !instructions)"
+                )
+        return context
 
     def labels(self, context: Context) -> Mapping[str, Any]:
         """Trace metadata of a run: method, version, retrieval target and the settings that differ from the defaults."""

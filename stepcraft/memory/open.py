@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from stepcraft.errors import BadInput
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.urls import is_text, path_of, scheme_of
+from stepcraft.memory.urls import is_text, path_of, references, scheme_of
+from stepcraft.policy import TRUSTING, Policy
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -27,6 +28,7 @@ def open_memory(
     template: str | None = None,
     store: "BaseStore | None" = None,
     create: bool = True,
+    policy: Policy = TRUSTING,
 ) -> ProcedureMemory:
     """Open a memory by its URL.
 
@@ -43,12 +45,15 @@ def open_memory(
             with, or else TEMPLATE.
         store: the store that a `store:` URL names.
         create: whether a missing database or collection is created.
+        policy: what may be named, where the URL comes from a run; by default anything.
 
     Raises:
-        BadInput: the URL is malformed, or its file cannot be read as procedures.
+        BadInput: the URL is malformed or not allowed, or its file cannot be read as procedures.
         MemoryFailure: the database cannot be opened, or was made with other embeddings or another template.
     """
     where = os.fspath(url if url is not None else os.environ.get(VARIABLE, "")).strip()
+    if url is not None:
+        policy.check("memory", where, references(where))
     scheme = scheme_of(where)
     if scheme == "store":
         from stepcraft.memory.base_store import StoreMemory  # noqa: PLC0415 - loads langgraph
@@ -57,7 +62,7 @@ def open_memory(
             raise BadInput(
                 f"{where} names LangGraph's store: compile the graph with a store, or pass store= to open_memory"
             )
-        return StoreMemory(store, where.removeprefix("store:"), template=template)
+        return StoreMemory(store, where[len("store:") :], template=template)
     if scheme.startswith("weaviate"):
         from stepcraft.memory.weaviate.memory import WeaviateMemory  # noqa: PLC0415 - loads the client
 

@@ -1,11 +1,14 @@
 """URLs of memories."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
+from stepcraft.memory.weaviate.url import parse_url
+from stepcraft.policy import Reference, real_path
 
 KNOWN = "a .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, or store: for LangGraph's store"
 
@@ -19,19 +22,40 @@ def scheme_of(where: str) -> str:
     return scheme.lower() if colon and re.fullmatch(r"[A-Za-z][\w+.-]+", scheme) else ""
 
 
+def references(where: str) -> Iterator[Reference]:
+    """What the URL of a memory refers to. Nothing is opened.
+
+    Raises:
+        BadInput: the URL is malformed.
+    """
+    scheme = scheme_of(where)
+    if scheme == "store":
+        yield Reference("store", "/".join(part for part in where[len("store:") :].strip().split("/") if part))
+    elif scheme.startswith("weaviate"):
+        yield from parse_url(where).references
+    elif where:
+        yield Reference("memory", str(real_path(_file_path(where))))
+    else:
+        yield Reference("memory", "")
+
+
 def path_of(where: str) -> Path:
     """The file of a path or a file:// URL.
 
     Raises:
         BadInput: the scheme or the kind of file is unknown, or no file can have this path.
     """
-    scheme = scheme_of(where)
-    if scheme not in ("", "file"):
-        raise BadInput(f"no memory goes by {scheme}: in {where!r}; name {KNOWN}")
-    path = named_path(unquote(urlsplit(where).path) if scheme else where)
+    path = named_path(_file_path(where))
     if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not path.is_dir():
         raise BadInput(f"{where!r} does not say what kind of memory it is; name {KNOWN}")
     return path
+
+
+def _file_path(where: str) -> Path:
+    scheme = scheme_of(where)
+    if scheme not in ("", "file"):
+        raise BadInput(f"no memory goes by {scheme}: in {where!r}; name {KNOWN}")
+    return Path(unquote(urlsplit(where).path) if scheme else where)
 
 
 def is_text(path: Path) -> bool:

@@ -18,6 +18,7 @@ from stepcraft.concurrency import OncePerKey
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, ModelUnknown, without_secrets
 from stepcraft.models.keyless.model import ExtractiveModel
+from stepcraft.policy import Policy, Reference
 
 EXTRACTIVE = "extractive"
 """The name of the keyless model, the default."""
@@ -29,21 +30,23 @@ class GivenModels:
 
     model: BaseChatModel | str | None = None
     node_models: Mapping[str, BaseChatModel | str] = field(default_factory=dict)
+    allow: Policy | None = None
+    """What a run's context may name; None for the rules in STEPCRAFT_ALLOW."""
 
     def choice(self, node: str, context: Context) -> BaseChatModel | str:
         """The model of a node, as an object or a name.
 
         The first that is set: the context's model for the node, the context's model, the graph's model for the node,
         the graph's model, the environment variable STEPCRAFT_MODEL, the keyless model.
+
+        Raises:
+            BadInput: the context names a model that is not allowed.
         """
-        return (
-            context.node_models.get(node)
-            or context.model
-            or self.node_models.get(node)
-            or self.model
-            or os.environ.get("STEPCRAFT_MODEL")
-            or EXTRACTIVE
-        )
+        own = self.node_models.get(node) or self.model or os.environ.get("STEPCRAFT_MODEL") or EXTRACTIVE
+        named = context.node_models.get(node) or context.model
+        if named and named != own:
+            Policy.of(self.allow).check("model", named, [Reference("model", named)])
+        return named or own
 
 
 def checked_model(model: object) -> BaseChatModel | str:
@@ -131,10 +134,9 @@ def _build(name: str) -> BaseChatModel:
     options: dict[str, Any] = {"max_retries": 0}
     try:
         if name.startswith("openai:"):
-            from openai import Timeout  # noqa: PLC0415 - as above
+            from stepcraft.models.http import openai_clients  # noqa: PLC0415 - loads the client
 
-            # langchain-openai shares one HTTP client among all models with the same hashable timeout.
-            options |= {"stream_usage": True, "timeout": Timeout(None)}
+            options |= {"stream_usage": True, **openai_clients()}
         model: BaseChatModel = init_chat_model(name, **options)
     except ImportError as error:
         raise ModelUnknown(f"the model {name!r} needs a package that is not installed: {error}") from error

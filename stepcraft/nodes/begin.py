@@ -76,7 +76,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
             SourceFailure: A source cannot be opened.
         """
         started = time.monotonic()
-        context = self.resources.context.current()
+        context = self.resources.settings()
         question = checked_text("question", input.get("question"))
         if not question:
             raise BadInput("the question is empty; say what is wanted")

@@ -17,6 +17,7 @@ from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import fingerprint, scheme_of
+from stepcraft.policy import TRUSTING, Policy
 from stepcraft.sources.open import open_source
 
 T = TypeVar("T")
@@ -87,7 +88,11 @@ _OPENED: OncePerKey[tuple[Hashable, ...], _Opened] = OncePerKey(32)
 
 
 def memory_opening(
-    url: str | None, *, embeddings: str | Embeddings | None = None, store: BaseStore | None = None
+    url: str | None,
+    *,
+    embeddings: str | Embeddings | None = None,
+    store: BaseStore | None = None,
+    policy: Policy = TRUSTING,
 ) -> Opening[ProcedureMemory]:
     """How the memory of a URL is opened. A file that changed is read again; a missing database is not made.
 
@@ -95,19 +100,23 @@ def memory_opening(
         url: as `open_memory` takes it.
         embeddings: as `open_memory` takes them.
         store: the run's store, in which `store:` is kept.
+        policy: what may be named, where the URL comes from a run.
     """
     where = (url if url is not None else os.environ.get(MEMORY_VARIABLE, "")).strip()
     named = embeddings if embeddings is not None else os.environ.get("STEPCRAFT_EMBEDDINGS", "")
     identity = named if isinstance(named, str) else id(named)
     key = ("memory", where, identity, id(store) if scheme_of(where) == "store" else 0)
-    make = partial(open_memory, where, embeddings=embeddings, store=store, create=False)
+    make = partial(open_memory, where, embeddings=embeddings, store=store, create=False, policy=policy)
     return Opening(key, make, partial(fingerprint, where))
 
 
-def source_opening(spec: str) -> Opening[BaseRetriever]:
-    """How the source of a spec is opened. The files of a corpus are looked at again after a minute."""
+def source_opening(spec: str, policy: Policy = TRUSTING) -> Opening[BaseRetriever]:
+    """How the source of a spec is opened; `policy` says what may be named, where the spec comes from a run.
+
+    The files of a corpus are looked at again after a minute.
+    """
     age = _CORPUS_AGE_S if spec.strip().startswith("corpus:") else float("inf")
-    return Opening(("source", spec), partial(open_source, spec), max_age_s=age)
+    return Opening(("source", spec), partial(open_source, spec, policy=policy), max_age_s=age)
 
 
 def shared_memory(

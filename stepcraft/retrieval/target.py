@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
+from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 
 from stepcraft.contexts.base import Context, SearchSettings
@@ -16,17 +17,21 @@ from stepcraft.errors import BadInput, without_secrets
 from stepcraft.memory.open import BUNDLED
 from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
 from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.memory.urls import references as memory_references
 from stepcraft.memory.urls import scheme_of
+from stepcraft.models.embeddings import VARIABLE as EMBEDDINGS_VARIABLE
+from stepcraft.policy import TRUSTING, Policy, Reference
 from stepcraft.retrieval.opening import Opening, memory_opening, source_opening
 from stepcraft.sources.langchain import with_k
 from stepcraft.sources.open import KINDS
+from stepcraft.sources.open import references as source_references
 
 SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 """The environment variable that names the source where neither the run nor the graph names one."""
 
 Sources = BaseRetriever | str | Sequence[BaseRetriever | str] | None
-Origin = Literal["run", "graph", "environment", "default"]
-"""Who named something: the run's context, the graph's builder, the environment, or nobody."""
+Origin = Literal["run", "deployment", "default"]
+"""Who named something: the run's context; the graph's builder, the environment or the rules; or nobody."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +42,14 @@ class Named:
     value: ProcedureMemory | BaseRetriever | str
     """An object, a URL for `open_memory` ("" is the bundled procedures), or a spec for `open_source`."""
     origin: Origin
+    name: str = ""
+    """The name under which the deployment registered it; "" for none."""
 
     @property
     def label(self) -> str:
         """Its name in traces and warnings, without secrets."""
+        if self.name:
+            return self.name
         if isinstance(self.value, str):
             return without_secrets(self.value) or BUNDLED
         return type(self.value).__name__ if isinstance(self.value, BaseRetriever) else self.value.name
@@ -105,12 +114,14 @@ class RetrievalTarget:
     retriever: Sources = None
     fallback: str | None = None
     """The source that is searched, with a warning, where none is named; None refuses such a run."""
+    allow: Policy | None = None
+    """What a run's context may name; None for the rules in STEPCRAFT_ALLOW."""
 
     def named(self, settings: SearchSettings) -> list[Named]:
         """Return what a run searches, by name. Nothing is imported, opened or connected to.
 
         Raises:
-            BadInput: no source is named and there is no fallback.
+            BadInput: the run names something that is not allowed, or no source is named and there is no fallback.
         """
         memory, sources = self._memory(settings), self._sources(settings)
         if self.searches == "nothing":
@@ -167,34 +178,95 @@ class RetrievalTarget:
 
     def _memory(self, settings: SearchSettings) -> Named:
         if settings.memory is not None:
-            return Named("memory", settings.memory, "run")
+            return self._named_by_run("memory", settings.memory)
         if self.memory is not None:
-            return Named("memory", self.memory, "graph")
+            return Named("memory", self.memory, "deployment")
         url = os.environ.get(MEMORY_VARIABLE, "")
-        return Named("memory", url, "environment" if url else "default")
+        return Named("memory", url, "deployment" if url else "default")
 
     def _sources(self, settings: SearchSettings) -> list[Named]:
         choices: list[tuple[Sources, Origin]] = [
             (settings.retriever, "run"),
-            (self.retriever, "graph"),
-            (os.environ.get(SOURCE_VARIABLE), "environment"),
+            (self.retriever, "deployment"),
+            (os.environ.get(SOURCE_VARIABLE), "deployment"),
             (self.fallback, "default"),
         ]
         sources, origin = next((choice for choice in choices if choice[0]), ([], "default"))
         listed = [sources] if isinstance(sources, str | BaseRetriever) else sources or []
+        if origin == "run":
+            return [self._named_by_run("source", str(one)) for one in listed]
         return [Named("source", one, origin) for one in listed]
+
+    @property
+    def _policy(self) -> Policy:
+        return Policy.of(self.allow)
+
+    def _named_by_run(self, role: Literal["memory", "source"], value: str) -> Named:
+        """What a run's context names, unless it may not name it.
+
+        Raises:
+            BadInput: it is not allowed, or malformed.
+        """
+        policy, value = self._policy, value.strip()
+        prefix = "memory:" if role == "source" and value.startswith("memory:") else ""
+        url = value.removeprefix(prefix)
+        if url in policy.names:
+            return Named(role, prefix + policy.names[url], "deployment", url)
+        if value in self._trusted(role) or url in self._trusted("memory" if prefix else role):
+            return Named(role, value, "deployment")
+        if (role == "memory" or prefix) and scheme_of(url) == "store" and (user := _authenticated_user()):
+            return Named(
+                role, f"{prefix}store:{user}/{url[len('store:') :].strip().lstrip('/')}", "deployment", value
+            )
+        policy.check(role, value, memory_references(value) if role == "memory" else source_references(value))
+        return Named(role, value, "run")
+
+    def _trusted(self, role: Literal["memory", "source"]) -> set[object]:
+        """The names that the graph's builder and the environment use."""
+        if role == "memory":
+            return {self.memory if isinstance(self.memory, str) else None, os.environ.get(MEMORY_VARIABLE)}
+        built = [self.retriever] if isinstance(self.retriever, str) else self.retriever
+        names = (
+            [one for one in built or [] if isinstance(one, str)]
+            if not isinstance(built, BaseRetriever)
+            else []
+        )
+        return {*names, os.environ.get(SOURCE_VARIABLE), self.fallback}
+
+    def _embeddings(self, settings: SearchSettings) -> Embeddings | str | None:
+        """The embeddings of a run's memory.
+
+        Raises:
+            BadInput: the run names some that are not allowed.
+        """
+        named = settings.embeddings
+        if named and named not in (self.embeddings, os.environ.get(EMBEDDINGS_VARIABLE)):
+            self._policy.check("embeddings", named, [Reference("embeddings", named)])
+        return named or self.embeddings
 
     def _opening(
         self, named: Named, settings: SearchSettings
     ) -> Opening[ProcedureMemory] | Opening[BaseRetriever] | None:
         if not isinstance(named.value, str):
             return None
-        url, embeddings = named.value, settings.embeddings or self.embeddings
+        policy = self._policy if named.origin == "run" else TRUSTING
+        url, embeddings = named.value, None
         if named.role == "source":
             kind, _, url = named.value.strip().partition(":")
             if kind != "memory":
-                return source_opening(named.value)
+                return source_opening(named.value, policy)
             # Opened as a memory it follows its file, and `memory:store:` is the run's store.
-            url, embeddings = url or os.environ.get(MEMORY_VARIABLE, ""), None
+            if not url:
+                url, policy = os.environ.get(MEMORY_VARIABLE, ""), TRUSTING
+        else:
+            embeddings = self._embeddings(settings)
         store = get_runtime().store if scheme_of(url) == "store" else None
-        return memory_opening(url, embeddings=embeddings, store=store)
+        return memory_opening(url, embeddings=embeddings, store=store, policy=policy)
+
+
+def _authenticated_user() -> str:
+    """The identity that a LangGraph server has authenticated, as a part of a store's namespace; "" without one."""
+    # The server sets this key itself, refuses a client's, and puts an object there, which no JSON becomes.
+    user = get_config().get("configurable", {}).get("langgraph_auth_user")
+    identity = str(getattr(user, "identity", ""))
+    return "".join(f"%{ord(sign):02X}" if sign in "%./" else sign for sign in identity)

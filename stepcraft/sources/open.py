@@ -1,12 +1,14 @@
 """`open_source`: a source of evidence by its name."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import BadInput, SourceFailure, without_secrets
+from stepcraft.memory.urls import references as memory_references
+from stepcraft.policy import TRUSTING, Policy, Reference, real_path
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -30,6 +32,7 @@ def open_source(
     k: int = K,
     embeddings: "str | Embeddings | None" = None,
     progress: Callable[[int], None] | None = None,
+    policy: Policy = TRUSTING,
 ) -> "BaseRetriever":
     """Open a source of evidence as a LangChain retriever.
 
@@ -44,15 +47,17 @@ def open_source(
         k: the number of passages to find.
         embeddings: the embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take them.
         progress: for a corpus, called with the number of files done so far.
+        policy: what may be named, where the spec comes from a run; by default anything.
 
     Raises:
-        BadInput: the spec is not understood, or names nothing that exists.
+        BadInput: the spec is not understood or not allowed, or names nothing that exists.
         SourceFailure: the index of a corpus, or a server, cannot be used.
         MemoryFailure: a memory cannot be used.
     """
     if k < 1:
         raise BadInput(f"k must be at least 1, not {k}")
     spec = spec.strip()
+    policy.check("source", spec, references(spec))
     kind, colon, rest = spec.partition(":")
     if kind == "corpus" and colon:
         from stepcraft.sources.corpus.retriever import open_corpus  # noqa: PLC0415 - loads numpy and langchain-core
@@ -65,7 +70,7 @@ def open_source(
     if kind == "memory":
         from stepcraft.memory.open import open_memory  # noqa: PLC0415 - loads langchain-core
 
-        return open_memory(rest or None, embeddings=embeddings, create=False).as_retriever(k)
+        return open_memory(rest or None, embeddings=embeddings, create=False, policy=policy).as_retriever(k)
     if kind.startswith("weaviate"):
         from stepcraft.sources.weaviate import open_collection  # noqa: PLC0415 - loads the client
 
@@ -77,6 +82,31 @@ def open_source(
     is_path = Path(spec).suffix or Path(spec).exists()
     hint = f": corpus:{spec} for documents, memory:{spec} for procedures" if is_path else ""
     raise BadInput(f"{without_secrets(spec)!r} is no source of evidence; name {KINDS}{hint}")
+
+
+def references(spec: str) -> Iterator[Reference]:
+    """What a spec refers to. Nothing is opened.
+
+    Raises:
+        BadInput: the spec is malformed.
+    """
+    spec = spec.strip()
+    kind, colon, rest = spec.partition(":")
+    if kind == "corpus" and colon:
+        yield from (Reference("corpus", str(real_path(path))) for path in _paths(rest))
+    elif kind == "web":
+        yield Reference("web", rest)
+    elif kind == "memory":
+        yield from memory_references(rest)
+    elif kind.startswith("weaviate"):
+        from stepcraft.sources.weaviate import parse_spec  # noqa: PLC0415 - loads the client
+
+        address, options = parse_spec(spec)
+        yield from address.references
+        if "embeddings" in options:
+            yield Reference("embeddings", options["embeddings"])
+    else:
+        yield Reference("import", spec)
 
 
 def _paths(text: str) -> list[str]:

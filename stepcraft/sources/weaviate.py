@@ -9,7 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from weaviate.classes.config import DataType
 from weaviate.classes.query import HybridFusion, MetadataQuery
 
-from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
+from stepcraft.errors import BadInput, MemoryFailure, SourceFailure, without_secrets
 from stepcraft.index import Embedder, query_vector, query_words
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.protocol import ALPHA
@@ -104,15 +104,10 @@ def open_collection(url: str, *, k: int = 5, embeddings: "str | Embeddings | Non
         SourceFailure: the server cannot be used.
         MemoryFailure: a collection of procedures cannot be used.
     """
-    if url.startswith("weaviate+embedded:"):
-        return open_memory(url, embeddings=embeddings, create=False).as_retriever(k)
-    parts = urlsplit(url)
-    pairs = parse_qsl(parts.query, keep_blank_values=True)
-    options = {name: value for name, value in pairs if name in _OPTIONS}
-    others = urlencode([(name, value) for name, value in pairs if name not in _OPTIONS])
-    address = parse_url(urlunsplit(parts._replace(query=others)))
+    address, options = parse_spec(url)
     server = address.server
-    assert server  # noqa: S101 - only an embedded one has none
+    if server is None:
+        return open_memory(url, embeddings=embeddings, create=False).as_retriever(k)
     connection = Connection(address, lambda: server)
     try:
         names = connection.call(lambda session: _text_properties(session, address))
@@ -136,6 +131,22 @@ def open_collection(url: str, *, k: int = 5, embeddings: "str | Embeddings | Non
         raise
     connection.close()
     return open_memory(url, embeddings=embeddings, create=False).as_retriever(k)
+
+
+def parse_spec(url: str) -> tuple[Address, dict[str, str]]:
+    """Return the collection of a URL, and the options that concern documents.
+
+    Raises:
+        BadInput: the URL is malformed.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise BadInput(f"{without_secrets(url)} is no URL: {error}") from error
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    options = {name: value for name, value in pairs if name in _OPTIONS}
+    others = urlencode([(name, value) for name, value in pairs if name not in _OPTIONS])
+    return parse_url(urlunsplit(parts._replace(query=others))), options
 
 
 async def _text_properties(session: Session, address: Address) -> list[str]:

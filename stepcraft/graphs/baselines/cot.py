@@ -16,8 +16,7 @@ from stepcraft.graphs.baselines._baseline import (
     initial_state_without_evidence,
     linear_graph,
 )
-from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
-from stepcraft.llm.resources import GraphResources
+from stepcraft.graphs.compile import Allow, Checkpointer, Graph, Models, Persistence, graph_resources
 from stepcraft.nodes.baselines.answer import think
 from stepcraft.retrieval.target import RetrievalTarget
 
@@ -43,6 +42,7 @@ def build_cot(
     *,
     model: BaseChatModel | str | None = None,
     node_models: Models = None,
+    allow: Allow = None,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -52,9 +52,8 @@ def build_cot(
     Raises:
         BadInput: A model is neither a chat model nor a name.
     """
-    resources = GraphResources(
-        "cot", CotContext, given_models(model, node_models), RetrievalTarget("nothing")
-    )
+    target = RetrievalTarget("nothing")
+    resources = graph_resources("cot", CotContext, target, model=model, node_models=node_models, allow=allow)
     builder = builder_with_begin(resources, [think.node], state=State, output=Output, initial=_initial_state)
     return linear_graph(builder, resources, think, Persistence(checkpointer, store, cache))
 

@@ -14,8 +14,7 @@ from stepcraft.graphs.baselines._baseline import (
     builder_with_begin,
     linear_graph,
 )
-from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
-from stepcraft.llm.resources import GraphResources
+from stepcraft.graphs.compile import Allow, Checkpointer, Graph, Models, Persistence, graph_resources
 from stepcraft.nodes.baselines.answer import answer
 from stepcraft.retrieval.target import RetrievalTarget
 
@@ -26,6 +25,7 @@ def build_direct(
     *,
     model: BaseChatModel | str | None = None,
     node_models: Models = None,
+    allow: Allow = None,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -35,8 +35,9 @@ def build_direct(
     Raises:
         BadInput: A model is neither a chat model nor a name.
     """
-    resources = GraphResources(
-        "direct", DirectContext, given_models(model, node_models), RetrievalTarget("nothing")
+    target = RetrievalTarget("nothing")
+    resources = graph_resources(
+        "direct", DirectContext, target, model=model, node_models=node_models, allow=allow
     )
     builder = builder_with_begin(resources, [answer.node])
     return linear_graph(builder, resources, answer, Persistence(checkpointer, store, cache))

@@ -15,8 +15,7 @@ from stepcraft.graphs.baselines._baseline import (
     builder_with_begin,
     linear_graph,
 )
-from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
-from stepcraft.llm.resources import GraphResources
+from stepcraft.graphs.compile import Allow, Checkpointer, Graph, Models, Persistence, graph_resources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.baselines.sample import SampleNode
@@ -31,6 +30,7 @@ def build_few_shot(
     node_models: Models = None,
     memory: ProcedureMemory | str | None = None,
     embeddings: Embeddings | str | None = None,
+    allow: Allow = None,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -41,12 +41,14 @@ def build_few_shot(
         BadInput: A model is neither a chat model nor a name.
     """
     target = RetrievalTarget("memory", memory, embeddings)
-    resources = GraphResources("few_shot", FewShotContext, given_models(model, node_models), target)
+    resources = graph_resources(
+        "few_shot", FewShotContext, target, model=model, node_models=node_models, allow=allow
+    )
     builder, persistence = (
         builder_with_begin(resources, [answer.node]),
         Persistence(checkpointer, store, cache),
     )
-    return linear_graph(builder, resources, answer, persistence, SampleNode(target))
+    return linear_graph(builder, resources, answer, persistence, SampleNode(resources.searched))
 
 
 graph = build_few_shot()

@@ -20,8 +20,7 @@ from stepcraft.graphs.baselines._baseline import (
     searches,
     to_look_up,
 )
-from stepcraft.graphs.compile import Checkpointer, Graph, Models, Persistence, given_models
-from stepcraft.llm.resources import GraphResources
+from stepcraft.graphs.compile import Allow, Checkpointer, Graph, Models, Persistence, graph_resources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.retrieve import RetrieveNode
@@ -36,6 +35,7 @@ def build_rag(
     node_models: Models = None,
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
     memory: ProcedureMemory | str | None = None,
+    allow: Allow = None,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -48,7 +48,7 @@ def build_rag(
         BadInput: A model is neither a chat model nor a name.
     """
     target = RetrievalTarget("sources or memory", memory, retriever=retriever)
-    resources = GraphResources("rag", RagContext, given_models(model, node_models), target)
+    resources = graph_resources("rag", RagContext, target, model=model, node_models=node_models, allow=allow)
     builder = builder_with_begin(resources, [answer.node], initial=initial_state, searches=searches)
     retrieve = RetrieveNode(to_look_up, keep_found, resources)
     return linear_graph(builder, resources, answer, Persistence(checkpointer, store, cache), retrieve)

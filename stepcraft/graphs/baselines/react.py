@@ -25,6 +25,7 @@ from stepcraft.graphs.baselines._baseline import (
     to_look_up,
 )
 from stepcraft.graphs.compile import (
+    Allow,
     Checkpointer,
     Graph,
     InlineNode,
@@ -32,11 +33,10 @@ from stepcraft.graphs.compile import (
     Persistence,
     add_model_node,
     compile_graph,
-    given_models,
+    graph_resources,
 )
 from stepcraft.llm.prompt import asked_sections
 from stepcraft.llm.reply import Refused, reply_text, text_of
-from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
@@ -92,6 +92,7 @@ def build_react(
     node_models: Models = None,
     retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
     memory: ProcedureMemory | str | None = None,
+    allow: Allow = None,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
@@ -105,7 +106,9 @@ def build_react(
         BadInput: what is given as a model is neither a chat model nor a name.
     """
     searched = RetrievalTarget("sources or memory", memory, retriever=retriever)
-    resources = GraphResources("react", ReactContext, given_models(model, node_models), searched)
+    resources = graph_resources(
+        "react", ReactContext, searched, model=model, node_models=node_models, allow=allow
+    )
     kept = Persistence(checkpointer, store, cache)
 
     def after_begin(state: State) -> Literal["agent", "conclude"]:

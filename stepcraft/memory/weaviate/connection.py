@@ -24,7 +24,7 @@ from weaviate.config import AdditionalConfig, Timeout
 from weaviate.exceptions import UnexpectedStatusCodeError, WeaviateBaseError
 
 from stepcraft.concurrency import in_thread
-from stepcraft.errors import MemoryFailure, StepcraftError, without_secrets
+from stepcraft.errors import BadInput, MemoryFailure, StepcraftError, without_secrets
 from stepcraft.memory.weaviate.loop import BackgroundLoop
 from stepcraft.memory.weaviate.url import KEY_VARIABLE, Address, Server, api_key
 
@@ -207,6 +207,11 @@ class Connection:
     async def _connect(self) -> Session:
         try:
             server = await self._located()
+            if api_key() and not (server.tls or server.is_loopback):
+                raise BadInput(
+                    f"{self._name}: the key in {KEY_VARIABLE} would be sent in clear to {server.host}; name a server with "
+                    "tls=true, or unset the key"
+                )
             if reason := await self._unreachable(server):
                 raise _unusable(self._name, reason)
             client = weaviate.use_async_with_custom(

@@ -76,7 +76,7 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
             ModelFailure: the provider refuses the first call of a run for good (a wrong key, an unknown model).
         """
         state: Any = request.state
-        context = ReactContext.current(state)
+        context = cast("ReactContext", self.resources.settings(state))
         budget = Budget.of(NODE, state, context)
         if limit := budget.spent():
             return _response(AIMessage(""), budget, [limit])
@@ -105,7 +105,7 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
     ) -> ExtendedModelResponse[Any]:
         """As `wrap_model_call`, on the running event loop."""
         state: Any = request.state
-        context = ReactContext.current(state)
+        context = cast("ReactContext", self.resources.settings(state))
         budget = Budget.of(NODE, state, context)
         if limit := budget.spent():
             return _response(AIMessage(""), budget, [limit])

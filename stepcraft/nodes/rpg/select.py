@@ -14,6 +14,7 @@ from stepcraft.errors import SourceFailure, without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget, Budgeted
 from stepcraft.llm.resources import GraphResources
+from stepcraft.policy import Reference
 from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.ready import Ready, ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
@@ -91,10 +92,16 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
             in_thread(lambda: self._ready.of(evidence, reranker))
 
     def _reranker(self, context: RpgContext) -> Reranker:
-        """The reranker of the context, of the graph, or the default."""
+        """The reranker of the context, of the graph, or the default.
+
+        Raises:
+            BadInput: The context names a reranker that is unknown or not allowed.
+        """
         if self._given and not context.reranker:
             return self._given
-        return resolve_reranker(context.reranker or self.resources.reranker)
+        if (named := context.reranker) and named != self.resources.reranker:
+            self.resources.policy.check("reranker", named, [Reference("reranker", named)])
+        return resolve_reranker(named or self.resources.reranker)
 
     def select(self, state: Reading, context: RpgContext, reranker: Reranker) -> dict[str, Any]:
         """The sentences for the plan, ranked by a reranker, or by a simpler one where it fails."""

@@ -1,15 +1,21 @@
 """Web search engines: ddgs (no key), Tavily, Exa and SearXNG."""
 
+import json
+import time
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from stepcraft.errors import SourceFailure, without_secrets
+from stepcraft.errors import BadInput, FetchFailed, SourceFailure, without_secrets
+from stepcraft.sources.web.fetch import Fetcher, Limits
 from stepcraft.sources.web.urls import shown
 
 _TIMEOUT_S = 8
+_MAX_ANSWER = 2_000_000
+"""The most bytes of an engine's answer."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,10 @@ class Exa:
 
 @dataclass(frozen=True)
 class SearXNG:
-    """An instance of SearXNG, whose settings must allow `format: json`."""
+    """An instance of SearXNG, whose settings must allow `format: json`.
+
+    It is asked over the safe fetcher. Its host may have a private address; redirects are not followed.
+    """
 
     url: str = field(repr=False)
 
@@ -107,24 +116,50 @@ class SearXNG:
             SourceFailure: it did not answer, or not with JSON.
         """
         base = self.url.rstrip("/")
-        url = base if base.endswith("/search") else f"{base}/search"
-        name, hint = f"SearXNG at {shown(base)}", "check that its settings allow the format json"
-        found = _json(name, hint, "GET", url, params={"q": query, "format": "json"})
-        return _results(found.get("results"), "url")[:count]
+        name, headers = f"SearXNG at {shown(base)}", {"Accept": "application/json"}
+        try:
+            url = httpx.URL(base if base.endswith("/search") else f"{base}/search")
+            if url.userinfo:
+                headers["Authorization"] = f"Basic {b64encode(url.userinfo).decode('ascii')}"
+            fetcher = Fetcher(
+                allow_hosts=[url.netloc.decode("ascii")],
+                limits=Limits(size=_MAX_ANSWER, redirects=0, total_s=_TIMEOUT_S),
+                types=("application/json",),
+                headers=headers,
+            )
+            asked = url.copy_with(userinfo=b"", params={"q": query, "format": "json"})
+            answer = fetcher.fetch(str(asked))
+        except (httpx.InvalidURL, BadInput) as error:
+            raise SourceFailure(f"{name} is no URL of an instance: {_first_line(error)}") from error
+        except FetchFailed as error:
+            raise SourceFailure(f"SearXNG: {error}; check that its settings allow the format json") from error
+        return _results(_object(name, answer.body).get("results"), "url")[:count]
 
 
 def _json(name: str, hint: str, method: str, url: str, **request: Any) -> dict[str, Any]:  # noqa: ANN401 - httpx's options
+    body, ends = bytearray(), time.monotonic() + _TIMEOUT_S
     try:
-        answer = httpx.request(method, url, timeout=_TIMEOUT_S, **request)
-        answer.raise_for_status()
-        found = answer.json()
+        with httpx.stream(method, url, timeout=_TIMEOUT_S, **request) as answer:
+            answer.raise_for_status()
+            for chunk in answer.iter_bytes(65_536):
+                body += chunk
+                if len(body) > _MAX_ANSWER:
+                    raise SourceFailure(f"{name} answered more than {_MAX_ANSWER:,} bytes")
+                if time.monotonic() > ends:
+                    raise SourceFailure(f"{name} did not answer in time")
     except httpx.HTTPStatusError as error:
         raise SourceFailure(f"{name} {_refusal(error.response.status_code, hint)}") from error
     except httpx.TimeoutException as error:
         raise SourceFailure(f"{name} did not answer in time") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise SourceFailure(f"{name} cannot be reached: {_first_line(error)}") from error
-    except ValueError as error:
+    return _object(name, body)
+
+
+def _object(name: str, body: bytes | bytearray) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
         raise SourceFailure(f"{name} did not answer with JSON") from error
     if not isinstance(found, dict):
         raise SourceFailure(f"{name} did not answer with an object of results")

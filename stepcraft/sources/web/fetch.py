@@ -12,7 +12,7 @@ import socket
 import ssl
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
@@ -81,6 +81,8 @@ class Fetcher:
     Args:
         allow_hosts: hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any address.
         limits: limits of size and time.
+        types: the content types that are read.
+        headers: what is sent beside the usual headers, to redirects as well.
         resolve: resolves a host; by default the operating system.
         network: connects to an address.
         ssl_context: verifies certificates; None means as httpx does.
@@ -91,12 +93,16 @@ class Fetcher:
         *,
         allow_hosts: Iterable[str] = (),
         limits: Limits | None = None,
+        types: Sequence[str] = TYPES,
+        headers: Mapping[str, str] | None = None,
         resolve: Resolve | None = None,
         network: httpcore.NetworkBackend | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._allowed = AllowedHosts(allow_hosts)
         self._limits = limits or Limits()
+        self._types = types
+        self._headers = list({**_HEADERS, **(headers or {})}.items())
         self._resolve = resolve or _system_addresses
         self._network = network or httpcore.SyncBackend()
         self._context = ssl_context
@@ -129,9 +135,7 @@ class Fetcher:
         limits = self._limits
         timeouts = {"connect": limits.connect_s, "read": limits.read_s, "write": limits.read_s}
         extensions = {"timeout": {**timeouts, "pool": limits.connect_s}}
-        with pool.stream(
-            "GET", str(target), headers=list(_HEADERS.items()), extensions=extensions
-        ) as response:
+        with pool.stream("GET", str(target), headers=self._headers, extensions=extensions) as response:
             headers = httpx.Headers(response.headers)
             if response.status in _REDIRECTS and "location" in headers:
                 try:
@@ -142,7 +146,7 @@ class Fetcher:
             if response.status != 200:
                 known = f" ({_STATUS[response.status]})" if response.status in _STATUS else ""
                 raise FetchFailed(f"the server answered {response.status}{known}")
-            kind, charset = _content_type(headers.get("content-type", ""))
+            kind, charset = _content_type(headers.get("content-type", ""), self._types)
             encoding = headers.get("content-encoding", "")
             body, cut = read_body(response.iter_stream(), encoding, limits.size)
         return Fetched(str(target), kind, charset, body, cut)
@@ -281,12 +285,11 @@ def _ssl_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _content_type(header: str) -> tuple[str, str]:
+def _content_type(header: str, types: Sequence[str]) -> tuple[str, str]:
     kind = header.partition(";")[0].strip().lower()
-    if kind not in TYPES:
-        raise FetchRefused(
-            f"it is {kind[:80] if kind else 'of no stated type'}, and only HTML and plain text are read"
-        )
+    if kind not in types:
+        wanted = "HTML and plain text are" if types is TYPES else f"{', '.join(types)} is"
+        raise FetchRefused(f"it is {kind[:80] if kind else 'of no stated type'}, and only {wanted} read")
     message = Message()
     message["Content-Type"] = header
     return kind, message.get_content_charset("")

@@ -1,0 +1,1 @@
+"""A module that no run may import."""
