@@ -89,11 +89,11 @@ class Procedure:
             BadInput: a field or a step is empty.
             TypeError: a field or a step has another type.
         """
-        texts: tuple[object, ...] = (id, input, output, source, *steps)
-        others: tuple[object, ...] = (steps, metadata)
-        if not all(isinstance(text, str) for text in texts) or not isinstance(others[0], list | tuple):
+        texts: Any = (id, input, output, source, *steps)
+        groups: Any = (steps, metadata)
+        if not isinstance(groups[0], list | tuple) or not isinstance(groups[1], dict):
             raise TypeError
-        if not isinstance(others[1], dict):
+        if not all(isinstance(text, str) for text in texts):
             raise TypeError
         if not (input and output and steps and all(steps)):
             raise BadInput(f"the procedure {id} was kept without input, output or steps; add it again")

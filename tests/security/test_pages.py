@@ -82,32 +82,8 @@ def test_a_hostile_page_is_replaced_by_the_next_result():
     assert document.metadata["notes"] == [f"{server.url}/bad cannot be read: it has more than 100,000 tags"]
 
 
-def fails(data: bytes) -> object:
-    """A parser that does what it is told."""
-    match data:
-        case b"memory":
-            return [bytearray(100_000_000) for _ in range(100)]
-        case b"crash":
-            os.abort()
-        case b"hang":
-            while True:
-                pass
-        case b"print":
-            print("noise")  # noqa: T201
-            os.write(1, b"noise")
-        case b"deep":
-            return fails.__globals__["_deep"](0)
-        case b"raise":
-            raise KeyError(data)
-    return os.getpid()
-
-
-def _deep(depth: int) -> int:
-    return _deep(depth + 1)
-
-
 def parsed(data: bytes) -> object:
-    return isolated("tests.security.test_pages:fails", data, seconds=1)
+    return isolated("tests.security.failing_parser:fails", data, seconds=1)
 
 
 @pytest.mark.parametrize(
