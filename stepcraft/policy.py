@@ -7,14 +7,14 @@ so what a run's context names is looked up here before anything is imported, ope
 import os
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from stepcraft.errors import BadInput
-from stepcraft.secrets import without_secrets
+from stepcraft.files import named_path
+from stepcraft.secrets import excerpt
 
 VARIABLE = "STEPCRAFT_ALLOW"
 """The environment variable with the rules of a deployment: entries with semicolons or line breaks between them."""
@@ -126,7 +126,7 @@ class Policy:
         default = "memory" if what == "source" and self.refuses("web") else _SHOWN_DEFAULTS[what]
         allowed = ", ".join([*names, *listed, default])
         raise BadInput(
-            f"a run may not name the {what} {without_secrets(named)[:100]!r} here; allowed are {allowed} "
+            f"a run may not name the {what} {excerpt(named)} here; allowed are {allowed} "
             f"({VARIABLE} or allow= of the graph can allow more)"
         )
 
@@ -161,12 +161,9 @@ def real_path(path: str | os.PathLike[str]) -> Path:
         BadInput: it is no path.
     """
     try:
-        found = Path(path).expanduser().resolve()
-        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            found.stat()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise BadInput(f"{str(path)[:100]!r} is no path that can be used: {error}") from error
-    return found
+        return named_path(path).resolve()
+    except (OSError, RuntimeError) as error:
+        raise BadInput(f"{excerpt(os.fspath(path))} is no path that can be used: {error}") from error
 
 
 @lru_cache(maxsize=64)
@@ -184,7 +181,7 @@ def _parsed(entries: tuple[str, ...], origin: str) -> Policy:
         kind = _kind_of(entry)
         if kind not in _KINDS:
             raise BadInput(
-                f"{origin} has the entry {without_secrets(entry)[:100]!r}, which is not understood; there are {ENTRIES}"
+                f"{origin} has the entry {excerpt(entry)}, which is not understood; there are {ENTRIES}"
             )
         patterns[kind] = (*patterns.get(kind, ()), _pattern(kind, entry))
     if taken := names.keys() & {"web", "memory", "corpus"}:

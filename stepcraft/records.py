@@ -1,15 +1,24 @@
 """The records of JSONL, JSON and CSV files, each with the line that it starts on."""
 
 import csv
+import io
 import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from stepcraft.errors import BadInput
+from stepcraft.files import named_path, open_regular
 
+MAX_RECORD = 4_000_000
+"""The most characters of a record; a longer one is passed over."""
+
+_TOO_LONG = f"it is longer than {MAX_RECORD:,} characters"
+_MAX_LISTS = 150_000
+"""The most opening brackets of a record."""
+_CHUNK = 250_000
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """What the error handler `surrogateescape` makes of a byte that is not UTF-8."""
 _SEPARATORS = re.compile(r"[\s,]*")
@@ -36,6 +45,7 @@ def records(path: Path) -> Iterator[Record]:
         BadInput: the file cannot be read (see `check_file`).
     """
     check_file(path)
+    path = named_path(path)
     try:
         yield from _READERS[path.suffix.lower()](path)
     except OSError as error:
@@ -46,14 +56,15 @@ def check_file(path: Path) -> None:
     """Check that a file can be read.
 
     Raises:
-        BadInput: it does not exist, cannot be opened, is in UTF-16, or has no known suffix.
+        BadInput: it does not exist, is no regular file, cannot be opened, is in UTF-16, or has no known suffix.
     """
+    path = named_path(path)
     if path.is_dir():
         raise BadInput(f"{path} is a folder; name a file in it")
     if path.suffix.lower() not in _READERS:
         raise BadInput(f"{path} is not a kind of file that is read; name a .jsonl, .json or .csv file")
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(2)
     except FileNotFoundError as error:
         raise BadInput(f"there is no file {path}; check the name") from error
@@ -63,9 +74,19 @@ def check_file(path: Path) -> None:
         raise BadInput(f"{path} is in UTF-16; save it as UTF-8")
 
 
+def _text(path: Path) -> TextIO:
+    return io.TextIOWrapper(open_regular(path), "utf-8-sig", "surrogateescape", newline="")
+
+
 def _lines(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        yield from file
+    """Yield the lines of a file; of one that is too long `MAX_RECORD` characters and one more."""
+    with _text(path) as file:
+        while line := file.readline(MAX_RECORD + 1):
+            yield line
+            while (
+                len(line) > MAX_RECORD and (rest := file.readline(_CHUNK)) and not rest.endswith(("\n", "\r"))
+            ):
+                pass
 
 
 def _read_json_lines(path: Path) -> Iterator[Record]:
@@ -76,10 +97,15 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
 
 def _read_json(path: Path) -> Iterator[Record]:
     """Read an array, one object, or one object a line, as such files are also named .json."""
-    text = "".join(_lines(path))
-    start = len(text) - len(text.lstrip())
-    if text[start : start + 1] == "[":
-        yield from _array(text, start + 1)
+    with _text(path) as file:
+        text = file.read(_CHUNK)
+        start = len(text) - len(text.lstrip())
+        if text[start : start + 1] == "[":
+            yield from _array(text, start + 1, file)
+            return
+        text += file.read(MAX_RECORD + 1 - len(text))
+    if len(text) > MAX_RECORD:
+        yield from _read_json_lines(path)
     elif text.strip():
         whole = _json_record(1 + text.count("\n", 0, start), text)
         if whole.values is not None or "\n" not in text.strip():
@@ -88,19 +114,37 @@ def _read_json(path: Path) -> Iterator[Record]:
             yield from _read_json_lines(path)
 
 
-def _array(text: str, position: int) -> Iterator[Record]:
-    """Read the items of an array up to the first that is not JSON, as nothing tells where the next one begins."""
-    decoder, line, counted = json.JSONDecoder(), 1, 0
+def _array(text: str, position: int, file: TextIO) -> Iterator[Record]:
+    """Read the items of an array up to the first that is not JSON, as nothing tells where the next one begins.
+
+    Args:
+        text: the beginning of the file.
+        position: the offset after the bracket.
+        file: has the rest.
+    """
+    decoder, line, counted, ended = json.JSONDecoder(), 1, 0, False
     while True:
         if match := _SEPARATORS.match(text, position):
             position = match.end()
         line, counted = line + text.count("\n", counted, position), position
         if text[position : position + 1] == "]":
             return
+        value, end, problem = None, len(text), ""
         try:
             value, end = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            yield Record(line, None, f"it is not JSON ({error}), and the rest of the file was not read")
+            problem = f"it is not JSON ({error})"
+        if end == len(text) and not ended and end - position <= MAX_RECORD:  # it may go on
+            begun = text[position:]
+            if not (problem := _too_wide(begun)):
+                if more := file.read(_CHUNK):
+                    text, position, counted = begun + more, 0, 0
+                ended = not more
+                continue
+        if end - position > MAX_RECORD:
+            problem = f"{problem}, or {_TOO_LONG}" if problem else _TOO_LONG
+        if problem:
+            yield Record(line, None, f"{problem}, and the rest of the file was not read")
             return
         reason = _not_utf8(text[position:end])
         yield Record(line, None, reason) if reason else _object(line, value)
@@ -108,7 +152,7 @@ def _array(text: str, position: int) -> Iterator[Record]:
 
 
 def _json_record(line: int, text: str) -> Record:
-    if reason := _not_utf8(text):
+    if reason := _TOO_LONG if len(text) > MAX_RECORD else _too_wide(text) or _not_utf8(text):
         return Record(line, None, reason)
     try:
         return _object(line, json.loads(text))
@@ -116,6 +160,13 @@ def _json_record(line: int, text: str) -> Record:
         return Record(line, None, f"it is not JSON: {error}")
     except RecursionError:
         return Record(line, None, "it is nested too deeply")
+
+
+def _too_wide(text: str) -> str:
+    """Return why a text is not parsed, "" if it may be: few characters of JSON can make very many lists."""
+    if len(text) > _MAX_LISTS and text.count("[") + text.count("{") > _MAX_LISTS:
+        return f"it holds more than {_MAX_LISTS:,} lists and objects"
+    return ""
 
 
 def _object(line: int, value: object) -> Record:

@@ -33,6 +33,7 @@ LAYERS = [
     "evidence",
     "concurrency",
     "policy",
+    "files",
     "errors",
     "secrets",
 ]

@@ -4,7 +4,7 @@ It is our own because no kept library ranks FTS5's BM25 and exact cosines togeth
 the work. Memories, the corpus and the rerankers are built on it.
 """
 
-from stepcraft.index._file import LAYOUT, recorded_settings
+from stepcraft.index._file import LAYOUT, DamagedIndex, recorded_settings
 from stepcraft.index._rows import Changes, Entry, cjk_words, match_expression, query_words
 from stepcraft.index._vectors import (
     Embedder,
@@ -21,6 +21,7 @@ __all__ = [
     "LAYOUT",
     "Changes",
     "Complete",
+    "DamagedIndex",
     "Embedder",
     "Entry",
     "GroupedIndex",

@@ -24,6 +24,10 @@ _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _SELECT = "SELECT seq, id, text, payload FROM entries WHERE"
 
 
+class Damage(Exception):
+    """A file holds what cannot have been written there. The message is a clause."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A text to be found, with its id and any JSON values that belong to it."""
@@ -107,7 +111,28 @@ def after(connection: sqlite3.Connection, number: int, limit: int) -> list[Row]:
 
 def _rows(connection: sqlite3.Connection, condition: str, *values: object) -> list[Row]:
     found = connection.execute(f"{_SELECT} {condition}", values)
-    return [Row(number, Entry(name, text, json.loads(payload))) for number, name, text, payload in found]
+    return [Row(number, _entry(name, text, payload)) for number, name, text, payload in found]
+
+
+def _entry(name: object, text: object, payload: object) -> Entry:
+    if not isinstance(name, str) or not isinstance(text, str) or not isinstance(payload, str):
+        raise Damage(f"the entry {name!r:.80} is no text")
+    try:
+        values = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise Damage(f"the payload of the entry {name!r:.80} is no JSON") from error
+    if not isinstance(values, dict):
+        raise Damage(f"the payload of the entry {name!r:.80} is no object")
+    return Entry(name, text, values)
+
+
+def state(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Return the number of the next row, and how often rows were written and rewritten."""
+    found = connection.execute("SELECT next, writes, rewrites FROM state").fetchone()
+    if not found or not all(isinstance(value, int) for value in found):
+        raise Damage(f"its count of rows is {found!r:.80}")
+    first, writes, rewrites = found
+    return first, writes, rewrites
 
 
 def vectors_of(connection: sqlite3.Connection, rows: Collection[Row]) -> dict[int, bytes]:
@@ -152,7 +177,7 @@ def new_texts(entries: Iterable[Entry], rows: Mapping[str, Row]) -> list[str]:
 
 def insert(connection: sqlite3.Connection, entries: Collection[Entry], vectors: Mapping[str, bytes]) -> None:
     """Add entries after all others. `vectors` are by text, empty for none."""
-    (first,) = connection.execute("SELECT next FROM state").fetchone()
+    first, _, _ = state(connection)
     rows = [Row(number, entry) for number, entry in enumerate(entries, first)]
     connection.executemany(
         "INSERT INTO entries VALUES (?, ?, ?, ?)",

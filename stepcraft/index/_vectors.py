@@ -2,7 +2,7 @@
 
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepcraft.errors import MemoryFailure
-from stepcraft.index._rows import Entry
+from stepcraft.index._rows import Damage, Entry, state
 
 Matrix = NDArray[np.float32]
 
@@ -98,6 +98,15 @@ def _unit(vector: Matrix) -> Matrix | None:
     return (wide / length).astype(np.float32) if 0 < length < math.inf else None
 
 
+def check_vectors(vectors: Mapping[int, object], dimensions: int) -> None:
+    """Raise Damage for what is no finite vector of so many dimensions; the vectors are by the numbers of their rows."""
+    for number, vector in vectors.items():
+        if not isinstance(vector, bytes) or len(vector) != 4 * dimensions:
+            raise Damage(f"the vector of its row {number} has not {dimensions} dimensions")
+        if not np.isfinite(np.frombuffer(vector, np.float32)).all():
+            raise Damage(f"the vector of its row {number} is not finite")
+
+
 class Vectors:
     """The vectors of a file in one matrix, in the order of their rows' numbers; it grows by doubling."""
 
@@ -118,12 +127,18 @@ class Vectors:
         It is called within a transaction, so that the rows are those that the words are searched in. What was
         written since the last call is read first.
         """
-        _, writes, rewrites = connection.execute("SELECT next, writes, rewrites FROM state").fetchone()
+        _, writes, rewrites = state(connection)
         if (writes, rewrites) != self._seen:
             if rewrites != self._seen[1]:
-                (total,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
+                total, good = connection.execute(
+                    "SELECT count(*), total(length(vector) = ?) FROM vectors", (4 * len(vector),)
+                ).fetchone()
+                if (
+                    good != total
+                ):  # a file from elsewhere, where many short ones would take memory as long ones
+                    raise Damage(f"not all of its vectors have {len(vector)} dimensions")
                 self._allocate(total, len(vector))
-            self._read_new(connection)
+            self._read_new(connection, len(vector))
             self._seen = (writes, rewrites)
         if not self._count:
             return None
@@ -135,19 +150,27 @@ class Vectors:
         self._numbers = np.empty(rows, np.int64)
         self._matrix = np.empty((rows, dimensions), np.float32)
 
-    def _read_new(self, connection: sqlite3.Connection) -> None:
-        last = int(self._numbers[self._count - 1]) if self._count else 0
+    def _read_new(self, connection: sqlite3.Connection, dimensions: int) -> None:
+        first = self._count
+        last = int(self._numbers[first - 1]) if first else 0
         for number, blob in connection.execute(
-            "SELECT seq, vector FROM vectors WHERE seq > ? ORDER BY seq", (last,)
+            "SELECT seq, iif(typeof(vector) = 'blob' AND length(vector) = ?, vector, NULL) FROM vectors"
+            " WHERE seq > ? ORDER BY seq",
+            (4 * dimensions, last),
         ):
+            if blob is None:
+                raise Damage(f"the vector of its row {number} has not {dimensions} dimensions")
             if self._count == len(self._matrix):
                 numbers, matrix, count = self._numbers, self._matrix, self._count
-                self._allocate(max(64, 2 * count), len(blob) // 4)
+                self._allocate(max(64, 2 * count), dimensions)
                 if count:
                     self._numbers[:count], self._matrix[:count], self._count = numbers, matrix, count
             self._numbers[self._count] = number
             self._matrix[self._count] = np.frombuffer(blob, np.float32)
             self._count += 1
+        with np.errstate(all="ignore"):
+            if not np.isfinite(self._matrix[first : self._count].sum(axis=1)).all():
+                raise Damage("one of its vectors is not finite")
 
 
 def best(

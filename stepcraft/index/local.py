@@ -22,7 +22,7 @@ from stepcraft.index._file import (
     transaction,
     unwritable,
 )
-from stepcraft.index._rows import Changes, Entry, Row
+from stepcraft.index._rows import Changes, Damage, Entry, Row
 from stepcraft.index._vectors import (
     Embedder,
     Hit,
@@ -30,6 +30,7 @@ from stepcraft.index._vectors import (
     Vectors,
     aquery_vector,
     best,
+    check_vectors,
     embedded,
     query_vector,
 )
@@ -185,6 +186,8 @@ class LocalIndex:
             with self._reading():
                 page = rows.after(self._connection, last, _PAGE)
                 found = rows.vectors_of(self._connection, page) if vectors else {}
+                if found:
+                    check_vectors(found, int(recorded(self._connection).get("dimensions", 0)))
             if not page:
                 return
             last = page[-1].number
@@ -195,6 +198,8 @@ class LocalIndex:
         with plain_failures(self.path):
             ranked = self._ranked(query, vector, k, alpha)
             entries = rows.by_number(self._connection, [number for number, _ in ranked])
+            if len(entries) < len(ranked):
+                raise Damage("it finds words or vectors of rows that there are not")
         return [Hit(entries[number], score) for number, score in ranked]
 
     def _ranked(self, query: str, vector: Matrix | None, k: int, alpha: float) -> list[tuple[int, float]]:

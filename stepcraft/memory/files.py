@@ -5,10 +5,12 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from stepcraft.errors import AddReport, AddStopped, BadInput, Failed, MemoryFailure
+from stepcraft.files import named_path
 from stepcraft.memory.procedure import Procedure, is_uuid
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import check_file, records
@@ -19,7 +21,11 @@ __all__ = ["FIELDS", "check_file", "import_file", "json_line", "read_all", "read
 FIELDS = ("output", "input", "steps", "source", "id", "metadata")
 """The fields of a record; any others go into the metadata."""
 
+MAX_BYTES = 200_000_000
+"""The largest file that is a memory itself; larger ones can be imported."""
+
 _NEEDED = ("output", "input", "steps")
+_NAMED_FIELDS = 100
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +54,7 @@ def read_procedures(
         )
         if missing:
             foreign += 1
-            found |= set(record.values or ())
+            found |= set(islice(record.values or (), _NAMED_FIELDS - len(found)))
         yield record.line, _outcome(f"{path}:{record.line}", record.values, record.reason, missing, names)
     if not total:
         raise BadInput(f"{path} is empty: it holds no records")
@@ -108,8 +114,13 @@ def read_all(path: str | Path) -> list[Procedure]:
     """Read all procedures of a file; a warning is logged for each record that is none.
 
     Raises:
-        BadInput: as `read_procedures`, or no record is a procedure.
+        BadInput: as `read_procedures`, or no record is a procedure, or the file is too large to be held in memory.
     """
+    check_file(Path(path))
+    if named_path(path).stat().st_size > MAX_BYTES:
+        raise BadInput(
+            f"{path} is larger than {MAX_BYTES // 1_000_000} MB, too large to be read into memory; import it into a .db file"
+        )
     outcomes = [outcome for _, outcome in read_procedures(path)]
     failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     procedures = [outcome for outcome in outcomes if isinstance(outcome, Procedure)]
@@ -124,9 +135,10 @@ def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
     """Write procedures to a file, one JSON object a line, and return how many; an error leaves an old file unchanged.
 
     Raises:
+        BadInput: no file can have this path.
         MemoryFailure: the file cannot be written.
     """
-    path, written = Path(path), 0
+    path, written = named_path(path), 0
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with draft.open("x", encoding="utf-8") as file:
@@ -137,8 +149,8 @@ def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
     except OSError as error:
         raise MemoryFailure(f"{path} cannot be written: {error.strerror}") from error
     finally:
-        with suppress(OSError):
-            draft.unlink()
+        with suppress(OSError):  # its name may be too long even if that of the file is not
+            draft.unlink(missing_ok=True)
     return written
 
 

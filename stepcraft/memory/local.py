@@ -1,7 +1,7 @@
 """A memory in a SQLite file, or in this process, read from a text file."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -47,7 +47,7 @@ class LocalMemory(VectorMemory):
     ) -> None:
         made_with = recorded_settings(path)
         self._name = name or str(path)
-        self._template = checked_template(template or made_with.get("template", TEMPLATE))
+        self._template = checked_template(template) if template else _template(str(path), made_with)
         embedder = _embedder(str(path), embeddings, made_with.get("embeddings"))
         self._index = LocalIndex(path, embedder, settings={"template": self._template}, create=create)
         self._frozen = False
@@ -187,10 +187,16 @@ def _found(hits: Iterable[Hit]) -> list[Found]:
 def _procedure(entry: Entry) -> Procedure:
     stored: dict[str, Any] = dict(entry.payload)
     try:
-        whole: dict[str, Any] = {**stored, "steps": tuple(stored["steps"])}
-        return Procedure.of_kept(**whole)
-    except (LookupError, TypeError):  # another program wrote it, so that it must be checked
+        return Procedure.of_kept(**stored)
+    except TypeError:  # another program wrote it, so that it must be checked
         return Procedure.from_dict(stored)
+
+
+def _template(path: str, made_with: Mapping[str, str]) -> str:
+    try:
+        return checked_template(made_with.get("template", TEMPLATE))
+    except BadInput as error:
+        raise MemoryFailure(f"{path} was made with a template that is not used: {error}") from error
 
 
 def _embedder(path: str, given: "str | Embeddings | None", recorded: str | None) -> Embedder | None:
@@ -202,6 +208,6 @@ def _embedder(path: str, given: "str | Embeddings | None", recorded: str | None)
         return resolve_embeddings(recorded)
     except BadInput as error:
         raise MemoryFailure(
-            f"{path} was made with embeddings {recorded!r} ({error}); give them as embeddings=, "
+            f"{path} was made with embeddings {recorded!r:.200} ({error}); give them as embeddings=, "
             "or 'none' to search by words alone"
         ) from error

@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from string import Formatter
 from typing import Any, cast
 
 from stepcraft.errors import BadInput
@@ -16,6 +17,10 @@ TEMPLATE = "how to {output} using {input}\n{steps}"
 MAX_CHARACTERS = 100_000
 """The length of the longest procedure that is accepted, all fields together."""
 
+MAX_TEMPLATE = 10_000
+"""The length of the longest template."""
+
+_MAX_PLACEHOLDERS = 10
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 
 
@@ -75,20 +80,27 @@ class Procedure:
         id: str,  # noqa: A002 - the field is called id
         input: str,  # noqa: A002 - the field is called input
         output: str,
-        steps: tuple[str, ...],
+        steps: Sequence[str],
         source: str,
         metadata: dict[str, Any],
     ) -> "Procedure":
-        """Rebuild a procedure that a memory stored; its texts were cleaned then, and are not checked again.
+        """Rebuild a procedure that a memory stored; its texts were cleaned then, and are not cleaned again.
 
         Raises:
             BadInput: a field or a step is empty.
+            TypeError: a field or a step has another type.
         """
+        texts: Any = (id, input, output, source, *steps)
+        groups: Any = (steps, metadata)
+        if not isinstance(groups[0], list | tuple) or not isinstance(groups[1], dict):
+            raise TypeError
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError
         if not (input and output and steps and all(steps)):
             raise BadInput(f"the procedure {id} was kept without input, output or steps; add it again")
         procedure = object.__new__(cls)
         procedure.__dict__.update(
-            input=input, output=output, steps=steps, id=id, source=source, metadata=metadata
+            input=input, output=output, steps=tuple(steps), id=id, source=source, metadata=metadata
         )
         return procedure
 
@@ -118,7 +130,7 @@ class Procedure:
         missing = [name for name in ("input", "output", "steps") if name not in record]
         if missing:
             raise BadInput(
-                f"the procedure has no {' and no '.join(map(repr, missing))}; it has {sorted(record)}"
+                f"the procedure has no {' and no '.join(map(repr, missing))}; it has {', '.join(sorted(record))[:300] or 'none'}"
             )
         return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
 
@@ -148,17 +160,32 @@ def compose(first: Procedure, second: Procedure) -> Procedure:
 def checked_template(template: str) -> str:
     """Return the template if it can be used.
 
+    A template may come with a database from elsewhere, so it is not all that `str.format` takes: `{steps:>3000000000}`
+    would fill the memory.
+
     Raises:
-        BadInput: it has an unknown placeholder, or none for the steps.
+        BadInput: it has anything but a few of its three placeholders, or none for the steps, or is too long.
     """
+    shown = f"the template {excerpt(template)}"
     try:
-        filled = template.format(output="", input="", steps="\0")
-    except (LookupError, ValueError, AttributeError) as error:
+        parts = list(Formatter().parse(template[: MAX_TEMPLATE + 1]))
+    except ValueError as error:
         raise BadInput(
-            f"the template {excerpt(template)} cannot be filled in ({error}); use {{output}}, {{input}}, {{steps}}"
+            f"{shown} cannot be filled in ({error}); use {{output}}, {{input}}, {{steps}}"
         ) from error
-    if "\0" not in filled:
-        raise BadInput(f"the template {excerpt(template)} has no place for the steps; put {{steps}} into it")
+    fields = [field for _, *field in parts if field[0] is not None]
+    for name, spec, conversion in fields:
+        if name not in {"output", "input", "steps"} or spec or conversion:
+            raise BadInput(
+                f"{shown} cannot be filled in ({{{name:.40}}} is not used with anything else in its braces, or at all); "
+                "use {output}, {input}, {steps}"
+            )
+    if len(template) > MAX_TEMPLATE or len(fields) > _MAX_PLACEHOLDERS:
+        raise BadInput(
+            f"{shown} is too long; at most {MAX_TEMPLATE:,} characters and {_MAX_PLACEHOLDERS} placeholders are used"
+        )
+    if "steps" not in [name for name, _, _ in fields]:
+        raise BadInput(f"{shown} has no place for the steps; put {{steps}} into it")
     return template
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from stepcraft.errors import BadInput
+from stepcraft.files import named_path
 from stepcraft.memory.weaviate.url import parse_url
 from stepcraft.policy import Reference, real_path
 from stepcraft.secrets import excerpt
@@ -43,13 +44,12 @@ def path_of(where: str) -> Path:
     """The file of a path or a file:// URL.
 
     Raises:
-        BadInput: the scheme or the kind of file is unknown, or it is no path.
+        BadInput: the scheme or the kind of file is unknown, or no file can have this path.
     """
-    path = _file_path(where)
-    is_folder = real_path(path).is_dir()
-    if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not is_folder:
+    path = named_path(_file_path(where))
+    if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not path.is_dir():
         raise BadInput(f"{excerpt(where)} does not say what kind of memory it is; name {KNOWN}")
-    return path.expanduser()
+    return path
 
 
 def _file_path(where: str) -> Path:

@@ -11,7 +11,6 @@ from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.baselines import DirectContext
 from stepcraft.contexts.rat import RatContext
 from stepcraft.contexts.rpg import RpgContext
-from stepcraft.errors import without_secrets
 from stepcraft.evidence import Evidence
 from stepcraft.index import match_expression
 from stepcraft.llm import reply
@@ -26,6 +25,7 @@ from stepcraft.nodes.rat import to_query as rat_query
 from stepcraft.nodes.rpg import answer as segment
 from stepcraft.nodes.rpg import combine, plan
 from stepcraft.report._grounds import Ground, cited_sentences, marked_passage
+from stepcraft.secrets import without_secrets
 from stepcraft.sources.corpus.content import markdown_headings, rst_headings
 from stepcraft.sources.web import pages
 from stepcraft.text import citations, clean, lists, markdown, sections, sentences, thoughts

@@ -137,7 +137,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, name, content, why):
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path):
     with (tmp_path / "large.txt").open("wb") as file:
         file.truncate(60_000_000)
-    with pytest.raises(UnreadableFile, match="larger than 50 MB"):
+    with pytest.raises(UnreadableFile, match="larger than 20 MB"):
         list(passages(tmp_path / "large.txt", []))
 
 

@@ -1,28 +1,32 @@
 """Read a file as text with headings: Markdown, reStructuredText, HTML, PDF, notebooks, source code and plain text."""
 
-import codecs
-import json
-import logging
+import itertools
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from stepcraft.files import open_regular
+from stepcraft.sources.corpus import formats
+from stepcraft.sources.isolated import Unparsed, isolated
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import lines
 
 MAX_BYTES = 50_000_000
 """The largest file that is read whole; files of records are read record by record, whatever their size."""
 
-MAX_HEADING = 200
-"""The most characters of a heading or title; a longer line is taken for text."""
+MAX_TEXT_BYTES = 20_000_000
+"""The largest text that is read whole: it is cleaned in one go, which holds up all other threads for a fifth of a second."""
 
-_SNIFFED = 8192
+MAX_HEADINGS = 50_000
+"""The most headings of a file; further ones are read as text."""
+
 _HASHES = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)")
 _CLOSING_HASHES = re.compile(r"(?<![ \t])[ \t]++(?:#++[ \t]*+)?\Z")
 _MARKDOWN_LINE = re.compile(r" {0,3}(={2,}|-{2,})[ \t]*")
 _RST_LINE = re.compile(r"([=\-~^\"'`#*+.:_<>])\1{2,}[ \t]*")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _FRONT_MATTER = re.compile(r"---\n(?:.*\n){0,50}?title:[ \t]*+(.+)\n(?:.*\n){0,50}?---[ \t]*(?:\n|\Z)")
 
 
@@ -53,6 +57,8 @@ class Content:
     starts: Sequence[tuple[int, str]] = ()
     """The offsets of its pages or cells, each with its suffix in a source, such as " p. 3"; empty where lines are
     counted."""
+    cut: str = ""
+    """What was not read because of a limit, a sentence; "" if all was."""
 
 
 def content_of(path: Path) -> Content:
@@ -62,13 +68,11 @@ def content_of(path: Path) -> Content:
         UnreadableFile: it is too large, binary, damaged, or not permitted to be read.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UnreadableFile(f"it is larger than {MAX_BYTES // 1_000_000} MB")
         return _READERS.get(path.suffix.lower(), _plain)(path)
     except OSError as error:
         raise UnreadableFile(f"it cannot be read: {error.strerror}") from error
-    except RecursionError as error:
-        raise UnreadableFile("it is nested too deeply") from error
+    except Unparsed as error:
+        raise UnreadableFile(str(error)) from error
 
 
 def file_title(path: Path) -> str:
@@ -78,7 +82,10 @@ def file_title(path: Path) -> str:
 
 def markdown_headings(text: str) -> list[Heading]:
     """The headings of Markdown, with hashes or underlined. Fenced code holds none."""
-    headings: list[Heading] = []
+    return list(itertools.islice(_markdown_headings(text), MAX_HEADINGS))
+
+
+def _markdown_headings(text: str) -> Iterator[Heading]:
     position = last_start = 0
     before, last = "", ""
     for line, in_code in lines(text):
@@ -86,34 +93,39 @@ def markdown_headings(text: str) -> list[Heading]:
         if in_code:
             pass
         elif (found := _HASHES.fullmatch(bare)) and _is_short(title := _CLOSING_HASHES.sub("", found[2])):
-            headings.append(Heading(position, stop, len(found[1]), title))
+            yield Heading(position, stop, len(found[1]), title)
             bare = ""
         elif (found := _MARKDOWN_LINE.fullmatch(bare)) and not before.strip() and _can_be_title(last):
-            headings.append(Heading(last_start, stop, 1 if found[1][0] == "=" else 2, last.strip()))
+            yield Heading(last_start, stop, 1 if found[1][0] == "=" else 2, last.strip())
             bare = ""
         before, last, last_start, position = last, bare, position, stop
-    return headings
 
 
 def rst_headings(text: str) -> list[Heading]:
     """The headings of reStructuredText: the level of a style of underline is the order of its first use."""
-    headings: list[Heading] = []
+    return list(itertools.islice(_rst_headings(text), MAX_HEADINGS))
+
+
+def _rst_headings(text: str) -> Iterator[Heading]:
     styles: list[tuple[str, bool]] = []
-    rows = text.splitlines(keepends=True)
     position = 0
-    for number, line in enumerate(rows):
-        title = rows[number - 1].rstrip() if number else ""
-        before = rows[number - 2].rstrip() if number > 1 else ""
-        overlined = before == line.rstrip()
+    over = title = ""
+    for line in (match[0] for match in _LINE.finditer(text)):
+        underline, bare = line.rstrip(), title.strip()
+        overlined = over.rstrip() == underline
         found = _RST_LINE.fullmatch(line.rstrip("\n"))
-        is_underline = found and len(line.rstrip()) >= len(title.strip()) and _can_be_title(title)
-        if found and is_underline and (overlined or not before.strip()):
+        if (
+            found
+            and len(underline) >= len(bare)
+            and _can_be_title(title.rstrip())
+            and (overlined or not over.strip())
+        ):
             style = (found[1], overlined)
             styles += [] if style in styles else [style]
-            start = position - len(rows[number - 1]) - (len(rows[number - 2]) if overlined else 0)
-            headings.append(Heading(start, position + len(line), styles.index(style) + 1, title.strip()))
+            start = position - len(title) - (len(over) if overlined else 0)
+            yield Heading(start, position + len(line), styles.index(style) + 1, bare)
         position += len(line)
-    return headings
+        over, title = title, line
 
 
 def _can_be_title(line: str) -> bool:
@@ -121,97 +133,56 @@ def _can_be_title(line: str) -> bool:
 
 
 def _is_short(title: str) -> bool:
-    return bool(title.strip()) and len(title) <= MAX_HEADING
+    return bool(title.strip()) and len(title) <= formats.MAX_HEADING
 
 
-def _decoded(path: Path) -> str:
-    """The text of a file in UTF-8, in UTF-16 with its byte order mark, else in Latin-1."""
-    data = path.read_bytes()
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return clean(data.decode("utf-16", errors="replace"))
-    if b"\0" in data[:_SNIFFED]:
-        raise UnreadableFile("it is binary")
-    try:
-        return clean(data.decode())
-    except UnicodeDecodeError:
-        return clean(data.decode("latin-1"))
-
-
-def _one_line(title: str) -> str:
-    return " ".join(clean(title).split())[:MAX_HEADING]
+def _bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """The content of a file, of which no more is read than the limit, however it grows."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > limit else file.read(limit + 1)
+    if max(size, len(data)) > limit:
+        raise UnreadableFile(f"it is larger than {limit // 1_000_000} MB")
+    return data
 
 
 def _plain(path: Path) -> Content:
-    return Content(file_title(path), _decoded(path), language=_LANGUAGES.get(path.suffix.lower(), ""))
+    return Content(file_title(path), _text(path), language=_LANGUAGES.get(path.suffix.lower(), ""))
 
 
 def _markdown(path: Path) -> Content:
-    text = _decoded(path)
+    text = _text(path)
     found = _FRONT_MATTER.match(text)
     title = found[1].strip().strip("\"'") if found and _is_short(found[1]) else ""
     return Content(title or file_title(path), text, markdown_headings(text), "markdown")
 
 
 def _rst(path: Path) -> Content:
-    text = _decoded(path)
+    text = _text(path)
     return Content(file_title(path), text, rst_headings(text), "rst")
 
 
 def _html(path: Path) -> Content:
-    """As Markdown, without what a browser does not show; the line numbers are lost."""
-    from bs4 import BeautifulSoup  # noqa: PLC0415 - heavy, and only needed for such files
-    from markdownify import MarkdownConverter  # noqa: PLC0415 - the same
-
-    soup = BeautifulSoup(_decoded(path), "html.parser")
-    title = _one_line(soup.title.get_text(" ")) if soup.title else ""
-    for tag in soup(["head", "script", "style", "template", "noscript", "nav"]):
-        tag.decompose()
-    converter = MarkdownConverter(
-        heading_style="atx",
-        strip=["a", "img"],
-        escape_asterisks=False,
-        escape_underscores=False,
-        escape_misc=False,
-    )
-    text = clean(converter.convert_soup(soup))
-    return Content(title or file_title(path), text, markdown_headings(text), "markdown", [(0, "")])
+    """As Markdown; the line numbers are lost."""
+    found = isolated("stepcraft.sources.corpus._html:html", _bytes(path), seconds=formats.SECONDS)
+    title, text, cut = found["title"] or file_title(path), found["text"], found["cut"]
+    return Content(title, text, markdown_headings(text), "markdown", [(0, "")], cut)
 
 
 def _pdf(path: Path) -> Content:
-    from pypdf import PdfReader  # noqa: PLC0415 - heavy, and only needed for such files
-    from pypdf.errors import FileNotDecryptedError  # noqa: PLC0415 - the same
-
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of every flaw that it repairs
-    try:
-        reader = PdfReader(path)
-        title = _one_line(str((reader.metadata and reader.metadata.title) or ""))
-        pages = [clean(page.extract_text()) for page in reader.pages]
-    except OSError:
-        raise
-    except FileNotDecryptedError as error:
-        raise UnreadableFile("it is encrypted") from error
-    except Exception as error:  # a damaged file can fail anywhere in the parser
-        raise UnreadableFile(f"it is no PDF that can be read ({type(error).__name__})") from error
-    if not any(page.strip() for page in pages):
-        raise UnreadableFile("it holds no text, perhaps only pictures of pages")
-    text, starts = _joined(pages, " p. {}")
-    return Content(title or file_title(path), text, starts=starts)
+    found = isolated("stepcraft.sources.corpus._pdf:pdf", _bytes(path), seconds=formats.SECONDS)
+    text, starts = _joined(found["pages"], " p. {}")
+    return Content(found["title"] or file_title(path), text, starts=starts, cut=found["cut"])
 
 
 def _notebook(path: Path) -> Content:
-    """The cells as Markdown, without their outputs."""
-    try:
-        notebook: dict[str, Any] = json.loads(_decoded(path))
-        language = notebook.get("metadata", {}).get("kernelspec", {}).get("language", "")
-        cells: list[str] = []
-        for cell in notebook["cells"]:
-            source = clean("".join(cell["source"]))
-            is_code = cell["cell_type"] == "code" and source.strip()
-            cells.append(f"```{language}\n{source}\n```" if is_code else source.strip() and source)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UnreadableFile("it is no notebook") from error
-    text, starts = _joined(cells, " cell {}")
-    return Content(file_title(path), text, markdown_headings(text), "markdown", starts)
+    found = isolated("stepcraft.sources.corpus.formats:notebook", _bytes(path), seconds=formats.SECONDS)
+    text, starts = _joined(found["cells"], " cell {}")
+    return Content(file_title(path), text, markdown_headings(text), "markdown", starts, found["cut"])
+
+
+def _text(path: Path) -> str:
+    return formats.decoded(_bytes(path, MAX_TEXT_BYTES))
 
 
 def _joined(parts: Sequence[str], name: str) -> tuple[str, list[tuple[int, str]]]:

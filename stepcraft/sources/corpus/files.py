@@ -7,6 +7,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from stepcraft.errors import BadInput
+from stepcraft.files import irregular, named_path
 from stepcraft.text.clean import clean
 
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages"}
@@ -43,13 +44,18 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
     """Resolve the paths of a corpus, `~` included.
 
     Raises:
-        BadInput: no path is given, or there is no such file or folder.
+        BadInput: no path is given, one cannot be a path, or there is no such file or folder.
     """
     roots: dict[Path, Root] = {}
     for given in paths:
-        path = Path(given).expanduser()
+        path = named_path(given)
         if not path.is_dir() and not path.is_file():
-            raise BadInput(f"there is no file or folder {os.fspath(given)}; check the name")
+            what = irregular(path.stat().st_mode) if path.exists() else ""
+            raise BadInput(
+                f"{os.fspath(given)} is {what}; name a file or folder"
+                if what
+                else f"there is no file or folder {os.fspath(given)}; check the name"
+            )
         roots.setdefault(path.resolve(), Root(str(path), path.resolve()))
     if not roots:
         raise BadInput("a corpus needs a file or folder; write corpus:docs or corpus:docs,notes.md")
@@ -57,52 +63,83 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
 
 
 def shown(path: str, roots: Sequence[Root]) -> str:
-    """A path of a file below the path that the corpus was named with, as in sources and messages."""
+    """A path of a file below the path that the corpus was named with, as in sources and messages; ValueError for another."""
     file = Path(path)
-    root = next(root for root in roots if file.is_relative_to(root.real))
+    root = next((root for root in roots if file.is_relative_to(root.real)), None)
+    if root is None:
+        raise ValueError(path)
     return clean(str(Path(root.given, file.relative_to(root.real))))
 
 
-def files_of(roots: Sequence[Root], problems: dict[str, str]) -> Iterator[File]:
+def files_of(
+    roots: Sequence[Root], problems: dict[str, str], *, follow_symlinks: bool = False
+) -> Iterator[File]:
     """Yield each file once, in the order of the names. Files that are named themselves are always included.
 
     Left out of folders are hidden files, installed packages (node_modules, virtual environments) and files whose
-    suffixes stand for other content than text. Links to folders are followed, but no folder is entered twice.
+    suffixes stand for other content than text. No folder is entered twice.
 
     Args:
         roots: the files and folders.
-        problems: takes the reason why a folder cannot be listed, by its path.
+        problems: takes the reason why a folder cannot be listed, or a link is not followed, by its path.
+        follow_symlinks: whether links that lead out of all roots are followed; those within always are.
     """
     given: set[str] = set()
-    entered: set[tuple[int, int]] = set()
     for root in roots:
         if root.real.is_file():
             given.add(str(root.real))
             yield _file(str(root.real), root.real.stat())
+    tree = _Tree(roots, problems, follow_symlinks=follow_symlinks)
     for root in roots:
         if root.real.is_dir():
-            yield from (file for file in _inside(str(root.real), entered, problems) if file.path not in given)
+            yield from (file for file in tree.files(str(root.real)) if file.path not in given)
 
 
-def _inside(folder: str, entered: set[tuple[int, int]], problems: dict[str, str]) -> Iterator[File]:
-    """The files of a folder and of the folders in it."""
-    waiting = [folder]
-    while waiting:
-        current = waiting.pop()
-        try:
-            found = os.stat(current)  # noqa: PTH116 - strings all the way: a tree may have very many files
-            with os.scandir(current) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError as error:
-            problems[current] = f"it cannot be read: {error.strerror}"
-            continue
-        if (found.st_dev, found.st_ino) in entered or any(entry.name == "pyvenv.cfg" for entry in entries):
-            continue
-        entered.add((found.st_dev, found.st_ino))
-        seen = [entry for entry in entries if not entry.name.startswith(".")]
-        folders = [entry for entry in seen if _is_folder(entry)]
-        yield from filter(None, map(_text_file, seen))
-        waiting += [entry.path for entry in reversed(folders) if entry.name not in _SKIPPED_FOLDERS]
+class _Tree:
+    """The folders of a corpus, as far as they were entered."""
+
+    def __init__(self, roots: Sequence[Root], problems: dict[str, str], *, follow_symlinks: bool) -> None:
+        self._roots = roots
+        self._problems = problems
+        self._follows = follow_symlinks
+        self._entered: set[tuple[int, int]] = set()
+
+    def files(self, folder: str) -> Iterator[File]:
+        """The files of a folder and of the folders in it."""
+        waiting = [folder]
+        while waiting:
+            current = waiting.pop()
+            try:
+                found = os.stat(current)  # noqa: PTH116 - strings all the way: a tree may have very many files
+                with os.scandir(current) as listing:
+                    entries = sorted(listing, key=lambda entry: entry.name)
+            except OSError as error:
+                self._problems[current] = f"it cannot be read: {error.strerror}"
+                continue
+            known = (found.st_dev, found.st_ino) in self._entered
+            if known or any(entry.name == "pyvenv.cfg" for entry in entries):
+                continue
+            self._entered.add((found.st_dev, found.st_ino))
+            seen = [entry for entry in entries if not entry.name.startswith(".")]
+            folders = [entry for entry in seen if _is_folder(entry) and entry.name not in _SKIPPED_FOLDERS]
+            texts = [(entry, file) for entry in seen if (file := _text_file(entry))]
+            yield from (file for entry, file in texts if self._stays(entry))
+            waiting += [entry.path for entry in reversed(folders) if self._stays(entry)]
+
+    def _stays(self, entry: os.DirEntry[str]) -> bool:
+        """Whether an entry is no link out of the corpus, or such links are followed."""
+        if self._follows or not entry.is_symlink():
+            return True
+        target = Path(os.path.realpath(entry.path))
+        if any(
+            target == root.real or (root.real.is_dir() and target.is_relative_to(root.real))
+            for root in self._roots
+        ):
+            return True
+        self._problems[entry.path] = (
+            "it is a link out of the corpus, which open_corpus(follow_symlinks=True) follows"
+        )
+        return False
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -1,17 +1,19 @@
 """Split a file into passages: texts of at most 1,000 characters, each with a title and a place to cite."""
 
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.files import open_regular
 from stepcraft.records import records
-from stepcraft.sources.corpus.content import MAX_HEADING, Content, UnreadableFile, content_of, file_title
+from stepcraft.sources.corpus.content import Content, UnreadableFile, content_of, file_title
+from stepcraft.sources.corpus.formats import MAX_HEADING
 from stepcraft.text.clean import clean
 
 if TYPE_CHECKING:
@@ -23,6 +25,13 @@ VERSION = 1
 CHARACTERS = 1000
 """The most characters of a passage."""
 
+MAX_PASSAGES = 1_000_000
+"""The most passages of a file."""
+
+MAX_BROKEN = 10_000
+"""The most records of a file that cannot be read, after which it is not read further."""
+
+_STRETCH = 200_000
 _TITLES = ("title", "name", "heading", "headline", "subject")
 _TEXTS = ("text", "content", "contents", "page_content", "body", "passage", "document", "abstract", "summary")
 _PROSE = ["\n\n", "\n", ". ", "\u3002", "; ", ", ", " ", ""]
@@ -46,24 +55,42 @@ def passages(path: Path, broken: list[str]) -> Iterator[Passage]:
         broken: takes the reasons of records that cannot be read; the others are yielded.
 
     Raises:
-        UnreadableFile: the file cannot be read.
+        UnreadableFile: the file cannot be read, or not beyond what was yielded.
     """
-    if path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path):
-        yield from _of_records(path, broken)
-        return
-    content = content_of(path)
-    starts = content.starts or _lines(content.text)
+    try:
+        is_records = path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path)
+        found = _of_records(path, broken) if is_records else _of_content(content_of(path))
+        yield from islice(found, MAX_PASSAGES)
+        is_cut = next(found, None) is not None
+    except (UnreadableFile, SourceFailure):
+        raise
+    except Exception as error:  # one file that nobody foresaw must not end a corpus
+        raise UnreadableFile(f"it cannot be parsed ({type(error).__name__})") from error
+    if is_cut:
+        raise UnreadableFile(f"only its first {MAX_PASSAGES:,} passages were read")
+
+
+def _of_content(content: Content) -> Iterator[Passage]:
+    line, counted = 1, 0
     for title, start, stop in _sections(content):
-        for text, position in _split(content.text[start:stop], content.language):
-            at = bisect_right(starts, start + position, key=lambda item: item[0]) - 1
-            yield Passage(title, text, starts[at][1])
+        for text, offset in _split(content.text[start:stop], content.language):
+            position = start + offset
+            if content.starts:
+                at = bisect_right(content.starts, position, key=lambda item: item[0]) - 1
+                place = content.starts[at][1]
+            else:
+                line, counted = line + content.text.count("\n", counted, position), max(counted, position)
+                place = f":{line}"
+            yield Passage(title, text, place)
+    if content.cut:
+        raise UnreadableFile(content.cut)
 
 
 def _is_array(path: Path) -> bool:
     if path.suffix.lower() != ".json":
         return False
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
     except OSError:
         return False
@@ -74,6 +101,10 @@ def _of_records(path: Path, broken: list[str]) -> Iterator[Passage]:
         for record in records(path):
             if record.values is None:
                 broken.append(f"line {record.line}: {record.reason}")
+                if len(broken) == MAX_BROKEN:
+                    raise UnreadableFile(
+                        f"it is not read beyond {MAX_BROKEN:,} records that cannot be, the first in {broken[0]}"
+                    )
                 continue
             title, text = _title_and_text(record.values)
             for piece, _ in _split(text, ""):
@@ -128,13 +159,29 @@ def _sections(content: Content) -> Iterator[tuple[str, int, int]]:
         yield title, heading.start if alone else heading.stop, stop
 
 
-def _split(text: str, language: str) -> list[tuple[str, int]]:
+def _split(text: str, language: str) -> Iterator[tuple[str, int]]:
     """The pieces of a text with their offsets; only white space between them is lost."""
-    if len(text) <= CHARACTERS:
-        piece = text.strip()
-        return [(piece, len(text) - len(text.lstrip()))] if piece else []
-    found = _splitter(language).create_documents([text])
-    return [(piece.page_content, int(piece.metadata["start_index"])) for piece in found]
+    bare = text.strip()
+    if len(text) <= CHARACTERS or not bare:
+        if bare:
+            yield bare, len(text) - len(text.lstrip())
+        return
+    for start, stop in _stretches(text):
+        for piece in _splitter(language).create_documents([text[start:stop]]):
+            yield piece.page_content, start + int(piece.metadata["start_index"])
+
+
+def _stretches(text: str) -> Iterator[tuple[int, int]]:
+    """Offsets of parts that are split one after the other: the splitter makes a list of the words of a whole text."""
+    start = 0
+    while len(text) - start > _STRETCH:
+        ends = (
+            text.rfind(end, start + _STRETCH // 2, start + _STRETCH) + len(end) for end in ("\n\n", "\n", " ")
+        )
+        stop = next((end for end in ends if end > start + _STRETCH // 2), start + _STRETCH)
+        yield start, stop
+        start = stop
+    yield start, len(text)
 
 
 @cache
@@ -145,9 +192,3 @@ def _splitter(language: str) -> "RecursiveCharacterTextSplitter":
     if language:
         return RecursiveCharacterTextSplitter.from_language(Language(language), **options)
     return RecursiveCharacterTextSplitter(separators=_PROSE, keep_separator="end", **options)
-
-
-def _lines(text: str) -> list[tuple[int, str]]:
-    """The offset of each line, with its suffix in a source."""
-    ends = (match.end() for match in re.finditer("\n", text))
-    return [(0, ":1"), *((end, f":{number}") for number, end in enumerate(ends, 2))]

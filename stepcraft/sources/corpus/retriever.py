@@ -1,8 +1,11 @@
 """A corpus: files and folders as a source of evidence, with an index in which only changed files are read again."""
 
+import glob
 import hashlib
 import json
+import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -15,7 +18,8 @@ from platformdirs import user_cache_path
 from pydantic import Field
 
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
-from stepcraft.index import Complete, Embedder, Entry, GroupedIndex, Hit, in_group
+from stepcraft.files import open_regular
+from stepcraft.index import Complete, DamagedIndex, Embedder, Entry, GroupedIndex, Hit, in_group
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source
 from stepcraft.sources.corpus.content import UnreadableFile
@@ -31,6 +35,8 @@ ALPHA = 0.4
 K = 5
 """The default number of passages."""
 
+_log = logging.getLogger(__name__)
+_rebuilding = threading.Lock()
 _NAMED_PROBLEMS = 5
 _UNUSED_NS = 90 * 24 * 3600 * 1_000_000_000
 _BATCH = 4000
@@ -69,6 +75,8 @@ class CorpusRetriever(Source):
     """What was read when it was opened."""
     alpha: float = Field(default=ALPHA, ge=0, le=1)
     """The weight of the vectors: 1 is vectors alone, 0 words alone."""
+    rebuild: Any = Field(default=None, repr=False)
+    """Makes a damaged index anew, and returns it with its report; None where the index is not in the cache."""
 
     @property
     def notes(self) -> list[str]:
@@ -83,14 +91,31 @@ class CorpusRetriever(Source):
         self.index.close()
 
     def _found(self, query: str, k: int) -> list[Document]:
+        index = self.index
         try:
-            hits = self.index.search(query, k, alpha=self.alpha)
+            try:
+                documents = self._search(index, query, k)
+            except DamagedIndex as error:
+                if not self.rebuild:
+                    raise
+                with _rebuilding:
+                    if self.index is index:  # no other search has rebuilt it
+                        self.index, self.report = self.rebuild(error)
+                documents = self._search(self.index, query, k)
         except MemoryFailure as error:
             raise SourceFailure(f"the corpus cannot be searched: {error}") from error
-        documents = [self._document(hit) for hit in hits]
         if documents and (notes := self.notes):
             documents[0].metadata["notes"] = notes
         return documents
+
+    def _search(self, index: GroupedIndex, query: str, k: int) -> list[Document]:
+        hits = index.search(query, k, alpha=self.alpha)
+        try:
+            return [self._document(hit) for hit in hits]
+        except (LookupError, ValueError) as error:  # of paths outside of the corpus, too
+            raise DamagedIndex(
+                f"{index.path} holds passages that are not of this corpus; delete it"
+            ) from error
 
     def _document(self, hit: Hit) -> Document:
         title, path, place = (str(hit.entry.payload[name]) for name in ("title", "path", "place"))
@@ -106,6 +131,7 @@ def open_corpus(
     k: int = K,
     embeddings: "str | Embeddings | None" = None,
     index: str | os.PathLike[str] | None = None,
+    follow_symlinks: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> CorpusRetriever:
     """Open files and folders as a retriever.
@@ -114,13 +140,19 @@ def open_corpus(
     are kept in an index, for which only new and changed files are read. Several processes may open the same corpus at
     once; one that is killed while it reads is continued by the next.
 
+    A file that cannot be read, or takes too much time or memory to parse, is passed over and named in the report, as is
+    what lies beyond a limit of pages or tags. HTML, PDF and notebooks are parsed in a process of their own.
+
     Args:
         paths: files, and folders with all folders in them.
         k: the number of passages to find.
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object; None means
             STEPCRAFT_EMBEDDINGS, else the best that needs no key.
         index: the file of the index, or ":memory:". None means one in the user's cache folder, where indexes that
-            were not opened for 90 days are deleted; so may you at any time.
+            were not opened for 90 days are deleted; so may you at any time. One there that is damaged is made anew,
+            with a warning.
+        follow_symlinks: whether links to files and folders outside of the paths are followed. Whoever can write into a
+            folder could otherwise have any file of this machine read.
         progress: called with the number of files done so far.
 
     Raises:
@@ -129,11 +161,32 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
-    where = _cached(roots, embedder) if index is None else os.fspath(index)
+    where = _cached(roots, embedder, follow_symlinks=follow_symlinks) if index is None else os.fspath(index)
+
+    def updated() -> tuple[GroupedIndex, CorpusReport]:
+        made = GroupedIndex(where, embedder)
+        try:
+            return made, _update(made, roots, progress, follow_symlinks=follow_symlinks)
+        except BaseException:
+            made.close()
+            raise
+
+    def rebuild(error: DamagedIndex) -> tuple[GroupedIndex, CorpusReport]:
+        _log.warning("the index of the corpus is made anew: %s", error)
+        _delete(Path(where))
+        _cached(roots, embedder, follow_symlinks=follow_symlinks)
+        return updated()
+
     try:
-        opened = GroupedIndex(where, embedder)
-        report = _update(opened, roots, progress)
-        corpus = CorpusRetriever(index=opened, roots=roots, report=report, k=k)
+        try:
+            opened, report = updated()
+        except DamagedIndex as error:
+            if index is not None:
+                raise
+            opened, report = rebuild(error)
+        corpus = CorpusRetriever(
+            index=opened, roots=roots, report=report, k=k, rebuild=rebuild if index is None else None
+        )
         if not opened.count():
             named = ", ".join(root.given for root in roots)
             why = f": {corpus.notes[0]}" if corpus.notes else "; name other files"
@@ -143,10 +196,13 @@ def open_corpus(
     return corpus
 
 
-def _cached(roots: Sequence[Root], embedder: Embedder | None) -> str:
-    """The index in the cache folder for these paths and embeddings; indexes that are out of use are deleted."""
-    name = embedder.name if embedder else "none"
-    key = "\n".join([name, *(str(root.real) for root in roots)]).encode(errors="surrogatepass")
+def _cached(roots: Sequence[Root], embedder: Embedder | None, *, follow_symlinks: bool) -> str:
+    """The index in the cache folder for these options; indexes that are out of use are deleted.
+
+    It holds the text of the files, so it is for its owner alone.
+    """
+    options = [embedder.name if embedder else "none", *(["follow_symlinks"] if follow_symlinks else [])]
+    key = "\n".join([*options, *(str(root.real) for root in roots)]).encode(errors="surrogatepass")
     folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
     start = "".join(letter if letter.isalnum() else "-" for letter in roots[0].real.name)[:40]
     path = folder / f"{start}-{hashlib.blake2b(key, digest_size=8).hexdigest()}.db"
@@ -158,13 +214,20 @@ def _cached(roots: Sequence[Root], embedder: Embedder | None) -> str:
             "give open_corpus a file as index=, or set XDG_CACHE_HOME to a folder that can be written"
         ) from error
     with suppress(OSError):  # a cache that cannot be written can still be searched
-        if path.exists():
-            os.utime(path)
+        for private in (folder.parent, folder):
+            private.chmod(0o700)
+        path.touch(mode=0o600)
         for other in folder.glob("*.db"):
             if time.time_ns() - other.stat().st_mtime_ns > _UNUSED_NS:
-                for file in (other, *folder.glob(f"{other.name}-*")):
-                    file.unlink(missing_ok=True)
+                _delete(other)
+            for file in (other, *folder.glob(f"{other.name}-*")):
+                file.chmod(0o600)
     return str(path)
+
+
+def _delete(index: Path) -> None:
+    for file in (index, *index.parent.glob(f"{glob.escape(index.name)}-*")):
+        file.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -180,20 +243,27 @@ class _Mark:
     @classmethod
     def of(cls, text: str) -> Self | None:
         """Parse a mark; None if the file was indexed by another version, or not to its end."""
-        values: list[Any] = json.loads(text or "[null]")
-        return cls(*values[1:]) if values[0] == VERSION else None
+        try:
+            version, size, mtime, digest, problem = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            return None
+        return cls(size, mtime, digest, str(problem)) if version == VERSION else None
 
     def __str__(self) -> str:
         return json.dumps([VERSION, self.size, self.mtime, self.digest, self.problem])
 
 
 def _update(
-    index: GroupedIndex, roots: Sequence[Root], progress: Callable[[int], None] | None
+    index: GroupedIndex,
+    roots: Sequence[Root],
+    progress: Callable[[int], None] | None,
+    *,
+    follow_symlinks: bool,
 ) -> CorpusReport:
     """Index what is new or changed and remove what is gone."""
     update = _Update(index)
     known = index.marks()
-    for file in files_of(roots, update.report.problems):
+    for file in files_of(roots, update.report.problems, follow_symlinks=follow_symlinks):
         update.take(file, _Mark.of(known.pop(_group(file.path), "")))
         if progress:
             progress(update.report.files)
@@ -229,7 +299,7 @@ class _Update:
         settled = time.time_ns() - file.mtime > _SETTLED_NS
         mtime = file.mtime if settled else -1
         try:
-            with Path(file.path).open("rb") as opened:
+            with open_regular(Path(file.path)) as opened:
                 digest = hashlib.file_digest(opened, "blake2b").hexdigest()[:32]
         except OSError as error:
             # A permission may change and leave size and time as they are.

@@ -1,5 +1,6 @@
 """Web pages as Markdown: read in threads, kept for a while, and split into passages."""
 
+import codecs
 import re
 import threading
 import time
@@ -11,14 +12,13 @@ from dataclasses import dataclass
 from itertools import islice
 from urllib.parse import urlsplit
 
-import trafilatura
 from langchain_core.documents import Document
 from langchain_text_splitters import RecursiveCharacterTextSplitter
-from trafilatura.metadata import extract_metadata
 
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import FetchFailed
 from stepcraft.index import Embedder, Entry, LocalIndex
+from stepcraft.sources.isolated import Unparsed, isolated, prepare
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.urls import shown
 from stepcraft.text.clean import clean
@@ -32,6 +32,9 @@ _MAX_PASSAGES = 500
 """The most passages of a page that are ranked, as a whole book would take seconds."""
 _SHORTEST = 80
 """Fewer characters are no page: a notice, or a page that a script would fill."""
+_PARSER = "stepcraft.sources.web._article:article"
+_SECONDS = 8.0
+"""The time to parse one page."""
 _FAILURES_S = 60
 """Seconds for which a failed page is not requested again."""
 
@@ -57,21 +60,19 @@ class Page:
     """Markdown."""
 
 
+def prepare_reading() -> None:
+    """Start the process in which pages are parsed unless it runs; takes a second."""
+    prepare(_PARSER)
+
+
 def readable(fetched: Fetched) -> Page:
-    """Extract the text of a fetched page.
+    """Extract the text of a fetched page; HTML is parsed in a process of its own.
 
     Raises:
-        FetchFailed: there is no text on it, or only a demand for a browser or a human.
+        FetchFailed: there is no text on it, or only a demand for a browser or a human, or it cannot be parsed within
+            the limits of size, seconds and memory.
     """
-    charset = fetched.charset if _CHARSETS.fullmatch(fetched.charset) else "utf-8"
-    try:
-        decoded = fetched.body.decode(charset, "replace")
-    except LookupError:
-        decoded = fetched.body.decode("utf-8", "replace")
-    if fetched.type in {"text/html", "application/xhtml+xml"}:
-        title, text = _of_html(decoded if fetched.charset else fetched.body, fetched.url)
-    else:
-        title, text = "", clean(decoded)
+    title, text = _title_and_text(fetched)
     text = text.strip()
     barred = len(text) < 1500 and _BARRIER.search(f"{title} {text}")
     if barred or len(text) < _SHORTEST:
@@ -81,17 +82,22 @@ def readable(fetched: Fetched) -> Page:
     return Page(fetched.url, title or parts.path.rstrip("/").rpartition("/")[2] or parts.netloc, text)
 
 
-def _of_html(html: str | bytes, url: str) -> tuple[str, str]:
-    """Title and Markdown, "" for what is missing. Bytes without a charset are decoded as the page declares."""
+def _title_and_text(fetched: Fetched) -> tuple[str, str]:
+    charset = fetched.charset and (fetched.charset if _is_used(fetched.charset) else "utf-8")
+    if fetched.type not in {"text/html", "application/xhtml+xml"}:
+        return "", clean(fetched.body.decode(charset or "utf-8", "replace"))
     try:
-        tree = trafilatura.load_html(html)
-        if tree is None:
-            return "", ""
-        title = extract_metadata(tree).title
-        text = trafilatura.extract(tree, output_format="markdown", include_comments=False)
-    except Exception as error:  # a hostile page can fail anywhere in the parser
-        raise FetchFailed(f"{shown(url)} cannot be read: {type(error).__name__}") from error
-    return " ".join(clean(title or "").split())[:200], clean(text or "")
+        found = isolated(_PARSER, fetched.body, seconds=_SECONDS, charset=charset)
+    except Unparsed as error:
+        raise FetchFailed(f"{shown(fetched.url)} cannot be read: {error}") from error
+    return str(found["title"]), str(found["text"])
+
+
+def _is_used(charset: str) -> bool:
+    try:
+        return bool(_CHARSETS.fullmatch(charset) and codecs.lookup(charset))
+    except LookupError:
+        return False
 
 
 def ranked_passages(query: str, pages: Sequence[Page], k: int, embedder: Embedder | None) -> list[Document]:
@@ -134,7 +140,7 @@ def _passages(page: Page) -> Iterator[tuple[str, str]]:
         keep_separator="end",
     )
     sections: list[tuple[str, list[str]]] = [("", [])]
-    for line, in_code in lines(page.text):
+    for line, in_code in lines(page.text[: _MAX_PASSAGES * _CHARACTERS]):
         if not in_code and (match := _HEADING.fullmatch(line.rstrip("\n"))):
             sections.append((match[1], []))
         else:

@@ -12,7 +12,7 @@ from urllib.parse import urldefrag
 from langchain_core.documents import Document
 from pydantic import Field
 
-from stepcraft.concurrency import within
+from stepcraft.concurrency import in_thread, within
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source
@@ -52,12 +52,16 @@ class WebSource(Source):
     """Seconds that reading the pages may take in all."""
 
     def _found(self, query: str, k: int) -> list[Document]:
-        from stepcraft.sources.web.pages import ranked_passages  # noqa: PLC0415 - the packages may be missing
+        from stepcraft.sources.web.pages import (  # noqa: PLC0415 - the packages may be missing
+            prepare_reading,
+            ranked_passages,
+        )
 
         text = " ".join(query.split())[:_QUERY]
         if not text:
             return []
         notes: list[str] = []
+        in_thread(prepare_reading)  # while the search goes on
         urls = self._urls(text)
         pages = self._read(urls, notes)
         if urls and not pages:
@@ -112,17 +116,20 @@ def open_web(
 
     Raises:
         BadInput: there is no such engine, or its key or a package is missing.
+        SourceFailure: no process can be started to parse pages.
     """
     missing = [name for name in _NEEDED if not find_spec(name)]
     if missing:
         raise BadInput(f'{spec} needs {", ".join(missing)}: pip install "stepcraft[web]"')
     from stepcraft.sources.web.fetch import Fetcher  # noqa: PLC0415 - the packages may be missing
-    from stepcraft.sources.web.pages import Pages, readable  # noqa: PLC0415 - the same
+    from stepcraft.sources.web.pages import Pages, prepare_reading, readable  # noqa: PLC0415 - the same
 
     named = os.environ.get(ALLOW_HOSTS, "").split(",") if allow_hosts is None else allow_hosts
     fetcher = Fetcher(allow_hosts=[host.strip() for host in named if host.strip()])
+    engine = search or _engine(spec)
+    prepare_reading()
     return WebSource(
-        search=search or _engine(spec),
+        search=engine,
         reader=Pages(lambda url: readable(fetcher.fetch(url))),
         embedder=resolve_embeddings(),
         k=k,

@@ -1,0 +1,70 @@
+"""Paths that others named and files that others wrote, checked before they are opened."""
+
+import errno
+import os
+from io import BufferedReader
+from pathlib import Path
+from stat import S_ISBLK, S_ISCHR, S_ISFIFO, S_ISREG, S_ISSOCK
+
+from stepcraft.errors import BadInput
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Opening a pipe that nobody writes would block for ever, should one take the place of a file after the check."""
+
+
+def named_path(given: str | os.PathLike[str]) -> Path:
+    """Return the path that a caller named, with `~` expanded; nothing need be there.
+
+    Raises:
+        BadInput: no file can have this path: it holds a NUL byte, is too long, or names a user who does not exist.
+    """
+    shown = f"{os.fspath(given)!r:.80}"
+    try:
+        path = Path(given).expanduser()
+    except RuntimeError as error:
+        raise BadInput(f"the path {shown} cannot be used: {error}".rstrip(".")) from error
+    try:
+        path.stat()
+    except ValueError as error:
+        raise BadInput(f"the path {shown} cannot be used: it holds a NUL byte") from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise BadInput(f"the path {shown} cannot be used: it is too long") from error
+    return path
+
+
+def irregular(mode: int) -> str:
+    """What a file is that is neither regular nor a folder, by its mode; "" for these two."""
+    kinds = (
+        (S_ISFIFO, "a pipe"), (S_ISSOCK, "a socket"), (S_ISCHR, "a device"), (S_ISBLK, "a device")
+    )  # fmt: skip
+    return next((name for is_kind, name in kinds if is_kind(mode)), "")
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file to read its bytes; what is no regular file is not opened, so that nothing blocks.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    _check_regular(path.stat(), path)
+    descriptor = os.open(path, _FLAGS)
+    try:
+        _check_regular(os.fstat(descriptor), path)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _check_regular(found: os.stat_result, path: Path) -> None:
+    if not S_ISREG(found.st_mode):
+        what = irregular(found.st_mode) or "a folder"
+        raise OSError(errno.EINVAL, f"it is {what}, not a file", str(path))
+    blocks = getattr(found, "st_blocks", None)  # Windows does not tell
+    if blocks is not None and found.st_size > _HOLLOW_BYTES and blocks * 512 * 100 < found.st_size:
+        raise OSError(errno.EINVAL, "nearly all of it is a hole without data", str(path))
+
+
+_HOLLOW_BYTES = 200_000_000
+"""A larger file with less than a hundredth of it on the disk is refused: reading it costs hours, and gives zeros."""

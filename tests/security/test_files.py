@@ -1,0 +1,374 @@
+"""Hostile files, folders and databases: one bad file costs one file and one sentence, never the memory or a traceback."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import socket
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from stepcraft.concurrency import in_thread
+from stepcraft.errors import BadInput, MemoryFailure, SourceFailure, StepcraftError
+from stepcraft.memory.files import import_file, read_all, read_procedures, write_jsonl
+from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.open import open_memory
+from stepcraft.memory.procedure import Procedure
+from stepcraft.sources import CorpusRetriever, open_corpus
+from tests.security.measured import measured
+
+TEA = Procedure(output="make tea", input="leaves, water", steps=("Boil the water.", "Pour it on."))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "ok.md").write_text("This stands beside it.")
+    return files
+
+
+def opened(folder: Path, **options: Any) -> CorpusRetriever:
+    return open_corpus([folder], **{"index": ":memory:", "embeddings": "none"} | options)
+
+
+def pdf(pages: int) -> bytes:
+    writer, target = PdfWriter(), io.BytesIO()
+    font = writer._add_object(
+        DictionaryObject(
+            {
+                NameObject("/Type"): NameObject("/Font"),
+                NameObject("/Subtype"): NameObject("/Type1"),
+                NameObject("/BaseFont"): NameObject("/Helvetica"),
+            }
+        )
+    )
+    for _ in range(pages):
+        page, text = writer.add_blank_page(200, 200), DecodedStreamObject()
+        text.set_data(b"BT /F1 12 Tf 10 100 Td (A page of tea) Tj ET")
+        fonts = DictionaryObject({NameObject("/F1"): font})
+        page[NameObject("/Contents")] = writer._add_object(text)
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    writer.write(target)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("flat.html", lambda: b"<p>x</p>" * 100_000, "only its first 100,000 tags were read"),
+        ("pages.pdf", lambda: pdf(3_100), "only its first 3,000 pages were read"),
+        ("wide.ipynb", lambda: b'{"cells":[' + b"[]," * 10_000_000 + b"[]]}", "it needs more than 400 MB of memory"),
+        ("wide.json", lambda: b"[[" + b"[]," * 10_000_000 + b"[]]]", "it holds more than 150,000 lists and objects"),
+        ("line.jsonl", lambda: b"x" * 300_000_000, "it is longer than 4,000,000 characters"),
+        ("lines.jsonl", lambda: b"x\n" * 1_000_000, "it is not read beyond 10,000 records that cannot be"),
+        ("newlines.txt", lambda: b"\n" * 19_000_000 + b"tea", ""),
+        ("words.txt", lambda: b"a " * 1_500_000, ""),
+        ("lines.rst", lambda: b"a\n" * 2_000_000, ""),
+        ("headings.md", lambda: b"# a\n" * 4_500_000, ""),
+        ("large.txt", lambda: b"a" * 21_000_000, "it is larger than 20 MB"),
+    ],
+)  # fmt: skip
+def test_a_bomb_costs_little_and_is_named(folder: Path, name: str, content: Callable[[], bytes], why: str):
+    (folder / name).write_bytes(content())
+    found = measured("corpus", folder)
+    assert (found.result == []) if not why else (f"{name}: " in found.result[0] and why in found.result[0])
+    assert found.grown < 250
+    assert found.child < 400
+    assert found.pause < 0.5
+
+
+def test_a_sparse_file_is_not_read(folder: Path):
+    with (folder / "sparse.jsonl").open("wb") as file:
+        file.truncate(1 << 34)
+    found = measured("corpus", folder)
+    assert "sparse.jsonl: it cannot be read: nearly all of it is a hole without data" in found.result[0]
+    assert found.grown < 100
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("marked.html", "<p>x</p><![foo"),
+        ("declared.html", "<!DOCTYPE html [<!ENTITY a 'b'>]><![CDATA[x"),
+        ("nested.json", "[" * 987 + "]" * 987),
+        ("nested.jsonl", '{"text": ' + "[" * 100_000),
+        ("nested.ipynb", '{"cells":' + "[" * 100_000),
+        ("number.jsonl", '{"text": ' + "1" * 5000 + "}"),
+        ("cells.ipynb", '{"cells": [{"source": 7, "cell_type": "code"}]}'),
+        ("object.ipynb", '{"cells": {"a": 1}}'),
+        ("metadata.ipynb", '{"metadata": [], "cells": []}'),
+        ("bad.pdf", "%PDF-1.7\n1 0 obj\n<</Type /Catalog /Pages 1 0 R>>\nendobj\ntrailer <</Root 1 0 R>>"),
+        ("quotes.csv", 'text\n"' + "x" * 1_000_000),
+    ],
+)
+def test_one_bad_file_costs_one_file(folder: Path, name: str, content: str):
+    (folder / name).write_text(content)
+    with closing(opened(folder)) as corpus:
+        assert [document.page_content for document in corpus.invoke("beside")] == ["This stands beside it."]
+        assert set(corpus.report.problems) <= {str(folder / name)}
+
+
+def in_time(call: Callable[[], object]) -> object:
+    return in_thread(call).result(timeout=20)
+
+
+@contextmanager
+def odd_file(path: Path, kind: str) -> Iterator[None]:
+    if kind == "pipe":
+        os.mkfifo(path)
+        yield
+    else:
+        with closing(socket.socket(socket.AF_UNIX)) as bound:
+            bound.bind(str(path))
+            yield
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".md", ".pdf", ".db"])
+def test_what_is_no_file_is_not_opened(
+    kind: str, suffix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+    with odd_file(Path(f"x{suffix}"), kind):
+        with pytest.raises(BadInput, match=f"x{suffix} is a {kind}"):
+            in_time(lambda: open_corpus([f"x{suffix}"], index=":memory:", embeddings="none"))
+        if suffix not in {".md", ".pdf"}:
+            with pytest.raises(BadInput, match=f"a {kind}, not a file"):
+                in_time(lambda: open_memory(f"x{suffix}", embeddings="none"))
+
+
+@pytest.mark.parametrize("named", ["a\0b{}", "~nosuchuser/x{}", "x" * 300 + "{}", "y/" * 3000 + "{}"])
+def test_a_path_that_cannot_be_is_one_sentence(named: str, tmp_path: Path):
+    calls: list[Callable[[], object]] = [
+        lambda: open_corpus([named.format(".md")], index=":memory:", embeddings="none"),
+        lambda: open_corpus([tmp_path], index=named.format(".db"), embeddings="none"),
+        lambda: open_memory(named.format(".db"), embeddings="none"),
+        lambda: open_memory(named.format(".jsonl"), embeddings="none"),
+        lambda: LocalMemory(named.format(".db"), embeddings="none"),
+        lambda: read_all(named.format(".jsonl")),
+        lambda: list(read_procedures(named.format(".csv"))),
+        lambda: write_jsonl([TEA], named.format(".jsonl")),
+    ]
+    for call in calls:
+        with pytest.raises(BadInput, match="cannot be used: "):
+            call()
+
+
+def test_a_name_that_leaves_no_room_for_a_draft_is_one_sentence(tmp_path: Path):
+    with pytest.raises(MemoryFailure, match="cannot be written: File name too long"):
+        write_jsonl([TEA], tmp_path / ("x" * 250))
+
+
+def test_links_out_of_a_corpus_are_followed_only_if_asked(folder: Path):
+    outside = folder.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_text("A secret of others.")
+    (folder / "file.md").symlink_to(outside / "secret.md")
+    (folder / "folder").symlink_to(outside, target_is_directory=True)
+    (folder / "own.txt").symlink_to(folder / "ok.md")
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / "self").symlink_to(folder, target_is_directory=True)
+    with closing(opened(folder)) as corpus:
+        assert corpus.invoke("secret") == []
+        assert corpus.report.files == 2
+        assert sorted(corpus.report.problems) == [str(folder / "file.md"), str(folder / "folder")]
+        assert "it is a link out of the corpus" in corpus.notes[0]
+    with closing(opened(folder, follow_symlinks=True)) as corpus:
+        assert {document.metadata["source"] for document in corpus.invoke("secret")} == {
+            str(folder / "file.md") + ":1",
+            str(folder / "folder" / "secret.md") + ":1",
+        }
+        assert corpus.notes == []
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def cached(folder: Path) -> CorpusRetriever:
+    return open_corpus([folder], embeddings="none")
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(b"this is no database " * 1000)
+
+
+def drop(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("DROP TABLE entries; CREATE VIEW entries AS SELECT 1")
+
+
+def spoil(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE entries SET payload = '[]'")
+
+
+def misplace(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(
+            """UPDATE entries SET payload = '{"title": "", "path": "/etc/passwd", "place": ""}'"""
+        )
+
+
+@pytest.mark.parametrize("damage", [truncate, overwrite, drop, spoil, misplace])
+def test_a_damaged_cache_is_made_anew_with_a_warning(
+    folder: Path, cache: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
+):
+    corpus = cached(folder)
+    path = Path(corpus.index.path)
+    corpus.close()
+    assert path.is_relative_to(cache)
+    damage(path)
+    with closing(cached(folder)) as corpus:
+        assert [document.page_content for document in corpus.invoke("beside")] == ["This stands beside it."]
+        assert "the index of the corpus is made anew: " in caplog.text
+    caplog.clear()
+    with closing(cached(folder)) as corpus:
+        assert corpus.report.read == 0
+    assert caplog.text == ""
+
+
+def test_an_index_of_the_users_own_is_not_deleted(folder: Path, tmp_path: Path):
+    opened(folder, index=tmp_path / "index.db").close()
+    spoil(tmp_path / "index.db")
+    with (
+        closing(opened(folder, index=tmp_path / "index.db")) as corpus,
+        pytest.raises(SourceFailure, match="damaged"),
+    ):
+        corpus.invoke("beside")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have other permissions")
+def test_the_cache_is_readable_by_its_owner_alone(folder: Path, cache: Path):
+    corpus = cached(folder)
+    path = Path(corpus.index.path)
+    files = [path.parent.parent, path.parent, *path.parent.iterdir()]
+    assert len(files) >= 3
+    assert {file.stat().st_mode & 0o077 for file in files} == {0}
+    corpus.close()
+    path.chmod(0o644)
+    path.parent.chmod(0o755)
+    shutil.copy(path, other := path.with_name("other.db"))
+    cached(folder).close()
+    assert {file.stat().st_mode & 0o077 for file in (path.parent, path, other)} == {0}
+
+
+def memory(
+    path: Path, *statements: str, values: tuple[object, ...] = (), vectors: bool = False
+) -> LocalMemory:
+    """A memory whose file was changed by somebody else."""
+    embeddings = "wordllama" if vectors else "none"
+    with closing(LocalMemory(path, embeddings=embeddings)) as made:
+        made.add([TEA])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement, values if "?" in statement else ())
+    return LocalMemory(path, embeddings=embeddings)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "", "{", "[]", "7", "null", "[" * 5000, b"\xff\0", '{"input": 7}', '{"steps": "abc"}', "{}",
+        json.dumps({**TEA.to_dict(), "steps": [1, 2]}), json.dumps({**TEA.to_dict(), "input": ["a"]}),
+        json.dumps({**TEA.to_dict(), "metadata": 7}), json.dumps({**TEA.to_dict(), "id": 7}),
+        '{"id": "x", "input": ' + "1" * 5000 + "}",
+    ],
+)  # fmt: skip
+def test_a_damaged_payload_is_one_sentence(tmp_path: Path, payload: str | bytes):
+    with closing(memory(tmp_path / "m.db", "UPDATE entries SET payload = ?", values=(payload,))) as found:
+        for call in (lambda: found.search("tea"), lambda: list(found), lambda: found.get(TEA.id)):
+            with pytest.raises(StepcraftError) as raised:
+                call()
+            assert "\n" not in str(raised.value)
+            assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [b"", b"\0", b"\0" * 1023, b"\0" * 4000, "text", 7, np.full(256, np.nan, np.float32).tobytes(), bytes(40_000_000)],
+    ids=["empty", "byte", "cut", "long", "text", "number", "NaN", "huge"],
+)  # fmt: skip
+def test_a_damaged_vector_is_one_sentence(tmp_path: Path, vector: object):
+    path = tmp_path / "m.db"
+    with closing(memory(path, "UPDATE vectors SET vector = ?", values=(vector,), vectors=True)) as found:
+        for call in (lambda: found.search("tea"), lambda: list(found.with_vectors())):
+            with pytest.raises(MemoryFailure, match=r"m\.db is damaged: .*; restore it from a copy"):
+                call()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE meta SET value = x'ff' WHERE key = 'embeddings'",
+        "INSERT INTO meta VALUES ('dimensions', '" + "9" * 6000 + "')",
+        "INSERT INTO meta VALUES ('dimensions', '-1')",
+        "INSERT INTO meta VALUES ('dimensions', 'many')",
+        "UPDATE state SET next = 'x'",
+        "UPDATE state SET writes = NULL",
+        "DELETE FROM state",
+        "DROP TABLE words",
+        "CREATE VIEW other AS SELECT 1",
+        "CREATE TRIGGER t AFTER INSERT ON entries BEGIN SELECT 1; END",
+    ],
+)
+def test_a_database_with_other_contents_is_refused(tmp_path: Path, statement: str):
+    with pytest.raises(MemoryFailure, match=r"m\.db is damaged: "):
+        memory(tmp_path / "m.db", statement)
+
+
+def test_a_view_without_end_is_not_read(tmp_path: Path):
+    endless = "WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n) SELECT seq, zeroblob(1024) FROM n"
+    with pytest.raises(MemoryFailure, match="its tables are not those of an index"):
+        in_time(lambda: memory(tmp_path / "m.db", "DROP TABLE vectors", f"CREATE VIEW vectors AS {endless}"))
+
+
+def test_words_of_rows_that_there_are_not(tmp_path: Path):
+    found = memory(tmp_path / "m.db", "DELETE FROM entries")
+    with closing(found), pytest.raises(MemoryFailure, match="is damaged"):
+        found.search("tea")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{output:>3000000000} {steps}", "{steps:>30}", "{steps!r}", "{steps.__class__}{steps}", "{steps[0]}{steps}",
+        "{0}{steps}", "{}{steps}", "{steps", "{output:{input}}{steps}", "{steps}" * 100, "x" * 20_000 + "{steps}", "x",
+    ],
+)  # fmt: skip
+def test_a_template_is_placeholders_alone(tmp_path: Path, template: str):
+    with pytest.raises(BadInput, match="the template"):
+        LocalMemory(":memory:", embeddings="none", template=template)
+    change = "UPDATE meta SET value = ? WHERE key = 'template'"
+    with pytest.raises(MemoryFailure, match=r"m\.db was made with a template that is not used: "):
+        memory(tmp_path / "m.db", change, values=(template,))
+
+
+def test_a_large_file_is_no_memory_but_can_be_imported(tmp_path: Path):
+    path = tmp_path / "large.jsonl"
+    with path.open("w") as file:
+        file.write(json.dumps(TEA.to_dict()) + "\n")
+        file.writelines(" " * 2_000_000 + "\n" for _ in range(101))
+    with pytest.raises(BadInput, match=r"is larger than 200 MB.*import it into a \.db file"):
+        open_memory(path, embeddings="none")
+    with closing(LocalMemory(":memory:", embeddings="none")) as target:
+        assert import_file(target, path).added == 1

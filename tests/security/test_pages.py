@@ -1,0 +1,116 @@
+"""Hostile web pages: each costs a few seconds of a process of its own, and one sentence."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from stepcraft.errors import FetchFailed
+from stepcraft.sources.isolated import Unparsed, isolated
+from stepcraft.sources.web import open_web
+from stepcraft.sources.web.engines import Result
+from stepcraft.sources.web.fetch import Fetched
+from stepcraft.sources.web.pages import readable
+from tests.security.measured import measured
+from tests.servers.pages_server import PagesServer, Served, html
+
+PROSE = "<p>Green tea is brewed with water of eighty degrees, for two minutes and no longer than that.</p>"
+
+
+ORDINARY = f"<html><body><article>{PROSE}{PROSE.replace('Green', 'Black')}</article></body></html>"
+
+
+def read(body: str | bytes, charset: str = "", type_: str = "text/html") -> str:
+    data = body.encode() if isinstance(body, str) else body
+    return readable(Fetched("http://a.test/x", type_, charset, data, cut=False)).text
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("<p>x" * 500_000, "it has more than 100,000 tags"),
+        (
+            "<p " + " ".join(f"a{n}=1" for n in range(40_000)) + ">x</p>" + PROSE,
+            "it takes more than 8 s to parse",
+        ),
+    ],
+    ids=["tags", "attributes"],
+)
+def test_a_hostile_page_is_given_up_and_nobody_waits(tmp_path: Path, body: str, why: str):
+    (tmp_path / "page.html").write_text(body)
+    found = measured("page", tmp_path / "page.html")
+    assert found.result == f"FetchFailed: http://a.test/x cannot be read: {why}"
+    assert found.grown < 100
+    assert found.child < 400
+    assert found.pause < 0.5
+
+
+def test_a_page_of_one_paragraph_is_ranked_within_limits(tmp_path: Path):
+    (tmp_path / "page.html").write_text(
+        f"<html><body><article>{PROSE}<p>{'a ' * 900_000}</p></article></body></html>"
+    )
+    found = measured("page", tmp_path / "page.html")
+    assert found.grown < 200
+    assert found.pause < 0.5
+
+
+@pytest.mark.parametrize(
+    "body", ["<div>" * 100_000 + "x", "<p>x</p><![", "<!--" * 250_000, "<" * 900, "\0" * 1000, ""]
+)
+def test_an_odd_page_costs_itself_alone(body: str):
+    with pytest.raises(FetchFailed, match=r"http://a\.test/x cannot be read: "):
+        read(body)
+    assert "eighty degrees" in read(ORDINARY)
+
+
+@pytest.mark.parametrize("charset", ["utf-7", "idna", "zlib", "x" * 1000, "iso-8859-99", "cp1", "a\0b"])
+def test_a_charset_that_is_none_is_not_used(charset: str):
+    assert "eighty degrees" in read(ORDINARY, charset)
+    assert "eighty degrees" in read(ORDINARY, charset, "text/plain")
+
+
+def test_a_hostile_page_is_replaced_by_the_next_result():
+    routes = {"/bad": Served(("<p>x" * 150_000).encode()), "/tea": html(*[PROSE[3:-4]] * 2, title="Tea")}
+    with PagesServer(routes) as server:
+        results = [Result(f"{server.url}/{name}", name) for name in ("bad", "tea")]
+        source = open_web("web", allow_hosts=[server.host], search=lambda _query, _count: results)
+        (document,) = source.invoke("green tea")
+    assert document.metadata["source"].endswith("/tea")
+    assert document.metadata["notes"] == [f"{server.url}/bad cannot be read: it has more than 100,000 tags"]
+
+
+def parsed(data: bytes) -> object:
+    return isolated("tests.security.failing_parser:fails", data, seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"memory", "it needs more than 400 MB of memory to parse"),
+        (b"crash", "its parser crashed, or needs more than 400 MB of memory"),
+        (b"hang", "it takes more than 1 s to parse"),
+        (b"deep", "it is nested too deeply"),
+        (b"raise", r"its parser failed \(KeyError\)"),
+    ],
+)
+def test_a_parser_that_fails_costs_its_document(data: bytes, why: str):
+    with pytest.raises(Unparsed, match=f"^{why}$"):
+        parsed(data)
+    assert isinstance(parsed(b""), int)
+
+
+def test_one_process_parses_many_documents_and_its_output_is_no_reply():
+    assert len({parsed(data) for data in (b"", b"print", b"", b"print")}) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_parsers_of_its_own():
+    theirs = multiprocessing.get_context("fork").Pool(1)
+    with theirs:
+        ours = parsed(b"")
+        assert theirs.apply(parsed, (b"",)) != ours
+    assert parsed(b"") == ours
