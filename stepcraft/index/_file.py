@@ -73,7 +73,7 @@ def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool
         )
         try:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
-            _prepare(connection, path, read_only=read_only)
+            _prepare(connection, path, create=create, read_only=read_only)
             _check_layout(connection)
         except BaseException:
             connection.close()
@@ -198,8 +198,13 @@ def _read_only_uri(path: str) -> str:
     return f"{file.as_uri()}?mode=ro{'&immutable=1' if immutable else ''}"
 
 
-def _prepare(connection: sqlite3.Connection, path: str, *, read_only: bool) -> None:
-    """Set the connection up, and lay the file out if it is new."""
+def _prepare(connection: sqlite3.Connection, path: str, *, create: bool, read_only: bool) -> None:
+    """Set the connection up, and lay the file out if it is new. The file of something else is not written to."""
+    if _number(connection, "application_id") != _APPLICATION_ID:
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise DamagedIndex(f"{path} is a database of something else; name another file")
+        if not create:
+            raise BadInput(f"{path} is empty; import procedures into it first")
     if not read_only:
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")

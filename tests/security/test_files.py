@@ -372,3 +372,24 @@ def test_a_large_file_is_no_memory_but_can_be_imported(tmp_path: Path):
         open_memory(path, embeddings="none")
     with closing(LocalMemory(":memory:", embeddings="none")) as target:
         assert import_file(target, path).added == 1
+
+
+def test_the_database_of_something_else_is_not_written_to(tmp_path: Path) -> None:
+    file = tmp_path / "customers.db"
+    with closing(sqlite3.connect(file)) as customers:
+        customers.execute("CREATE TABLE customers (name TEXT)")
+    before = file.read_bytes()
+    for create in (True, False):
+        with pytest.raises(MemoryFailure, match="is a database of something else"):
+            open_memory(file, create=create)
+    assert (file.read_bytes(), list(tmp_path.iterdir())) == (before, [file])
+
+
+def test_an_empty_file_is_filled_only_where_a_database_may_be_made(tmp_path: Path) -> None:
+    file = tmp_path / "empty.db"
+    file.touch()
+    with pytest.raises(BadInput, match=r"empty\.db is empty; import procedures into it first"):
+        open_memory(file, create=False)
+    assert (file.read_bytes(), list(tmp_path.iterdir())) == (b"", [file])
+    with open_memory(file) as memory:
+        assert memory.count() == 0
