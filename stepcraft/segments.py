@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from typing_extensions import TypedDict
 
+from stepcraft.evidence import Evidence
+
 
 class Selected(TypedDict):
     """A sentence that was selected for a plan (RPG §3.2)."""
@@ -29,6 +31,29 @@ class Segment(TypedDict):
     """The ids of the passages of its sentences, each once, in order."""
     unsupported: bool
     """Whether no sentence fitted well enough, so that it was written without evidence."""
+
+
+class Outlined(TypedDict):
+    """A segment that was written in parallel with others."""
+
+    place: int
+    """Its index in the outline."""
+    plan: str
+    segments: list[Segment]
+    """The segment; empty where nothing was found for its plan, or its step failed."""
+    passages: list[Evidence]
+    """The passages that it was written from."""
+
+
+class TracedSentence(TypedDict):
+    """A sentence of an answer, and what it rests on."""
+
+    text: str
+    """The sentence, with the white space behind it: joined, the sentences are the answer."""
+    evidence: list[str]
+    """The ids of the passages that it cites, each once."""
+    supported: bool
+    """Whether it cites evidence, and no check found that this does not bear it out."""
 
 
 def written(segments: Sequence[Segment]) -> str:

@@ -28,6 +28,7 @@ NAMES = (
     "steps",
     "text",
     "thought",
+    "titles",
 )
 """All section names. A node that needs another one adds it here."""
 
