@@ -229,7 +229,7 @@ def after_plan(state: State) -> Literal["retrieve", "select", "answer", "combine
 def after_select(state: State) -> Literal["retrieve", "plan", "answer", "combine", "pass_over"]:
     """To the answer, or to the end if the plan repeats an earlier one and no new sentence was selected for it.
 
-    After `update_state` replaced the search or the plan, the other of the two is made first.
+    A plan that finds nothing is passed over. After `update_state` replaced the search or the plan, the other of the two is made first.
     """
     if not state["plan"] and not state["signal"]:
         return "plan"
@@ -239,14 +239,13 @@ def after_select(state: State) -> Literal["retrieve", "plan", "answer", "combine
         return "answer"
     if _lacks_evidence(state) and not state["selected"]:
         return "retrieve"
-    if not RpgContext.current(state).paper:
-        return "pass_over" if _finds_nothing(state) else _unless_repeated(state)
+    if _finds_nothing(state):
+        return "pass_over"
     known = {
         (one["passage"], one["position"]) for segment in state["segments"] for one in segment["sentences"]
     }
-    if any((one["passage"], one["position"]) not in known for one in state["selected"]):
-        return "answer"
-    return _unless_repeated(state)
+    new = any((one["passage"], one["position"]) not in known for one in state["selected"])
+    return "answer" if new else _unless_repeated(state)
 
 
 def _finds_nothing(state: Mapping[str, Any]) -> bool:
@@ -344,7 +343,7 @@ def gather(state: State) -> dict[str, Any]:
             ids = [renamed.get(id_, id_) for id_ in segment["evidence"]]
             known = list(dict.fromkeys([*used(segments), *ids]))
             numbers = {place: known.index(id_) + 1 for place, id_ in enumerate(ids, 1)}
-            sentences = [
+            sentences: list[Selected] = [
                 {**sentence, "passage": renamed.get(sentence["passage"], sentence["passage"])}
                 for sentence in segment["sentences"]
             ]

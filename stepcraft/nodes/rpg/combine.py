@@ -67,7 +67,8 @@ def skip_model(state: Reading, context: RpgContext) -> dict[str, Any] | None:
         NoAnswer: No segment was written.
     """
     if not state["segments"]:
-        raise NoAnswer(f"no segment was written: {'; '.join(state['warnings'][-1:])}")
+        limits = [warning for warning in state["warnings"] if warning.startswith("the run stopped early")]
+        raise NoAnswer(f"no segment was written: {'; '.join((limits or state['warnings'])[-1:])}")
     several = state["answer_style"] == "long" and context.finish and len(state["segments"]) > 1
     combined = state["answer_style"] == "multihop" and state["signal"] != NO_INFO
     return None if several or combined else joined(state)
