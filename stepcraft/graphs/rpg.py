@@ -256,11 +256,13 @@ def _finds_nothing(state: Mapping[str, Any]) -> bool:
 
 def pass_over(state: State) -> dict[str, Any]:
     """Note that nothing was found for a plan; the planner is told."""
-    plan = state["plan"]
+    plan, missing = state["plan"], [*state["missing"], state["plan"]]
+    given_up = len(missing) >= _cycles(state) and not state["segments"]
     return {
         "plans": [*state["plans"], plan],
-        "missing": [*state["missing"], plan],
+        "missing": missing,
         "plan": "",
+        "signal": NO_INFO if given_up else "",
         "warnings": [f"nothing was found on: {plan}"],
     }
 
@@ -271,11 +273,15 @@ def _unless_repeated(state: State) -> Literal["answer", "combine"]:
 
 def after_cycle(state: State) -> Literal["plan", "answer", "combine"]:
     """To the next plan, up to the limit of cycles; where nothing was found at all, to an answer without evidence."""
-    limit = 1 if state["answer_style"] == "short" else RpgContext.current(state).max_cycles
+    if state["signal"] == NO_INFO:
+        return "combine" if state["segments"] else "answer"
     made = len(state["plans"]) - len(state["missing"])
-    if state["signal"] != NO_INFO and made < limit and len(state["missing"]) < limit:
-        return "plan"
-    return "combine" if state["segments"] or made else "answer"
+    return "plan" if made < _cycles(state) and len(state["missing"]) < _cycles(state) else "combine"
+
+
+def _cycles(state: State) -> int:
+    """The limit on the segments."""
+    return 1 if state["answer_style"] == "short" else RpgContext.current(state).max_cycles
 
 
 def publish(state: State) -> dict[str, Any]:
@@ -365,6 +371,7 @@ def gather(state: State) -> dict[str, Any]:
         "outlined": Overwrite([]),
         "outline": [],
         "plan": "",
+        "signal": "" if segments else NO_INFO,
     }
 
 
