@@ -76,6 +76,6 @@ def support(supported: int, unsupported: int) -> str:
     rest = "1 sentence rests" if supported == 1 else f"{supported:,} sentences rest"
     if supported and unsupported:
         return f"{rest} on evidence, {unsupported:,} {'does' if unsupported == 1 else 'do'} not."
-    if supported:
-        return f"{'All ' if supported > 1 else ''}{rest} on evidence."
-    return "No sentence rests on evidence." if unsupported else ""
+    if supported > 1:
+        return f"Each of the {supported:,} sentences rests on evidence."
+    return f"{rest} on evidence." if supported else "No sentence rests on evidence." * bool(unsupported)

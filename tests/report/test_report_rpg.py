@@ -86,7 +86,7 @@ def test_a_sentence_that_a_check_objected_to_opens_what_it_cites_with_the_object
     ("holds", "told"),
     [
         ([True], "1 sentence rests on evidence."),
-        ([True, True], "All 2 sentences rest on evidence."),
+        ([True, True], "Each of the 2 sentences rests on evidence."),
         (
             [True, True, False],
             "2 sentences rest on evidence, 1 does not. A sentence that does not is marked ∅.",
