@@ -17,6 +17,7 @@ _STOP = ".!?\u3002\uff01\uff1f\u2026"
 _MARKS_AFTER_STOP = re.compile(rf"(?<![{_STOP}])([{_STOP}]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
 """Citation marks that follow the stop of their sentence: "It fell. [2]"."""
 _WORD = re.compile(r"\S+")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n){2,}")
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def marked_passage(ground: Ground) -> list[Piece]:
 
     The list is empty if a sentence does not occur in the passage as it was selected.
     """
-    text = clean(ground.passage["text"]).strip()
+    text = _BLANK_LINES.sub("\n\n", clean(ground.passage["text"]).strip())
     found = _places(text, [clean(sentence) for sentence in ground.sentences])
     if len(found) < len(ground.sentences):
         return []

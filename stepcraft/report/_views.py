@@ -148,7 +148,7 @@ def _rpg(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
             counted(len(segments), "segment"),
             *([f"{unsupported:,} without evidence"] if unsupported else []),
             counted(sum(len(segment["sentences"]) for segment in segments), "chosen sentence"),
-            counted(len(evidence), "passage"),
+            counted(len(evidence), "cited passage" if "sentences" in result else "passage"),
         ],
         sections=[("answer", "Answer"), ("segments", "Segments"), ("passages", "Passages")],
         data={

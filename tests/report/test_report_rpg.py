@@ -220,7 +220,7 @@ def test_plans_and_the_chosen_sentences_in_their_passages() -> None:
         "3 segments",
         "1 without evidence",
         "4 chosen sentences",
-        "3 passages",
+        "3 cited passages",
         "6 model calls",
         "12.5 s",
     ]
@@ -234,6 +234,12 @@ def test_what_is_far_from_a_chosen_sentence_is_left_out_of_a_long_passage() -> N
     seen = read(result)
     assert [seen.texts("mark")[0], seen.texts("mark")[1]] == [BUILT, ORDERED]
     assert len(seen.texts("article")[0]) < 1_000
+
+
+def test_blank_lines_of_a_passage_are_shown_as_one() -> None:
+    result = rpg()
+    result["evidence"][0]["text"] = f"Before.\n \n\n\n\n{BUILT}\n\nAfter."
+    assert f"Before.\n\n<mark>{BUILT}</mark>\n\nAfter." in page("rpg", QUESTION, result, [])
 
 
 def test_a_chosen_sentence_that_its_passage_does_not_have_is_shown_all_the_same() -> None:
