@@ -1,7 +1,7 @@
 """The settings of RPG, with the instructions of its nodes."""
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -173,13 +173,30 @@ class RpgContext(Context):
     finish_instructions: Annotated[str, prompt_of("combine")] = FINISH_INSTRUCTIONS
     check_instructions: Annotated[str, prompt_of("check")] = CHECK_INSTRUCTIONS
 
+    def __new__(cls, *args: object, **values: object) -> Self:
+        """Note which settings are given: `paper` leaves those as they are."""
+        made = super().__new__(cls, *args, **values)
+        object.__setattr__(made, "_given", frozenset(values))
+        return made
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.paper:
-            defaults = {one.name: one.default for one in fields(self)}
             for name, value in _PAPER.items():
-                if getattr(self, name) == defaults[name]:
+                if name not in self._own_names():
                     object.__setattr__(self, name, value)
+
+    def for_state(self) -> dict[str, Any]:
+        """As for every context; of the settings that `paper` changes, those that were given hold after a resumption."""
+        kept = super().for_state()
+        if self.paper:
+            kept["values"] |= {name: getattr(self, name) for name in _PAPER if name in self._own_names()}
+        return kept
+
+    def _own_names(self) -> frozenset[str]:
+        """The names of the settings that were given."""
+        given: frozenset[str] = self.__dict__["_given"]
+        return given
 
     @property
     def marks(self) -> bool:

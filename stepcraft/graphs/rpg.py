@@ -318,17 +318,23 @@ def after_select_for_segment(state: SegmentState) -> Literal["answer", "note"]:
 
 
 def note(state: SegmentState) -> dict[str, Any]:
-    """The segment with its place, and the passages that it was written from; it is streamed."""
+    """The segment with its place, and the passages that it was written from."""
     segments = state.get("segments") or []
     chosen = {id_ for segment in segments for id_ in segment["evidence"]}
     topic = (state["plans"] or [state["plan"]])[-1]
-    if segments:
-        get_runtime().stream_writer({"segment": segments[-1]})
     passages = [passage for passage in state["evidence"] if passage["id"] in chosen]
     return {
         "outlined": [Outlined(place=state["place"], plan=topic, segments=segments, passages=passages)],
         "warnings": [] if segments or not _finds_nothing(state) else [f"nothing was found on: {topic}"],
     }
+
+
+def publish_outlined(made: dict[str, Any]) -> dict[str, Any]:
+    """Stream a segment of the outline from the graph itself; what a subgraph streams, few callers ask for."""
+    for one in made["outlined"]:
+        for segment in one["segments"]:
+            get_runtime().stream_writer({"segment": segment})
+    return made
 
 
 def gather(state: State) -> dict[str, Any]:
@@ -444,7 +450,8 @@ def build_rpg(
     builder.add_node("select", select, input_schema=SelectReading)
     for node in MODEL_NODES:
         add_model_node(builder, resources, node, persistence)
-    builder.add_node("segment", _segment_graph(resources, persistence, retrieve, select))
+    segment = _segment_graph(resources, persistence, retrieve, select)
+    builder.add_node("segment", segment | InlineNode(publish_outlined))
     for inline in (gather, pass_over, publish, trace):
         builder.add_node(inline.__name__, InlineNode(inline))
     builder.add_edge(START, "begin")

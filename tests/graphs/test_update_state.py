@@ -81,9 +81,9 @@ def graphs() -> dict[str, tuple[Any, Any, Any, dict[str, dict[str, Any]]]]:
         "aag-NOAG": (build_aag(**aag), GOAL, AagContext(answers=False), AAG_UPDATES),
         "rat": (build_rat(**rat), QUESTION, RatContext(), RAT_UPDATES),
         "rat-not-causal": (build_rat(**rat), QUESTION, RatContext(causal=False), RAT_UPDATES),
-        "rpg": (build_rpg(**rpg), BRIDGE, RpgContext(), RPG_UPDATES),
-        "rpg-short": (build_rpg(**rpg), {**BRIDGE, "kind": "short"}, RpgContext(), RPG_UPDATES),
-        "rpg-whole": (build_rpg(**rpg), BRIDGE, RpgContext(select=False), RPG_UPDATES),
+        "rpg": (build_rpg(**rpg), BRIDGE, RpgContext(paper=True), RPG_UPDATES),
+        "rpg-short": (build_rpg(**rpg), {**BRIDGE, "kind": "short"}, RpgContext(paper=True), RPG_UPDATES),
+        "rpg-whole": (build_rpg(**rpg), BRIDGE, RpgContext(paper=True, select=False), RPG_UPDATES),
         "direct": (build_direct(**alone), QUESTION, None, BASELINE_UPDATES),
         "cot": (build_cot(**alone), QUESTION, None, BASELINE_UPDATES),
         "rag": (build_rag(**alone, retriever=shelf), QUESTION, None, SEARCHING),
@@ -228,7 +228,7 @@ def test_what_runs_beside_what_was_written_is_still_made(node: str, update: Any,
     model = ScriptedModel(planner())
     shelf = Shelf(says=documents)
     graph = build_rpg(model=model, retriever=shelf, checkpointer=InMemorySaver())
-    graph.invoke(BRIDGE, THREAD, interrupt_before=["plan", "retrieve"])
+    graph.invoke(BRIDGE, THREAD, context=RpgContext(paper=True), interrupt_before=["plan", "retrieve"])
     graph.update_state(THREAD, update, as_node=node)
     result = graph.invoke(None, THREAD)
     assert model.nodes[:2] == first

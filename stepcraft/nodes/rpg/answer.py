@@ -60,7 +60,7 @@ def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
         section("plan", state["plan"]) if state["plan"] else "",
         *_evidence_sections(state),
     ]
-    style = state["answer_style"]
+    style = "long" if state["answer_style"] == "auto" else state["answer_style"]
     if context.paper or style != "long":
         form = _FORMATS[style] + (_STRICT_OF_PAPER if context.paper and state["selected"] else "")
     else:

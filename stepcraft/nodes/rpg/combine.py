@@ -39,7 +39,7 @@ def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
     text = written(state["segments"])
     sections = [section("question", state["question"]), section("text", text)]
     marked = context.marks and bool(marks(text))
-    if state["answer_style"] == "long":
+    if state["answer_style"] in {"auto", "long"}:
         form = _FINISH + _FINISH_MARKS * marked
         return prompt(context.finish_instructions, form, "finish", sections)
     return prompt(context.combine_instructions, _FORMAT + _MARKS * marked, "combine", sections)
@@ -69,7 +69,7 @@ def skip_model(state: Reading, context: RpgContext) -> dict[str, Any] | None:
     if not state["segments"]:
         limits = [warning for warning in state["warnings"] if warning.startswith("the run stopped early")]
         raise NoAnswer(f"no segment was written: {'; '.join((limits or state['warnings'])[-1:])}")
-    several = state["answer_style"] == "long" and context.finish and len(state["segments"]) > 1
+    several = state["answer_style"] in {"auto", "long"} and context.finish and len(state["segments"]) > 1
     combined = state["answer_style"] == "multihop" and state["signal"] != NO_INFO
     return None if several or combined else joined(state)
 
