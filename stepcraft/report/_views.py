@@ -190,7 +190,7 @@ def _support(sentences: Sequence[CitedSentence]) -> str:
     flagged = sum(bool(sentence.grounds) for sentence in unsupported)
     told = [support(len(sentences) - len(unsupported), len(unsupported))]
     if 0 < len(unsupported) < len(sentences):
-        told.append("A sentence that does not is marked \u2205.")
+        told.append("\u2205 marks a sentence that does not rest on evidence.")
     if flagged:
         objected = (
             "is not borne out by what it cites" if flagged == 1 else "are not borne out by what they cite"

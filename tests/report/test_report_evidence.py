@@ -90,7 +90,7 @@ def test_on_paper_it_is_notes(tab: Tab) -> None:
     answer, _, after = tab.printed().partition("Plan by plan")
     text = "".join(answer.split())  # where marks are raised, readers of PDF differ in blanks
     assert "Selvaranhadorderedit.2Itfellin1992.3∅Itwasrebuiltin2004.3" in text
-    assert "heritage.∅3sentencesrestonevidence,2donot.Asentencethatdoesnotismarked∅." in text
+    assert "heritage.∅3sentencesrestonevidence,2donot.∅marksasentencethatdoesnotrestonevidence." in text
     notes = "1Title1Itwasbuiltin1566byMimarHaldruvin.https://example.org/12Title2"
     assert text.count(notes) == 1
     assert answer.count("https://example.org/2") == 1, "what is open on the screen is not printed"

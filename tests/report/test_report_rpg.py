@@ -65,7 +65,7 @@ def test_a_sentence_without_evidence_is_marked_and_counted() -> None:
     assert seen.texts("div", "answer")[0].endswith("It is old.∅ So they say.∅")
     assert (
         seen.texts("p", "note")[0]
-        == "1 sentence rests on evidence, 2 do not. A sentence that does not is marked ∅."
+        == "1 sentence rests on evidence, 2 do not. ∅ marks a sentence that does not rest on evidence."
     )
 
 
@@ -77,7 +77,7 @@ def test_a_sentence_that_a_check_objected_to_opens_what_it_cites_with_the_object
     marks = [mark.attributes["aria-label"] for mark in seen.all("span", "without")]
     assert marks == ["not borne out by its evidence", "no evidence"]
     assert seen.texts("p", "note")[0] == (
-        "3 sentences rest on evidence, 2 do not. A sentence that does not is marked ∅."
+        "3 sentences rest on evidence, 2 do not. ∅ marks a sentence that does not rest on evidence."
         " A check found that 1 of them is not borne out by what it cites."
     )
 
@@ -89,7 +89,7 @@ def test_a_sentence_that_a_check_objected_to_opens_what_it_cites_with_the_object
         ([True, True], "Each of the 2 sentences rests on evidence."),
         (
             [True, True, False],
-            "2 sentences rest on evidence, 1 does not. A sentence that does not is marked ∅.",
+            "2 sentences rest on evidence, 1 does not. ∅ marks a sentence that does not rest on evidence.",
         ),
         ([False, False], "No sentence rests on evidence."),
     ],
