@@ -69,3 +69,13 @@ def passages_of(sentences: Iterable[Selected]) -> list[str]:
 def used(segments: Sequence[Segment]) -> list[str]:
     """Return the ids of all passages that the segments were written from, each once, in order."""
     return list(dict.fromkeys(passage for segment in segments for passage in segment["evidence"]))
+
+
+def support(supported: int, unsupported: int) -> str:
+    """Return in words how many sentences rest on evidence, and how many do not; "" where there are none."""
+    rest = "1 sentence rests" if supported == 1 else f"{supported:,} sentences rest"
+    if supported and unsupported:
+        return f"{rest} on evidence, {unsupported:,} {'does' if unsupported == 1 else 'do'} not."
+    if supported > 1:
+        return f"Each of the {supported:,} sentences rests on evidence."
+    return f"{rest} on evidence." if supported else "No sentence rests on evidence." * bool(unsupported)
