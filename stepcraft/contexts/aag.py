@@ -54,10 +54,12 @@ Each edit names the step and says what to change, add, move or remove, in one or
 
 EDIT_INSTRUCTIONS = """\
 Apply the edits to the steps of a procedure.
-Change what the edits ask for and nothing else: every other step stays as it is, word for word and in its order; only
-where steps refer to each other by number, the numbers follow.
+Change what the edits ask for and nothing else: every other step stays as it is, word for word and in its order.
 Where an edit leaves details open, take them from the notes or the evidence if they have them.
-Reply with all the steps, the changed ones and the others. Do not mention the edits, the notes or the evidence."""
+Do not mention the edits, the notes or the evidence."""
+
+_PAPER = {"rewrite": "whole"}
+"""The paper's values of the settings whose defaults are ours; those that switch a part off stay as they are given."""
 
 
 @dataclass(frozen=True)
@@ -119,12 +121,31 @@ class AagContext(Context):
         ),
     ] = True
     critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
+    rewrite: Annotated[
+        Literal["patch", "whole"],
+        Field(
+            description="What revision and edits write: the changed steps alone, or all steps (the paper)."
+        ),
+    ] = "patch"
+    paper: Annotated[
+        bool,
+        Field(
+            description="The calls and prompts of the paper's method: settings that differ from it take its values."
+        ),
+    ] = False
     draft_instructions: Annotated[str, prompt_of("draft")] = DRAFT_INSTRUCTIONS
     to_query_instructions: Annotated[str, prompt_of("to_query")] = TO_QUERY_INSTRUCTIONS
     answer_instructions: Annotated[str, prompt_of("answer")] = ANSWER_INSTRUCTIONS
     revise_instructions: Annotated[str, prompt_of("revise")] = REVISE_INSTRUCTIONS
     critic_instructions: Annotated[str, prompt_of("critic")] = CRITIC_INSTRUCTIONS
     edit_instructions: Annotated[str, prompt_of("edit")] = EDIT_INSTRUCTIONS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.paper:
+            for name, value in _PAPER.items():
+                if getattr(self, name) == getattr(AagContext, name):
+                    object.__setattr__(self, name, value)
 
     def search_settings(self) -> SearchSettings:
         """The memory, with the sources where the questions are answered from both."""

@@ -9,6 +9,7 @@ from stepcraft.llm.budget import NodeUsage, Usage
 from stepcraft.report._grounds import cited_sentences, grounds_of, marked_passage, merged, ranges
 from stepcraft.text.clean import clean
 from stepcraft.text.diff import shortened, word_diff
+from stepcraft.text.patch import StepChange
 from stepcraft.text.sections import NOT_SAID
 
 
@@ -98,7 +99,11 @@ def _aag(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
         for asked in result["questions"]
     ]
     critiques = [
-        {"outcome": _CRITIQUE_OUTCOMES[critique["status"]], "edits": critique["edits"]}
+        {
+            "outcome": _CRITIQUE_OUTCOMES[critique["status"]],
+            "edits": critique["edits"],
+            "changes": [_change(change) for change in critique.get("changes", [])],
+        }
         for critique in result["critiques"]
     ]
     return View(
@@ -122,6 +127,17 @@ def _aag(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
             "critiques": critiques,
         },
     )
+
+
+def _change(change: StepChange) -> dict[str, Any]:
+    """A change of a step with its word diff."""
+    step = f"step {change['step']}"
+    added = f"Added after {step}" if change["step"] else "Added before step 1"
+    title = added if not change["before"] else f"{step.capitalize()}{'' if change['after'] else ', removed'}"
+    return {
+        "title": title,
+        "diff": shortened(word_diff(clean(change["before"]), clean(change["after"])), 160),
+    }
 
 
 def _rpg(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:

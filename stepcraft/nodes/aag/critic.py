@@ -1,6 +1,6 @@
 """Criticise the steps: ask for edits, or state that none is required (AAG §3.5)."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
@@ -12,6 +12,7 @@ from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
 from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import numbered, read_bullets
+from stepcraft.text.patch import StepChange
 from stepcraft.text.sections import CONTENT, section
 
 _FORMAT = f"""\
@@ -28,6 +29,8 @@ class Critique(TypedDict):
     status: Literal["content", "open", "unverified", "verified", "skipped"]
     """`open`: not applied; `unverified`: applied, and the critic has not seen the result; `verified`: applied, and
     the critic has seen the result; `skipped`: could not be applied."""
+    changes: NotRequired[list[StepChange]]
+    """The changes of single steps by which the edits were applied; absent where all steps were written anew."""
 
 
 class Reading(Budgeted):
