@@ -39,7 +39,7 @@ def rat(changes: str = ".x.", shelf: Shelf | None = None, **context: Any) -> dic
 def aag(critiques: int = 1, **context: Any) -> dict[str, Any]:
     """Run AAG and return its result."""
     graph = build_aag(model=ScriptedModel(forever(cook(critiques))), memory=small_memory())
-    result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(**context))
+    result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(paper=True, **context))
     return result
 
 
