@@ -50,6 +50,8 @@ needed? Is anything wrong, missing, contradictory, unsafe, doubled or in the wro
 Ask for an edit wherever the procedure would fail, mislead its reader or leave them stuck, however small the flaw.
 Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing else is left, ask
 for none.
+The names, where there are any, are those of the steps that stand neither in the goal nor in any procedure. Keep what
+is common knowledge in its field; where such a name may be invented, ask that the step says how to find the right one.
 Each edit names the step and says what to change, add, move or remove, in one or two sentences."""
 
 EDIT_INSTRUCTIONS = """\
@@ -58,7 +60,7 @@ Change what the edits ask for and nothing else: every other step stays as it is,
 Where an edit leaves details open, take them from the notes or the evidence if they have them.
 Do not mention the edits, the notes or the evidence."""
 
-_PAPER = {"rewrite": "whole"}
+_PAPER = {"rewrite": "whole", "names": False}
 """The paper's values of the settings whose defaults are ours; those that switch a part off stay as they are given."""
 
 
@@ -121,6 +123,13 @@ class AagContext(Context):
         ),
     ] = True
     critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
+    names: Annotated[
+        bool,
+        Field(
+            description="Look up the names in the code of the steps, without a model, and tell the critic which stand "
+            "in no procedure."
+        ),
+    ] = True
     rewrite: Annotated[
         Literal["patch", "whole"],
         Field(

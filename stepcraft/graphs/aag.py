@@ -1,6 +1,6 @@
 """Analogy-augmented generation: a procedure for a goal, by analogy with procedures in memory (AAG §3).
 
-    begin → retrieve → draft ‖ to_query → retrieve → answer (for each question) → revise → (critic → edit)*
+    begin → retrieve → draft ‖ to_query → retrieve → answer (for each question) → revise → check_names → (critic → edit → check_names)*
 
 The draft is written while the questions are asked, and all questions are answered in parallel. `retrieve` searches for
 the goal first and for the questions after it, and its router sends the run to whatever the state lacks. So the state
@@ -41,6 +41,7 @@ from stepcraft.nodes.aag.answer import Answered, answer, answered, merge_answers
 from stepcraft.nodes.aag.critic import Critique, critic
 from stepcraft.nodes.aag.draft import draft
 from stepcraft.nodes.aag.edit import edit
+from stepcraft.nodes.aag.names import CheckedName, NamesNode
 from stepcraft.nodes.aag.revise import revise
 from stepcraft.nodes.aag.to_query import to_query
 from stepcraft.nodes.begin import BeginNode, checked_text
@@ -74,6 +75,8 @@ class Output(TypedDict):
     """The procedures that were found, with their best scores."""
     critiques: list[Critique]
     """The edits that the critic asked for each time, and their outcome."""
+    names: list[CheckedName]
+    """The names in the code of the steps, and where else they stand; an unverified one may be invented."""
     warnings: list[str]
     """Failed steps, reached limits, and whatever else a reader of the answer should know."""
     usage: Usage
@@ -99,10 +102,12 @@ class State(Output, Budgeted):
     """Without answers (NOAG): the evidence for all questions."""
     edits: list[str]
     """The edits that the critic asks for now."""
+    told: list[str]
+    """The unverified names that the critic has been told of."""
 
 
 def _initial_state(given: Mapping[str, Any], _context: AagContext) -> dict[str, Any]:
-    lists = ("steps", "evidence", "critiques", "queries", "knowledge", "edits")
+    lists = ("steps", "evidence", "critiques", "queries", "knowledge", "edits", "names", "told")
     return {
         **{name: [] for name in lists},
         "answer": "",
@@ -176,20 +181,20 @@ def after_answer(state: State) -> Literal["retrieve", "revise"]:
     return "retrieve" if state["draft"] is None else "revise"
 
 
-def after_revise(state: State) -> Literal["critic", "__end__"]:
-    """To the critic, if there is one and its edits may be applied."""
+def after_steps(state: State) -> Literal["check_names", "critic", "__end__"]:
+    """To the names in the steps, or straight to the critic."""
+    return "check_names" if AagContext.current(state).names else after_names(state)
+
+
+def after_names(state: State) -> Literal["critic", "__end__"]:
+    """To the critic, if there is one, while further edits may be applied."""
     context = AagContext.current(state)
-    return "critic" if context.critic and context.max_updates else "__end__"
+    return "critic" if context.critic and len(state["critiques"]) < context.max_updates else "__end__"
 
 
 def after_critic(state: State) -> Literal["edit", "__end__"]:
     """To the edits, if the critic asks for any."""
     return "edit" if state["edits"] else "__end__"
-
-
-def after_edit(state: State) -> Literal["critic", "__end__"]:
-    """Back to the critic while further edits may be applied."""
-    return "critic" if len(state["critiques"]) < AagContext.current(state).max_updates else "__end__"
 
 
 def build_aag(
@@ -240,9 +245,11 @@ def build_aag(
     builder.add_edge("to_query", "retrieve")
     builder.add_conditional_edges("draft", InlineNode(after_draft), ["retrieve", "revise"])
     builder.add_conditional_edges("answer", InlineNode(after_answer), ["retrieve", "revise"])
-    builder.add_conditional_edges("revise", InlineNode(after_revise), ["critic", END])
+    builder.add_node("check_names", NamesNode(resources))
+    for writer in ("revise", "edit"):
+        builder.add_conditional_edges(writer, InlineNode(after_steps), ["check_names", "critic", END])
+    builder.add_conditional_edges("check_names", InlineNode(after_names), ["critic", END])
     builder.add_conditional_edges("critic", InlineNode(after_critic), ["edit", END])
-    builder.add_conditional_edges("edit", InlineNode(after_edit), ["critic", END])
     return compile_graph(builder, resources, persistence)
 
 

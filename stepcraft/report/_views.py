@@ -119,12 +119,21 @@ def _aag(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
             ("steps", "Steps"),
             ("questions", "Questions"),
             ("critiques", "Critiques"),
+            *([("names", "Names")] if result["names"] else []),
             ("procedures", "Procedures"),
         ],
         data={
             "resources": (resources if isinstance(resources, str) else ", ".join(resources)).strip(),
             "questions": questions,
             "critiques": critiques,
+            "names": [
+                {
+                    **name,
+                    "passages": [titles[place] for place in name["found_in"] if place in titles],
+                    "others": [place for place in name["found_in"] if place in {"goal", "resources"}],
+                }
+                for name in result["names"]
+            ],
         },
     )
 

@@ -18,6 +18,7 @@ NAMES = (
     "edits",
     "evidence",
     "goal",
+    "names",
     "notes",
     "plan",
     "plans",

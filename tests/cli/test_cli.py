@@ -16,7 +16,9 @@ from stepcraft.memory.files import write_jsonl
 from tests.kitchen import GOAL, PROCEDURES
 from tests.report.reports import Reader
 
-PROGRESS = re.compile(r" +\d+\.\d s  (begin|retrieve|draft|to_query|answer|revise|critic|edit)\b.*")
+PROGRESS = re.compile(
+    r" +\d+\.\d s  (begin|retrieve|draft|to_query|answer|revise|check_names|critic|edit)\b.*"
+)
 
 
 @pytest.fixture
@@ -51,7 +53,16 @@ def test_steps_and_procedures_on_stdout_the_rest_on_stderr(kitchen: str) -> None
 def test_json(kitchen: str) -> None:
     result = bake(kitchen, "--json")
     told = json.loads(result.stdout)
-    assert set(told) == {"answer", "steps", "questions", "evidence", "critiques", "warnings", "usage"}
+    assert set(told) == {
+        "answer",
+        "steps",
+        "questions",
+        "evidence",
+        "critiques",
+        "names",
+        "warnings",
+        "usage",
+    }
     assert told["answer"].startswith(f"1. {told['steps'][0]}")
     assert (result.exit_code, told["usage"]["calls"] >= 8) == (0, True)
 

@@ -127,7 +127,16 @@ def test_five_searches_with_k(run: Any) -> None:
 def test_output(run: Any, memory: LocalMemory) -> None:
     model = ScriptedModel(cook(1))
     result = run(build_aag(model=model, memory=memory))
-    assert set(result) == {"answer", "steps", "questions", "evidence", "critiques", "warnings", "usage"}
+    assert set(result) == {
+        "answer",
+        "steps",
+        "questions",
+        "evidence",
+        "critiques",
+        "names",
+        "warnings",
+        "usage",
+    }
     assert result["steps"] == ["Mix.", "Edited 1 times."]
     assert result["answer"] == edited(1)
     assert result["critiques"] == [

@@ -347,6 +347,7 @@ def test_the_schemas_of_input_and_output() -> None:
         "questions",
         "evidence",
         "critiques",
+        "names",
         "warnings",
         "usage",
     }

@@ -10,6 +10,7 @@ from stepcraft.errors import UnreadableReply
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
+from stepcraft.nodes.aag.names import CheckedName
 from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import numbered, read_bullets
 from stepcraft.text.patch import StepChange
@@ -40,13 +41,16 @@ class Reading(Budgeted):
     resources_text: str
     steps: list[str]
     critiques: list[Critique]
+    names: list[CheckedName]
+    told: list[str]
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """Show the goal, the resources and the current steps."""
+    """Show the goal, the resources, the current steps, and once each name in them that stands nowhere."""
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
         section("steps", numbered(state["steps"])),
+        section("names", "\n".join(new)) if (new := _unverified(state)) else "",
     ]
     return prompt(context.critic_instructions, _FORMAT, "critique", sections)
 
@@ -65,8 +69,16 @@ def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
     ]
     return {
         "edits": edits,
+        "told": [*state["told"], *_unverified(state)],
         "critiques": [*seen, Critique(edits=edits, status="open" if edits else "content")],
     }
+
+
+def _unverified(state: Reading) -> list[str]:
+    """The unverified names that the critic has not been told of."""
+    return [
+        name["name"] for name in state["names"] if not name["verified"] and name["name"] not in state["told"]
+    ]
 
 
 def _is_phrase(line: str) -> bool:
