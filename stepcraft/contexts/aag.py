@@ -47,9 +47,13 @@ CRITIC_INSTRUCTIONS = """\
 You are the last to check a procedure before somebody follows it to the letter.
 Go through it step by step. Does following the steps in this order reach the goal? Is every resource used where it is
 needed? Is anything wrong, missing, contradictory, unsafe, doubled or in the wrong place?
-Ask for an edit wherever the procedure would fail, mislead its reader or leave them stuck, however small the flaw.
-Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing else is left, ask
-for none.
+Ask for an edit only where somebody who follows the steps would fail, be misled or get stuck: at most five edits, the
+most important first. Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing
+else is left, ask for none.
+The evidence and the notes, where there are any, go before what you remember. The evidence holds procedures for similar
+goals; use it as a check. Where it shows that a name, a call, a value or a necessary step is wrong or missing, ask for
+that edit and quote the words that show it. Its brevity and its choice of way are no model for these steps, and what it
+says of another product, version or setting contradicts nothing.
 The names, where there are any, are those of the steps that stand neither in the goal nor in any procedure. Keep what
 is common knowledge in its field; where such a name may be invented, ask that the step says how to find the right one.
 Each edit names the step and says what to change, add, move or remove, in one or two sentences."""
@@ -60,7 +64,7 @@ Change what the edits ask for and nothing else: every other step stays as it is,
 Where an edit leaves details open, take them from the notes or the evidence if they have them.
 Do not mention the edits, the notes or the evidence."""
 
-_PAPER = {"rewrite": "whole", "names": False}
+_PAPER = {"rewrite": "whole", "names": False, "critic_evidence": False}
 """The paper's values of the settings whose defaults are ours; those that switch a part off stay as they are given."""
 
 
@@ -123,6 +127,13 @@ class AagContext(Context):
         ),
     ] = True
     critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
+    critic_evidence: Annotated[
+        bool,
+        Field(
+            description="Show the critic the procedures for the goal and the answers as a check, and search the memory for "
+            "edits that name what these do not have."
+        ),
+    ] = True
     names: Annotated[
         bool,
         Field(

@@ -47,6 +47,7 @@ from stepcraft.nodes.aag.to_query import to_query
 from stepcraft.nodes.begin import BeginNode, checked_text
 from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
 from stepcraft.retrieval.target import RetrievalTarget
+from stepcraft.text.names import mentions, names_in
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
 
@@ -100,6 +101,8 @@ class State(Output, Budgeted):
     """The evidence for each question that was looked up."""
     knowledge: list[Evidence]
     """Without answers (NOAG): the evidence for all questions."""
+    goal_evidence: list[str]
+    """The ids of the evidence that was found for the goal itself."""
     edits: list[str]
     """The edits that the critic asks for now."""
     told: list[str]
@@ -107,7 +110,17 @@ class State(Output, Budgeted):
 
 
 def _initial_state(given: Mapping[str, Any], _context: AagContext) -> dict[str, Any]:
-    lists = ("steps", "evidence", "critiques", "queries", "knowledge", "edits", "names", "told")
+    lists = (
+        "steps",
+        "evidence",
+        "critiques",
+        "queries",
+        "knowledge",
+        "edits",
+        "names",
+        "told",
+        "goal_evidence",
+    )
     return {
         **{name: [] for name in lists},
         "answer": "",
@@ -131,10 +144,15 @@ def _search_settings(state: State, context: Context) -> SearchSettings:
     return replace(settings, compose=False) if state["queries"] else replace(settings, both=False)
 
 
+def _memory_alone(_state: State, context: Context) -> SearchSettings:
+    return replace(context.search_settings(), compose=False, both=False)
+
+
 def _keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
     """The evidence for the goal, or by question. What belongs to questions that are no longer asked is dropped."""
     if not state["queries"]:
-        return {"evidence": found[0]} if found else {}
+        ids = [passage["id"] for passage in found[0]] if found else []
+        return {"evidence": found[0], "goal_evidence": ids} if found else {}
     known = {**state["found"], **dict(zip(_to_look_up(state), found, strict=True))}
     by_query = {query: known[query] for query in state["queries"]}
     update: dict[str, Any] = {"found": by_query, "evidence": ranked(state["evidence"], *found)}
@@ -145,6 +163,27 @@ def _keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -
         kept = [asked for asked in state["questions"] if asked["question"] in by_query]
         update["questions"] = Overwrite(merge_answers(kept, update.get("questions", [])))
     return update
+
+
+def _edits_to_look_up(state: State) -> list[str]:
+    """The edits with a name that stands neither in the steps nor in what the edit is applied with."""
+    known = [
+        state["question"],
+        state["resources_text"],
+        *state["steps"],
+        *(asked["answer"] for asked in state["questions"]),
+        *(f"{passage['title']}\n{passage['text']}" for passage in state["evidence"]),
+    ]
+    return [
+        edit
+        for edit in state["edits"]
+        if any(not any(mentions(text, name) for text in known) for name in names_in([edit]))
+    ]
+
+
+def _keep_found_for_edits(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
+    """The evidence, which the edits are shown as knowledge."""
+    return {"knowledge": ranked(state["knowledge"], *found), "evidence": ranked(state["evidence"], *found)}
 
 
 def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
@@ -192,9 +231,11 @@ def after_names(state: State) -> Literal["critic", "__end__"]:
     return "critic" if context.critic and len(state["critiques"]) < context.max_updates else "__end__"
 
 
-def after_critic(state: State) -> Literal["edit", "__end__"]:
-    """To the edits, if the critic asks for any."""
-    return "edit" if state["edits"] else "__end__"
+def after_critic(state: State) -> Literal["look_up", "edit", "__end__"]:
+    """To the edits, if the critic asks for any; by way of the memory where they name what was not found yet."""
+    if not state["edits"]:
+        return "__end__"
+    return "look_up" if AagContext.current(state).critic_evidence and _edits_to_look_up(state) else "edit"
 
 
 def build_aag(
@@ -236,6 +277,9 @@ def build_aag(
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
     builder.add_node("retrieve", RetrieveNode(_to_look_up, _keep_found, resources, _search_settings))
+    look_up = RetrieveNode(_edits_to_look_up, _keep_found_for_edits, resources, _memory_alone, name="look_up")
+    builder.add_node("look_up", look_up)
+    builder.add_edge("look_up", "edit")
     for node in MODEL_NODES:
         add_model_node(builder, resources, node, persistence)
     builder.add_edge(START, "begin")
@@ -249,7 +293,7 @@ def build_aag(
     for writer in ("revise", "edit"):
         builder.add_conditional_edges(writer, InlineNode(after_steps), ["check_names", "critic", END])
     builder.add_conditional_edges("check_names", InlineNode(after_names), ["critic", END])
-    builder.add_conditional_edges("critic", InlineNode(after_critic), ["edit", END])
+    builder.add_conditional_edges("critic", InlineNode(after_critic), ["look_up", "edit", END])
     return compile_graph(builder, resources, persistence)
 
 

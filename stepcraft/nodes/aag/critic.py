@@ -7,10 +7,13 @@ from typing_extensions import TypedDict
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
+from stepcraft.nodes.aag.answer import Answered
 from stepcraft.nodes.aag.names import CheckedName
+from stepcraft.nodes.aag.steps import notes_sections
 from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import numbered, read_bullets
 from stepcraft.text.patch import StepChange
@@ -43,12 +46,16 @@ class Reading(Budgeted):
     critiques: list[Critique]
     names: list[CheckedName]
     told: list[str]
+    questions: list[Answered]
+    evidence: list[Evidence]
+    goal_evidence: list[str]
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """Show the goal, the resources, the current steps, and once each name in them that stands nowhere."""
+    """Show the goal, the resources, what to check against, the steps, and once each name that stands nowhere."""
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
+        *(_checks(state) if context.critic_evidence else []),
         section("steps", numbered(state["steps"])),
         section("names", "\n".join(new)) if (new := _unverified(state)) else "",
     ]
@@ -72,6 +79,12 @@ def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
         "told": [*state["told"], *_unverified(state)],
         "critiques": [*seen, Critique(edits=edits, status="open" if edits else "content")],
     }
+
+
+def _checks(state: Reading) -> list[str]:
+    """The answers, and the evidence that was found for the goal itself."""
+    for_goal = [passage for passage in state["evidence"] if passage["id"] in state["goal_evidence"]]
+    return notes_sections(state["questions"], for_goal)
 
 
 def _unverified(state: Reading) -> list[str]:
