@@ -10,17 +10,27 @@ from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
 DRAFT_INSTRUCTIONS = """\
 You write procedures for people who will follow them to the letter.
 Write the steps that reach the goal with the resources at hand, in the order in which they are done.
+Each step is one action, in one to three sentences beside its code, concrete enough to be done without asking back.
+Use every resource that the goal needs. Do not repeat the goal or the resources as a step."""
+
+EXAMPLES_INSTRUCTIONS = """\
 The evidence holds procedures that were written for similar goals, the most similar first. Carry over what serves
 this goal, with its exact names, calls, settings and amounts; change what differs; leave out the rest. Where the
 evidence is silent, write what you know.
-Each step is one action, in one to three sentences beside its code, concrete enough to be done without asking back.
-Use every resource that the goal needs. Do not repeat the goal or the resources as a step.
 Where you are not sure that a step, or part of one, is right for this goal, put it between [[ and ]]."""
+"""What the draft is told of the evidence with `examples=True`."""
+
+FACTS_INSTRUCTIONS = """\
+Write the procedure as you know it should be done. The evidence holds procedures for similar goals: take facts from it,
+such as exact names, calls, options, values and steps that this goal cannot do without. It is no model of how long a
+procedure is or of which way to go: it may be shorter than its reader needs, and its goal is another.
+What you do not know by name (a call, an option, a value, a product) and cannot take from the evidence, do not make up:
+write what it is for, and put that between [[ and ]]. Mark nothing that you know."""
+"""What the draft is told of the evidence with `examples="auto"`."""
 
 TO_QUERY_INSTRUCTIONS = """\
 Somebody is about to write a procedure for the goal, with the resources at hand.
-First outline the steps that it will need, a few words each.
-Then ask the questions whose answers would help most to get these steps right. They are answered from a memory of
+Ask the questions whose answers would help most to get its steps right. They are answered from a memory of
 procedures for other goals in the same field, so ask how a part of the work is done in general ("How is ... set up?",
 "How does one ...?"), neither how the whole goal is reached nor for a detail that only this goal has.
 Each question is about another part of the work, asks one thing in one short sentence, and stands on its own: it
@@ -64,7 +74,7 @@ Change what the edits ask for and nothing else: every other step stays as it is,
 Where an edit leaves details open, take them from the notes or the evidence if they have them.
 Do not mention the edits, the notes or the evidence."""
 
-_PAPER = {"rewrite": "whole", "names": False, "critic_evidence": False}
+_PAPER = {"examples": True, "questions": True, "critic_evidence": False, "names": False, "rewrite": "whole"}
 """The paper's values of the settings whose defaults are ours; those that switch a part off stay as they are given."""
 
 
@@ -114,12 +124,28 @@ class AagContext(Context):
         Field(description='The sources of passages for answer_from="memory+source": corpus:docs/, web, …'),
     ] = None
     n_questions: Annotated[
-        int, Field(ge=1, le=20, description="Number of questions asked before the draft is revised (N).")
+        int,
+        Field(
+            ge=1,
+            le=20,
+            description="Questions asked before the draft is revised (N); with questions=auto, at most.",
+        ),
     ] = 4
     max_updates: Annotated[int, Field(ge=0, le=20, description="Limit on how often edits are applied.")] = 3
+    examples: Annotated[
+        Literal["auto", True],
+        Field(
+            description="How the draft uses the procedures: as facts beside what the model knows (auto), or as examples to "
+            "write from (true, the paper)."
+        ),
+    ] = "auto"
     questions: Annotated[
-        bool, Field(description="Ask questions and revise with the answers; off is the ablation NOQG.")
-    ] = True
+        Literal["auto"] | bool,
+        Field(
+            description="Ask questions and revise with the answers: for what the draft doubts or leaves out (auto), always "
+            "(true, the paper), or never (false, the ablation NOQG)."
+        ),
+    ] = "auto"
     answers: Annotated[
         bool,
         Field(

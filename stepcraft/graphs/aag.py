@@ -1,10 +1,12 @@
 """Analogy-augmented generation: a procedure for a goal, by analogy with procedures in memory (AAG §3).
 
-    begin → retrieve → draft ‖ to_query → retrieve → answer (for each question) → revise → check_names → (critic → edit → check_names)*
+    begin → retrieve → draft → to_query → retrieve → answer (for each question) → revise → check_names
+      → (critic → look_up → edit → check_names)*
 
-The draft is written while the questions are asked, and all questions are answered in parallel. `retrieve` searches for
-the goal first and for the questions after it, and its router sends the run to whatever the state lacks. So the state
-alone says how the run goes on, also after `update_state`.
+Questions are asked where the draft doubts or leaves out something, and all of them are answered in parallel. With
+`questions=True`, as in the paper, they are asked always, while the draft is written. `retrieve` searches for the goal
+first and for the questions after it, and its router sends the run to whatever the state lacks. So the state alone says
+how the run goes on, also after `update_state`. `paper=True` leaves out `check_names` and `look_up`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +45,7 @@ from stepcraft.nodes.aag.draft import draft
 from stepcraft.nodes.aag.edit import edit
 from stepcraft.nodes.aag.names import CheckedName, NamesNode
 from stepcraft.nodes.aag.revise import revise
-from stepcraft.nodes.aag.to_query import to_query
+from stepcraft.nodes.aag.to_query import doubts_of, to_query
 from stepcraft.nodes.begin import BeginNode, checked_text
 from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
 from stepcraft.retrieval.target import RetrievalTarget
@@ -192,7 +194,7 @@ def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
     left = calls_left(state, context)
     goal = {name: state[name] for name in ("question", "resources_text", "evidence")}
     missing = ["draft"] if state["draft"] is None else []
-    if context.questions and not state["queries"]:
+    if context.questions is True and not state["queries"]:
         missing.append("to_query")
     if missing:
         shares = branches(state, left, len(missing))
@@ -210,9 +212,12 @@ def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
     ]
 
 
-def after_draft(state: State) -> Literal["retrieve", "revise"]:
-    """To the search for the questions, which were asked beside the draft; without questions (NOQG) to the revision."""
-    return "retrieve" if AagContext.current(state).questions else "revise"
+def after_draft(state: State) -> Literal["to_query", "retrieve", "revise"]:
+    """To the questions for its doubts, or the search for those that were asked beside it; else to the revision."""
+    context = AagContext.current(state)
+    if context.questions == "auto" and not state["queries"]:
+        return "to_query" if doubts_of(state, context) or not state["draft"] else "revise"
+    return "retrieve" if context.questions else "revise"
 
 
 def after_answer(state: State) -> Literal["retrieve", "revise"]:
@@ -287,7 +292,7 @@ def build_aag(
     after = InlineNode(after_retrieve)
     builder.add_conditional_edges("retrieve", after, ["draft", "to_query", "retrieve", "answer", "revise"])
     builder.add_edge("to_query", "retrieve")
-    builder.add_conditional_edges("draft", InlineNode(after_draft), ["retrieve", "revise"])
+    builder.add_conditional_edges("draft", InlineNode(after_draft), ["to_query", "retrieve", "revise"])
     builder.add_conditional_edges("answer", InlineNode(after_answer), ["retrieve", "revise"])
     builder.add_node("check_names", NamesNode(resources))
     for writer in ("revise", "edit"):

@@ -157,6 +157,22 @@ def without_markers(text: str) -> str:
     return "".join([*parts, text[end:]])
 
 
+def marked(text: str) -> list[str]:
+    """Return what stands between `[[` and `]]` in a text: what its writer doubts."""
+    text = clean(text)
+    found: list[str] = []
+    opened: int | None = None
+    for start, stop in sorted(_markers(text)):
+        if text[start] == "[":
+            opened = stop if opened is None else opened
+        elif opened is not None:
+            found.append(text[opened:start])
+            opened = None
+    if opened is not None:
+        found.append(text[opened:])
+    return [doubt for part in found if (doubt := " ".join(part.split()))]
+
+
 def _markers(text: str) -> list[tuple[int, int]]:
     """Return the offsets of all markers, each opening one with the blanks that follow it."""
     markers: list[tuple[int, int]] = []

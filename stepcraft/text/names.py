@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from stepcraft.text import markdown
+from stepcraft.text.clean import stems
 
 _STRING = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'")
 _COMMENT = re.compile(r"(?:(?<=\s)|^)(?:#|//)[^\n]*", re.MULTILINE)
@@ -16,6 +17,10 @@ _BOUND = re.compile(
     r"^[ \t]*(?:async )?(?:def|class) (\w+)|^[ \t]*([A-Za-z_]\w*)(?:[ \t]?:[^=\n]{1,80})?[ \t]=[ \t]|\bas (\w+)|\bfor (\w+) in\b",
     re.MULTILINE,
 )
+_NAMED = re.compile(
+    r"(?<![\w.-])(?:[A-Za-z][a-z0-9]*+[A-Z_]\w*+|(?<=[a-z,] )[A-Z][\w-]++)(?:\.[A-Za-z_]\w*+)*+(?![\w-])"
+)
+_SEPARATOR = re.compile(r"[,;\n\uff0c\u3001]")
 _COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls", "args", "kwargs"})
 """Names that belong to Python itself."""
 
@@ -41,6 +46,21 @@ def names_in(texts: Iterable[str]) -> dict[str, int]:
                 if len(rest) > 1 and rest not in own and rest not in _COMMON:
                     found.setdefault(rest, number)
     return found
+
+
+def unused(asked: str, resources: str, text: str) -> list[str]:
+    """Return the names in a goal, and the resources, that a text does not mention.
+
+    Names are words that look like one (see `names_in`) and capitalised words inside a sentence. A resource is mentioned
+    by half of its words.
+    """
+    plain = text.casefold()
+    words = stems(plain)
+    things = [" ".join(thing.split()).strip(" .`") for thing in _SEPARATOR.split(resources)]
+    missing = [thing for thing in things if thing and 2 * len(stems(thing) & words) < len(stems(thing))]
+    names = dict.fromkeys([*names_in([asked]), *(name[0] for name in _NAMED.finditer(asked))])
+    missing += [name for name in names if name.casefold() not in plain]
+    return list(dict.fromkeys(missing))
 
 
 def mentions(text: str, name: str) -> bool:

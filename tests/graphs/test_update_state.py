@@ -77,6 +77,7 @@ def graphs() -> dict[str, tuple[Any, Any, Any, dict[str, dict[str, Any]]]]:
     alone: dict[str, Any] = {"model": says(lambda *_: "ANSWER\nIt stands."), "checkpointer": saver}
     return {
         "aag": (build_aag(**aag), GOAL, PAPER, AAG_UPDATES),
+        "aag-auto": (build_aag(**aag), GOAL, None, AAG_UPDATES),
         "aag-NOQG": (build_aag(**aag), GOAL, AagContext(paper=True, questions=False), AAG_UPDATES),
         "aag-NOAG": (build_aag(**aag), GOAL, AagContext(paper=True, answers=False), AAG_UPDATES),
         "rat": (build_rat(**rat), QUESTION, RatContext(), RAT_UPDATES),

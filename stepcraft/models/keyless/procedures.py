@@ -71,6 +71,7 @@ def ask(material: Material) -> str:
     count = int(match[1]) if (match := _COUNT.search(material.instructions)) else 4
     purpose = _purpose(material.text("goal") or material.text("question"))
     asked = [
+        *(f"How does one work with {doubt}?" for doubt in read_bullets(material.text("doubts"))),
         f"How to {purpose}?",
         *(f"How does one work with {thing}?" for thing in material.resources),
         f"What is needed to {purpose}?",

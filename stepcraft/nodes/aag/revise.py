@@ -76,12 +76,17 @@ def keep_the_draft(state: Reading, why: str) -> dict[str, Any]:
 
 
 def skip_model(state: Reading, context: AagContext) -> dict[str, Any] | None:
-    """No call without questions (NOQG): there is nothing to revise the draft with.
+    """No call where nothing was asked: there is nothing to revise the draft with.
 
     Raises:
         NoAnswer: There is no draft.
     """
-    return None if context.questions else keep_the_draft(state, "; ".join(state["warnings"][-1:]))
+    unasked = (
+        context.questions == "auto" and state["draft"] and not (state["questions"] or state["knowledge"])
+    )
+    if context.questions and not unasked:
+        return None
+    return keep_the_draft(state, "; ".join(state["warnings"][-1:]))
 
 
 revise = model_node(
