@@ -142,7 +142,7 @@ class AagContext(Context):
     questions: Annotated[
         Literal["auto"] | bool,
         Field(
-            description="Ask questions and revise with the answers: for what the draft doubts or leaves out (auto), always "
+            description="Ask questions and revise with the answers: for what the draft doubts or leaves out, and where answer_from names sources (auto), always "
             "(true, the paper), or never (false, the ablation NOQG)."
         ),
     ] = "auto"

@@ -213,10 +213,14 @@ def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
 
 
 def after_draft(state: State) -> Literal["to_query", "retrieve", "revise"]:
-    """To the questions for its doubts, or the search for those that were asked beside it; else to the revision."""
+    """To the questions for its doubts, or the search for those that were asked beside it; else to the revision.
+
+    Where there is no draft, or sources are named for the answers, questions are asked in any case.
+    """
     context = AagContext.current(state)
     if context.questions == "auto" and not state["queries"]:
-        return "to_query" if doubts_of(state, context) or not state["draft"] else "revise"
+        always = not state["draft"] or context.answer_from == "memory+source"
+        return "to_query" if always or doubts_of(state, context) else "revise"
     return "retrieve" if context.questions else "revise"
 
 

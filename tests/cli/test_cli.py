@@ -38,7 +38,7 @@ def bake(kitchen: str, *arguments: str) -> Any:
 
 
 def test_steps_and_procedures_on_stdout_the_rest_on_stderr(kitchen: str) -> None:
-    result = bake(kitchen)
+    result = bake(kitchen, "--set", "questions=true")
     assert result.exit_code == 0
     steps, used = result.stdout.split("\nProcedures used:\n")
     assert re.fullmatch(r"(\d+\. .+\n)+", steps)
@@ -51,7 +51,7 @@ def test_steps_and_procedures_on_stdout_the_rest_on_stderr(kitchen: str) -> None
 
 
 def test_json(kitchen: str) -> None:
-    result = bake(kitchen, "--json")
+    result = bake(kitchen, "--json", "--set", "paper=true")
     told = json.loads(result.stdout)
     assert set(told) == {
         "answer",
@@ -78,7 +78,14 @@ def settings(*values: str) -> list[str]:
 
 
 def test_settings(kitchen: str) -> None:
-    given = settings("k=1", "n_questions=2", "critic=false", 'node_models={"draft": "extractive"}', "alpha=0")
+    given = settings(
+        "k=1",
+        "questions=true",
+        "n_questions=2",
+        "critic=false",
+        'node_models={"draft": "extractive"}',
+        "alpha=0",
+    )
     told = json.loads(bake(kitchen, "--json", *given).stdout)
     assert [len(asked["evidence"]) <= 1 for asked in told["questions"]] == [True, True]
     assert sorted(told["usage"]["nodes"]) == ["answer", "draft", "revise", "to_query"]

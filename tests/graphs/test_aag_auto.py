@@ -11,6 +11,7 @@ from stepcraft.memory.local import LocalMemory
 from tests.graphs.test_aag import stages
 from tests.kitchen import CONTENT, DRAFT, GOAL, cook, small_memory
 from tests.scripted import ScriptedModel
+from tests.shelf import Shelf
 
 SURE = "1. Mix the rye flour, water and the sourdough starter.\n2. Let it rise.\n3. Bake it."
 PATCH = "2: Let it rise overnight."
@@ -79,6 +80,14 @@ def test_without_a_draft_questions_are_asked_about_the_goal(memory: LocalMemory)
     assert stages(model) == [["draft"] * 2, ["to_query"], ["answer"] * 4, ["revise"], ["critic"]]
     assert "exactly 4 questions" in prompt(model, "to_query")
     assert result["answer"] == SURE
+
+
+def test_sources_that_are_named_for_the_answers_are_asked(memory: LocalMemory) -> None:
+    shelf, model = Shelf(), ScriptedModel(cook() | {"draft": [SURE], "revise": [PATCH]})
+    graph = build_aag(model=model, memory=memory, retriever=shelf)
+    graph.invoke(GOAL, context={"answer_from": "memory+source"})
+    assert len(shelf.queries) == 4
+    assert "exactly 4 questions" in prompt(model, "to_query")
 
 
 def test_the_draft_takes_facts_and_no_examples(memory: LocalMemory) -> None:

@@ -267,7 +267,7 @@ def test_another_context_is_not_answered_from_the_cache(memory: LocalMemory, con
     model = twice(cook())
     graph = build_aag(model=model, memory=memory, cache=InMemoryCache())
     graph.invoke(GOAL, context=PAPER)
-    result = graph.invoke(GOAL, context=context)
+    result = graph.invoke(GOAL, context={"paper": True, **context})
     assert len(model.calls) == (15 if "node_models" in context else 16)
     assert result["usage"]["calls"] == 8
 

@@ -17,7 +17,7 @@ from stepcraft.text.names import unused
 from stepcraft.text.sections import section
 
 _FORMAT = """\
-A line OUTLINE, and under it the steps that the procedure will need, a few words each. Then a line QUESTIONS, and under it exactly {count} questions, each on
+A line OUTLINE, and under it an outline of the steps that the procedure will need, a few words each. Then a line QUESTIONS, and under it exactly {count} questions, each on
 one line that begins with its number. Nothing after the last question."""
 
 _FOR_DOUBTS = """\
