@@ -200,11 +200,13 @@ def _read_only_uri(path: str) -> str:
 
 def _prepare(connection: sqlite3.Connection, path: str, *, create: bool, read_only: bool) -> None:
     """Set the connection up, and lay the file out if it is new. The file of something else is not written to."""
-    if _number(connection, "application_id") != _APPLICATION_ID:
-        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise DamagedIndex(f"{path} is a database of something else; name another file")
-        if not create:
-            raise BadInput(f"{path} is empty; import procedures into it first")
+    with transaction(connection):  # another process may be laying the file out
+        is_index = _number(connection, "application_id") == _APPLICATION_ID
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables and not is_index:
+        raise DamagedIndex(f"{path} is a database of something else; name another file")
+    if not tables and not create:
+        raise BadInput(f"{path} is empty; import procedures into it first")
     if not read_only:
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")

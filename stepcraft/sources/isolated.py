@@ -20,6 +20,7 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from multiprocessing.spawn import get_executable
+from pathlib import Path
 from typing import Any
 
 from stepcraft.errors import SourceFailure
@@ -249,9 +250,11 @@ def _bound_memory(megabytes: int) -> None:
 
 
 def _peak_mb() -> float:
+    with suppress(OSError, StopIteration):  # only Linux has it; its `ru_maxrss` counts what ran before `exec`
+        lines = Path("/proc/self/status").read_text("ascii").splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / (1 << 10)
     with suppress(ImportError):
         import resource  # noqa: PLC0415 - Windows has none
 
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak / (1 << 20) if sys.platform == "darwin" else peak / (1 << 10)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
     return 0

@@ -56,6 +56,13 @@ def shortened(pieces: Sequence[Piece], keep: int = 80) -> list[Piece]:
     ]
 
 
+class _Unhalved(diff_match_patch):  # type: ignore[misc]
+    """Compares without looking for a common half first, which has no deadline."""
+
+    def diff_halfMatch(self, text1: str, text2: str) -> None:  # noqa: ARG002, N802 - as the base class has it
+        return None
+
+
 def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[Piece]:
     codes: dict[str, str] = {}
     for token in (*old, *new):
@@ -63,10 +70,8 @@ def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[Piece]:
             number = len(codes)
             codes[token] = chr(number if number < 0xD800 else number + 0x800)  # no surrogates
     tokens = {code: token for token, code in codes.items()}
-    engine = diff_match_patch()
+    engine = _Unhalved() if max(len(old), len(new)) > _MOST_HALVED else diff_match_patch()
     engine.Diff_Timeout = _DEADLINE_S
-    if max(len(old), len(new)) > _MOST_HALVED:
-        engine.diff_halfMatch = lambda *_: None
     encoded = ("".join(map(codes.__getitem__, text)) for text in (old, new))
     for operation, text in engine.diff_main(*encoded, checklines=False):
         yield Piece(_KINDS[operation], "".join(map(tokens.__getitem__, text)))

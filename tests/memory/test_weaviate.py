@@ -306,7 +306,7 @@ async def test_aag_runs_on_it(url: str):
         ("weaviate://host:8080", "names no collection"),
         ("weaviate://host:8080/my-dishes", "names no collection"),
         ("weaviate:///Dishes", "not understood"),
-        ("weaviate://host:99999/Dishes", "Port out of range"),
+        ("weaviate://host:99999/Dishes", "is no URL; check its host and port"),
         ("weaviate://host/Dishes?port=1", "no option 'port'"),
         ("weaviate://host/Dishes?grpc=no", "must be a number"),
         ("weaviate://host/Dishes?tls=yes", "true or false"),

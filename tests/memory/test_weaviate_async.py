@@ -158,7 +158,7 @@ async def test_a_memory_that_nobody_closes_is_let_go(url: str):
 async def test_a_search_that_is_given_up_harms_no_other(url: str):
     with filled(url) as memory:
         searches = [asyncio.create_task(memory.asearch(QUERY)) for _ in range(8)]
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)  # all have begun, and none can end before this loop runs again
         searches[0].cancel()
         ends = await asyncio.gather(*searches, return_exceptions=True)
         assert isinstance(ends[0], asyncio.CancelledError)

@@ -113,7 +113,7 @@ def test_ddgs_without_a_network(monkeypatch: pytest.MonkeyPatch):
     began = time.monotonic()
     with pytest.raises(SourceFailure, match=r"^ddgs: no search engine answered \(") as caught:
         open_web("web").invoke("rye bread")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10
     assert "\n" not in str(caught.value)
 
 

@@ -72,7 +72,8 @@ def skip_model(state: Reading, _context: RpgContext) -> dict[str, Any] | None:
         NoAnswer: No segment was written.
     """
     if not state["segments"]:
-        raise NoAnswer(f"no segment was written: {'; '.join(state['warnings'][-1:])}")
+        limits = [warning for warning in state["warnings"] if warning.startswith("the run stopped early")]
+        raise NoAnswer(f"no segment was written: {'; '.join((limits or state['warnings'])[-1:])}")
     return joined(state) if state["answer_style"] != "multihop" or state["signal"] == NO_INFO else None
 
 
