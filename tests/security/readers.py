@@ -41,7 +41,7 @@ UNITS = [
 
 EVIDENCE = [Evidence(id="p", title="Rope", text="A rope is tied with a knot.", source="", score=1.0)]
 STATE: dict[str, Any] = {
-    "question": "How is Anna's rope tied?", "query": "rope", "evidence": EVIDENCE, "critiques": [], "names": [], "told": [], "goal_evidence": [], "edits": ["a"], "text": "a b",
+    "question": "How is Anna's rope tied?", "query": "rope", "evidence": EVIDENCE, "critiques": [], "names": [], "told": [], "goal_evidence": [], "resources_text": "", "edits": ["a"], "text": "a b",
     "thought": "b", "draft": "a\n\nb", "plans": [], "plan": "knots", "segments": [], "selected": [], "answer_style": "long", "signal": "",
 }  # fmt: skip
 SEGMENT = {"plan": "knots", "sentences": [], "text": "A knot.", "evidence": ["p"], "unsupported": False}
