@@ -82,9 +82,9 @@ def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
 
 
 def _checks(state: Reading) -> list[str]:
-    """The answers, and the evidence that was found for the goal itself."""
+    """The answers, and the evidence for the goal itself; all of it where `update_state` has replaced that."""
     for_goal = [passage for passage in state["evidence"] if passage["id"] in state["goal_evidence"]]
-    return notes_sections(state["questions"], for_goal)
+    return notes_sections(state["questions"], for_goal or state["evidence"])
 
 
 def _unverified(state: Reading) -> list[str]:
