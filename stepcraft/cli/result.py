@@ -50,7 +50,11 @@ def _aag_progress(node: str, update: Mapping[str, Any]) -> str:
         return "".join(one_line(asked["question"]) for asked in update.get("questions", []))
     if node == "critic" and update.get("critiques"):
         return _count(update["edits"], "edit") if update["edits"] else "content"
-    counted = {"retrieve": ("evidence", "procedure"), "to_query": ("queries", "question")}
+    counted = {
+        "retrieve": ("evidence", "procedure"),
+        "to_query": ("queries", "question"),
+        "check_names": ("names", "name"),
+    }
     field, noun = counted.get(node, ("steps", "step"))
     return _count(update[field], noun) if update.get(field) else ""
 

@@ -18,6 +18,7 @@ from stepcraft.segments import support
 from stepcraft.text.citations import with_marks_of
 from stepcraft.text.clean import clean
 from stepcraft.text.diff import shortened, word_diff
+from stepcraft.text.patch import StepChange
 from stepcraft.text.sections import NOT_SAID
 
 
@@ -107,7 +108,11 @@ def _aag(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
         for asked in result["questions"]
     ]
     critiques = [
-        {"outcome": _CRITIQUE_OUTCOMES[critique["status"]], "edits": critique["edits"]}
+        {
+            "outcome": _CRITIQUE_OUTCOMES[critique["status"]],
+            "edits": critique["edits"],
+            "changes": [_change(change) for change in critique.get("changes", [])],
+        }
         for critique in result["critiques"]
     ]
     return View(
@@ -123,14 +128,34 @@ def _aag(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
             ("steps", "Steps"),
             ("questions", "Questions"),
             ("critiques", "Critiques"),
+            *([("names", "Names")] if result["names"] else []),
             ("procedures", "Procedures"),
         ],
         data={
             "resources": (resources if isinstance(resources, str) else ", ".join(resources)).strip(),
             "questions": questions,
             "critiques": critiques,
+            "names": [
+                {
+                    **name,
+                    "passages": [titles[place] for place in name["found_in"] if place in titles],
+                    "others": [place for place in name["found_in"] if place in {"goal", "resources"}],
+                }
+                for name in result["names"]
+            ],
         },
     )
+
+
+def _change(change: StepChange) -> dict[str, Any]:
+    """A change of a step with its word diff."""
+    step = f"step {change['step']}"
+    added = f"Added after {step}" if change["step"] else "Added before step 1"
+    title = added if not change["before"] else f"{step.capitalize()}{'' if change['after'] else ', removed'}"
+    return {
+        "title": title,
+        "diff": shortened(word_diff(clean(change["before"]), clean(change["after"])), 160),
+    }
 
 
 def _rpg(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:

@@ -15,9 +15,11 @@ from stepcraft.text.clean import clean
 
 NAMES = (
     "answer",
+    "doubts",
     "edits",
     "evidence",
     "goal",
+    "names",
     "notes",
     "plan",
     "plans",

@@ -3,7 +3,7 @@
 import pytest
 
 from stepcraft import AagContext, RatContext, build_aag, build_rat
-from tests.kitchen import CONTENT, GOAL, cook, small_memory
+from tests.kitchen import CONTENT, GOAL, PAPER, cook, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf
 
@@ -41,7 +41,7 @@ def test_brackets_of_code_reach_the_critic_and_the_user(written: str) -> None:
     """`[run["id"]]` had lost its `]]`, taken for a mark of doubt; the critic then asked to mend it."""
     model = ScriptedModel(cook() | {"revise": [written]})
     with small_memory() as memory:
-        result = build_aag(model=model, memory=memory).invoke(GOAL)
+        result = build_aag(model=model, memory=memory).invoke(GOAL, context=PAPER)
     code = [line for line in written.splitlines() if line.startswith("    ")]
     shown = model.calls[-1].prompt.split("<steps>")[1]
     for line in code:
@@ -54,7 +54,7 @@ def test_brackets_of_code_reach_the_critic_and_the_user(written: str) -> None:
 def test_blank_lines_within_a_fence_stay() -> None:
     with small_memory() as memory:
         graph = build_aag(model=ScriptedModel([CODE]), memory=memory)
-        result = graph.invoke(GOAL, context=AagContext(questions=False, critic=False))
+        result = graph.invoke(GOAL, context=AagContext(paper=True, questions=False, critic=False))
     assert "request.json()\n\n" in result["steps"][1]
     assert result["answer"].count("```") == 2
 
@@ -63,7 +63,7 @@ def test_edits_keep_the_number_of_the_step_that_they_are_about() -> None:
     """ "Step 13:" had been taken for a bullet, so the edit node had to guess the place."""
     model = ScriptedModel(cook(1) | {"critic": [EDITS, CONTENT]})
     with small_memory() as memory:
-        result = build_aag(model=model, memory=memory).invoke(GOAL)
+        result = build_aag(model=model, memory=memory).invoke(GOAL, context=PAPER)
     assert result["critiques"][0]["edits"] == [line.removeprefix("- ") for line in EDITS.splitlines()]
     assert EDITS in next(call.prompt for call in model.calls if call.node == "edit")
 
@@ -74,7 +74,7 @@ def test_an_outline_before_the_questions_is_no_question() -> None:
     )
     model = ScriptedModel(cook() | {"to_query": [reply]})
     with small_memory() as memory:
-        result = build_aag(model=model, memory=memory).invoke(GOAL)
+        result = build_aag(model=model, memory=memory).invoke(GOAL, context=PAPER)
     assert [asked["question"] for asked in result["questions"]] == [
         "How is X set up?",
         "How does one call Y?",
@@ -85,7 +85,7 @@ def test_what_is_not_known_is_no_note() -> None:
     replies = ["The procedures do not say.", "Feed it daily.", "The procedures do not say.", "Let it cool."]
     model = ScriptedModel(cook() | {"answer": replies})
     with small_memory() as memory:
-        build_aag(model=model, memory=memory).invoke(GOAL)
+        build_aag(model=model, memory=memory).invoke(GOAL, context=PAPER)
     revise = next(call.prompt for call in model.calls if call.node == "revise")
     assert "do not say" not in revise
     assert revise.count("\nA: ") == 2

@@ -39,7 +39,18 @@ def rat(changes: str = ".x.", shelf: Shelf | None = None, **context: Any) -> dic
 def aag(critiques: int = 1, **context: Any) -> dict[str, Any]:
     """Run AAG and return its result."""
     graph = build_aag(model=ScriptedModel(forever(cook(critiques))), memory=small_memory())
-    result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(**context))
+    result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(paper=True, **context))
+    return result
+
+
+def aag_with_names() -> dict[str, Any]:
+    """Run AAG by its defaults: with names in the steps, and an edit that changes, adds and removes steps."""
+    replies = cook(1) | {
+        "draft": ["1. Use `dough_kit()`.\n2. Mix `rye flour` and the sourdough starter.\n3. Bake it."],
+        "edit": ["1: Use `oven_kit()`.\n2+: Let it rise.\n3-"],
+    }
+    graph = build_aag(model=ScriptedModel(forever(replies)), memory=small_memory())
+    result: dict[str, Any] = graph.invoke(GOAL)
     return result
 
 
@@ -108,6 +119,7 @@ def segment(plan: str, chosen: list[tuple[str, int, str]], text: str) -> Segment
 RUNS = [
     pytest.param("rat", QUESTION, rat, id="rat"),
     pytest.param("aag", GOAL, aag, id="aag"),
+    pytest.param("aag", GOAL, aag_with_names, id="aag-names"),
     pytest.param("rpg", QUESTION, rpg, id="rpg"),
     pytest.param("rag", QUESTION, rag, id="rag"),
 ]

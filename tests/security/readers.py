@@ -28,12 +28,12 @@ from stepcraft.report._grounds import Ground, cited_sentences, marked_passage
 from stepcraft.secrets import without_secrets
 from stepcraft.sources.corpus.content import markdown_headings, rst_headings
 from stepcraft.sources.web import pages
-from stepcraft.text import citations, clean, lists, markdown, sections, sentences, thoughts
+from stepcraft.text import citations, clean, lists, markdown, names, patch, sections, sentences, thoughts
 
 UNITS = [
     " ", "\n", "\t", "\t\t\n", "\r\n", "#", "# a\n", "## a\n\n", "*", "**", "**a", "**a** ", "_", "__a", "-", "- ", "- a\n",
     "- a\n\nb\n", "---\n\n", "=", "===\n", "~", "~~~\n", "`", "``", "`a", "```\n", "```sh\n", " ```", "[", "]", "[[", "[]][", "[[ - ",
-    "[1", "[1,", "[1] ", "a. [1]\n", "\u3010 1", "(", "1", "1.", "1. ", "1. a\n", "1. A. ", "1-", "Step 1 ", "STEP 1: a\n", "第", "一", "中",
+    "[1", "[1,", "[1] ", "a. [1]\n", "\u3010 1", "(", "1", "1.", "1. ", "1. a\n", "1. A. ", "1-", "1: a\n", "1+: ", "3-\n", "steps 1, ", "Step 1 ", "STEP 1: a\n", "第", "一", "中",
     "它会运行。", "。", "\"", "'", "\u201c", '"Go. ', ".", ". ", "a. A", "Dr. ", ", e.g. by ", "sure ", "I'm sorry ", "let me know\n", "a\n",
     "a:\n\n", "<", "<text ", "<text>\n", "</ text ", '<text id="', "<text id='", "\u2039text ", "\uff1ctext\u200b", "\u0301\u0316", "\u200b", "é",
     "x", "\\", "questions\n", "answer\n", "query: ", "no info ", "<complete", "A of ", "://a", "sk-", "title: \n", "# #",
@@ -41,7 +41,7 @@ UNITS = [
 
 EVIDENCE = [Evidence(id="p", title="Rope", text="A rope is tied with a knot.", source="", score=1.0)]
 STATE: dict[str, Any] = {
-    "question": "How is Anna's rope tied?", "query": "rope", "evidence": EVIDENCE, "critiques": [], "edits": ["a"], "text": "a b",
+    "question": "How is Anna's rope tied?", "query": "rope", "evidence": EVIDENCE, "critiques": [], "names": [], "told": [], "goal_evidence": [], "resources_text": "", "edits": ["a"], "text": "a b",
     "thought": "b", "draft": "a\n\nb", "plans": [], "plan": "knots", "segments": [], "selected": [], "answer_style": "long", "signal": "",
 }  # fmt: skip
 SEGMENT = {"plan": "knots", "sentences": [], "text": "A knot.", "evidence": ["p"], "unsupported": False}
@@ -77,6 +77,10 @@ READERS: dict[str, Callable[[str], object]] = {
     "unfenced": clean.unfenced,
     "is_refusal": clean.is_refusal,
     "read_steps": lists.read_steps,
+    "read_patch": lambda text: patch.read_patch(text, 3),
+    "apply": lambda text: patch.Patch((patch.Change("add", 0, text),)).apply([text, text]),
+    "names_in": lambda text: names.names_in([text]),
+    "mentions": lambda text: names.mentions(text, text[:3] or "a"),
     "passage_sentences": sentences.passage_sentences,
     "section": lambda text: sections.section("text", text),
     "restored": sections.restored,

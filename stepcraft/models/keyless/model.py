@@ -17,6 +17,7 @@ NAME = "extractive"
 
 REPLIES: dict[str, Callable[[Material], str]] = {
     "steps": procedures.write_steps,
+    "patch": procedures.write_patch,
     "critique": procedures.criticise,
     "questions": procedures.ask,
     "text": procedures.answer,
