@@ -21,7 +21,8 @@ An answer to the question is written from what is looked up, and you plan it bef
 Say what kind of answer the question asks for: "short" where one fact answers it, "multihop" where one fact has to be
 found out before it is known what to look up next, "long" where several things have to be told.
 Then name the topics that are looked up: each is one thing that the question asks for, or that has to be known to answer
-it, and together they leave out nothing that it asks. Where the question can be read in several ways, each way is a topic.
+it, and together they leave out nothing that it asks. What the same pages tell is one topic, not several. Where the question
+can be read in several ways, each way is a topic.
 For a short answer one topic is enough, and for a multihop one the first that has to be found out.
 Whoever looks a topic up sees neither the question nor the other topics: name persons, places, works and things in full.
 The titles, if there are any, are those of passages that a first search found; there may be others. Do not answer the
@@ -31,10 +32,10 @@ ANSWER_INSTRUCTIONS = """\
 An answer to the question is written segment by segment. The text, if there is one, is the answer so far; the plan, if
 there is one, is the topic of the segment that you write now; the evidence, if there is any, was looked up for it.
 Write what the evidence says on the plan, as far as the question needs it, so that it follows on the text. Pass over
-what in it is about something else. Say what a thing is where you first name it, and use your own words.
-Without any evidence on the plan write only what you are sure of, in one sentence; if that is nothing, say what is not
-known.
-Repeat nothing that the text says. Do not speak of plans, segments or evidence."""
+what in it is about something else. What a passage says from the side of one tool, product or case holds for that alone:
+say so, or leave it out. Say what a thing is where you first name it, and use your own words.
+Repeat nothing that the text says. The plans, if there are any, are the topics of the other segments, which are written
+beside yours: leave to them what is theirs. Do not speak of plans, segments or evidence."""
 
 COMBINE_INSTRUCTIONS = """\
 The text holds what was found out, piece by piece, to answer the question. Put the pieces together and give the final
@@ -46,7 +47,8 @@ one answer for somebody who reads nothing else.
 Begin with what the question asks: the direct answer, or what the things it asks about have in common. Draw every
 comparison that it asks for yourself. Then tell the rest in the order in which a reader needs it.
 Say each thing once, in your own words. Leave out what the question does not need. Add no fact that the text does not
-have, and leave none out that the question asks for; where the text says that something is not known, say so once.
+have, and leave none out that the question asks for; where the text says that something is not known, say so once. Keep
+marked and unmarked facts in sentences of their own.
 Do not speak of the text, of topics or of looking up."""
 
 CHECK_INSTRUCTIONS = """\

@@ -208,6 +208,7 @@ def after_outline(state: State) -> list[Send | Literal["retrieve", "select", "an
     shares = branches(state, None if left is None else max(0, left - 1), len(topics))
     shared = {name: state[name] for name in ("question", "answer_style", "evidence", "passages_given")}
     own: dict[str, Any] = {"searched": True, "segments": [], "plans": [], "looked_up": [], "signal": ""}
+    own["topics"] = topics
     return [
         Send("segment", {**shared, **own, "plan": topic, "place": place, **share})
         for place, (topic, share) in enumerate(zip(topics, shares, strict=True))
@@ -240,7 +241,7 @@ def after_select(state: State) -> Literal["retrieve", "plan", "answer", "combine
     if _lacks_evidence(state) and not state["selected"]:
         return "retrieve"
     if _finds_nothing(state):
-        return "pass_over"
+        return "combine" if repeats(state["plan"], state["plans"]) and state["segments"] else "pass_over"
     known = {
         (one["passage"], one["position"]) for segment in state["segments"] for one in segment["sentences"]
     }
@@ -299,6 +300,8 @@ class SegmentState(Budgeted):
     plan: str
     place: int
     """Its index in the outline."""
+    topics: list[str]
+    """The topics of all segments of the outline."""
     signal: str
     plans: list[str]
     looked_up: list[str]

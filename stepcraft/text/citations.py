@@ -58,14 +58,15 @@ def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list
     """Split a text into its sentences, without their marks, and the numbers that each of them cites.
 
     A mark belongs to the sentence that it stands in, or directly behind. Marks of numbers that are not among `numbers`
-    are dropped. Joined, the sentences are the text without marks; code stays as it is and cites nothing.
+    are dropped. Joined, the sentences are the text without marks; a block of code belongs to the sentence before it.
     """
     text = with_marks_of(text, numbers)
     found: list[tuple[str, list[int]]] = []
     end = 0
     for block in code_blocks(text):
         found += _cited_in_prose(text[end : block.start])
-        found.append((text[block.start : block.stop], []))
+        code = text[block.start : block.stop]
+        found[-1:] = [(found[-1][0] + code, found[-1][1])] if found else [(code, [])]
         end = block.stop
     found += _cited_in_prose(text[end:])
     joined: list[tuple[str, list[int]]] = []

@@ -1,7 +1,7 @@
 """Write the next segment of the answer from the sentences selected for its plan (RPG §3.2)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NotRequired
 
 from langchain_core.messages import BaseMessage
 
@@ -37,6 +37,8 @@ where the two differ, go by the evidence."""
 _STRICT = """
 Write nothing that the evidence does not say; say in one sentence what it leaves open."""
 _STRICT_OF_PAPER = " Add nothing that the evidence does not say."
+_WITHOUT = """
+There is no evidence: write only what you are sure of, in one sentence; if that is nothing, say what is not known."""
 
 
 class Reading(Budgeted):
@@ -49,14 +51,18 @@ class Reading(Budgeted):
     selected: list[Selected]
     evidence: list[Evidence]
     segments: list[Segment]
+    topics: NotRequired[list[str]]
+    """The topics of all segments that are written in parallel."""
 
 
 def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
     """Show the question and the text first, then the plan and its evidence, so that a provider's prompt cache hits."""
     text = written(state["segments"])
+    others = [topic for topic in state.get("topics") or [] if topic != state["plan"]]
     sections = [
         section("question", state["question"]),
         section("text", text) if text else "",
+        section("plans", "\n".join(f"- {topic}" for topic in others)) if others else "",
         section("plan", state["plan"]) if state["plan"] else "",
         *_evidence_sections(state),
     ]
@@ -71,6 +77,8 @@ def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
         form += _MARKS
     if not context.paper and state["selected"]:
         form += _OPEN if context.grounding == "open" else _STRICT
+    elif state["plan"] and not state["selected"]:
+        form += _WITHOUT
     return prompt(context.answer_instructions, form, "segment", sections)
 
 

@@ -10,7 +10,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.nodes.rpg.answer import passage_of_sentences
 from stepcraft.segments import Segment, TracedSentence, used
-from stepcraft.text.citations import cited_sentences, with_marks
+from stepcraft.text.citations import cited_sentences, renumbered, with_marks
 from stepcraft.text.clean import stems
 
 _SAME = 0.7
@@ -49,7 +49,13 @@ def trace(state: Reading) -> dict[str, Any]:
     chosen = [one for segment in state["segments"] for one in segment["sentences"]]
     evidence = [passages.get(id_) or passage_of_sentences(id_, chosen, passages) for id_ in cited]
     get_runtime().stream_writer({"answer": answer, "sentences": sentences})
-    return {**update, "evidence": evidence}
+    numbers = {place: cited.index(id_) + 1 for place, id_ in enumerate(ids, 1) if id_ in cited}
+    shown = numbers if context.citations == "inline" else {}
+    segments: list[Segment] = [
+        {**segment, "text": renumbered(segment["text"], shown).strip()} if context.marks else segment
+        for segment in state["segments"]
+    ]
+    return {**update, "evidence": evidence, "segments": segments}
 
 
 def is_checked_next(state: Mapping[str, Any], context: RpgContext) -> bool:
