@@ -8,6 +8,7 @@ used, because its processes import the caller's main module again.
 
 import faulthandler
 import json
+import math
 import os
 import signal
 import subprocess
@@ -36,6 +37,8 @@ _REUSED_S = 90
 """Seconds for which an idle process is used again; it must not end while a document is on its way to it."""
 _LARGE_MB = 150
 """A process that has grown beyond this ends after its document, and with it the memory."""
+_SLACK = 4
+"""How many times as long as its processor time a document may take by the clock."""
 _LATE = 1
 """The exit code of a process whose time is up, as faulthandler sets it."""
 _MAX_REPLY = 100_000_000
@@ -52,7 +55,7 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
         parser: `package.module:function`, which takes the data and the options, and returns JSON values. The module is
             imported in that process, which is not counted in the seconds.
         data: the document.
-        seconds: how long it may take.
+        seconds: how much processor time it may take; by the clock it may take up to four times as long.
         options: further arguments of the parser.
 
     Raises:
@@ -89,6 +92,7 @@ class _Worker:
                 f"no process can be started to parse documents: {error.strerror}; check the limits of this machine"
             ) from error
         self.used = time.monotonic()
+        self.is_new = True
 
     @property
     def usable(self) -> bool:
@@ -98,7 +102,7 @@ class _Worker:
     @property
     def was_late(self) -> bool:
         """Whether it ended because a document took too long."""
-        return self._process.returncode == _LATE
+        return self._process.returncode in {_LATE, -getattr(signal, "SIGXCPU", 0)}
 
     def call(self, request: dict[str, Any], data: bytes) -> Any:  # noqa: ANN401 - JSON
         """The reply to a request; None if the process ended without one."""
@@ -114,7 +118,7 @@ class _Worker:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(1)  # it is about to end, with a code that tells why
             return None
-        self.used = time.monotonic()
+        self.used, self.is_new = time.monotonic(), False
         return json.loads(reply)
 
     def end(self) -> None:
@@ -140,7 +144,7 @@ class _Pool:
         """The value that a parser returned."""
         with self._turns:
             worker = self._taken()
-            reply: Any = None
+            is_new, reply = worker.is_new, None
             try:
                 reply = worker.call({"parser": parser, "seconds": seconds, "options": options}, data)
             finally:
@@ -151,6 +155,10 @@ class _Pool:
                 if worker.was_late
                 else f"its parser crashed, or needs more than {MAX_MB} MB of memory"
             )
+        if reply.get("full") and not is_new:
+            return self.call(
+                parser, data, seconds, options
+            )  # what came before has taken a part of the memory
         if "reason" in reply:
             raise Unparsed(str(reply["reason"]))
         return reply["value"]
@@ -219,9 +227,10 @@ def serve() -> None:
             ):  # such as for want of memory; no exit code of a traceback, which is that of lateness
                 sys.exit(2)
             data = source.read(request["size"])
-            faulthandler.dump_traceback_later(request["seconds"], exit=True, file=nowhere)
+            slack = _bound_seconds(request["seconds"])
+            faulthandler.dump_traceback_later(slack * request["seconds"], exit=True, file=nowhere)
             reply = _reply(partial(parser, data, **request["options"]))
-            reply["last"] = _peak_mb() > _LARGE_MB
+            reply["last"] = "full" in reply or _peak_mb() > _LARGE_MB
             written = json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
             target.write(b"%d\n" % len(written) + written)
             target.flush()
@@ -236,9 +245,23 @@ def _reply(parse: Callable[[], Any]) -> dict[str, Any]:
     except RecursionError:
         return {"reason": "it is nested too deeply"}
     except MemoryError:
-        return {"reason": f"it needs more than {MAX_MB} MB of memory to parse"}
+        return {"reason": f"it needs more than {MAX_MB} MB of memory to parse", "full": True}
     except Exception as error:  # a hostile document can fail anywhere in the parser
         return {"reason": f"its parser failed ({type(error).__name__})"}
+
+
+def _bound_seconds(seconds: float) -> float:
+    """Bound the processor time from now on, where that can be; return how much longer the clock may run meanwhile.
+
+    A machine that is busy with other things needs longer for the same work.
+    """
+    with suppress(ImportError, ValueError, OSError):  # Windows has no such limit
+        import resource  # noqa: PLC0415 - Windows has none
+
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds), most))
+        return _SLACK
+    return 1
 
 
 def _bound_memory(megabytes: int) -> None:
