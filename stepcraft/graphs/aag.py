@@ -189,7 +189,7 @@ def _keep_found_for_edits(state: State, found: list[list[Evidence]], _failed: li
 
 
 def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
-    """The draft and the questions in parallel; then the answers in parallel; then the revision."""
+    """The draft, with `questions=True` beside the questions; then the answers in parallel; then the revision."""
     context = AagContext.current(state)
     left = calls_left(state, context)
     goal = {name: state[name] for name in ("question", "resources_text", "evidence")}

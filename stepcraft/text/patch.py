@@ -137,18 +137,32 @@ def read_patch(reply: str, count: int) -> Patch | list[str]:
     if all(entry.address["dotted"] for entry in entries) and (whole or not grows):
         steps = [step for step in read_steps(text) if without_markers(step).strip()]
         if len(steps) >= count:
-            return steps
+            return _of_list(steps, count)
         raise UnreadableReply(
             f"it lists fewer than the {count} steps, and does not say whether they replace all of them. Name each "
             'change, as in "3: ...", and each step that goes, as in "3-".'
         )
     if whole and len(entries) > count and all(entry.kind == "replace" for entry in entries):
-        return [text for entry in entries if (text := _text(entry, last=entry is entries[-1]))]
+        texts = [_text(entry, last=entry is entries[-1]) for entry in entries]
+        if all(without_markers(text).strip() for text in texts):
+            return _of_list(texts, count)
     patch = _checked(entries, count)
     gone = sum(change.kind == "remove" for change in patch.changes)
     if gone == count and not any(change.kind == "add" for change in patch.changes):
         raise UnreadableReply("it removes every step.")
     return patch
+
+
+def _of_list(texts: list[str], count: int) -> Patch | list[str]:
+    """Return the list; where it says of steps no more than that they are unchanged, what it changes and adds."""
+    if not any(map(is_unchanged, texts)):
+        return texts
+    changes = [
+        Change("replace", number, text) if number <= count else Change("add", count, text)
+        for number, text in enumerate(texts, 1)
+        if not is_unchanged(text)
+    ]
+    return Patch(tuple(changes))
 
 
 def _entries(text: str) -> list[_Entry]:

@@ -104,6 +104,23 @@ def test_a_whole_list_is_taken_as_one(reply: str) -> None:
     assert patched(reply, STEPS[:3]) == ["A.", "B.", "C.", "D."]
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "1. (unchanged)\n2. Unchanged\n3. Wait.\n4. (no change)\n5. Eat.",
+        "1: No change.\n2: unchanged\n3: Wait.\n4: NO CHANGE\n5: Eat.",
+    ],
+)
+def test_a_list_that_says_which_steps_are_unchanged(reply: str) -> None:
+    assert patched(reply) == ["Mix.", "Knead.", "Wait.", "Bake.", "Eat."]
+
+
+def test_a_list_of_nothing_is_none() -> None:
+    patch = read_patch("1:\n2:\n3:\n4:\n5:", 4)
+    assert isinstance(patch, Patch)
+    assert (patch.changes, len(patch.problems)) == ((), 5)
+
+
 @pytest.mark.parametrize("reply", ["1. Mix well.", "1. Mix well.\n2. Knead well.", "1. A.\n1. B."])
 def test_what_may_be_a_list_or_a_patch_is_not_guessed(reply: str) -> None:
     with pytest.raises(UnreadableReply, match="fewer than the 4 steps"):

@@ -17,8 +17,9 @@ from stepcraft.text.names import unused
 from stepcraft.text.sections import section
 
 _FORMAT = """\
-A line OUTLINE, and under it an outline of the steps that the procedure will need, a few words each. Then a line QUESTIONS, and under it exactly {count} questions, each on
-one line that begins with its number. Nothing after the last question."""
+A line OUTLINE, and under it an outline of the steps that the procedure will need, a few words each. Then a line
+QUESTIONS, and under it exactly {count} questions, each on one line that begins with its number. Nothing after the last
+question."""
 
 _FOR_DOUBTS = """\
 The steps are drafted already. Ask one question for each of the doubts, in their order: so that its answer says what
