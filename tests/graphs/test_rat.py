@@ -210,10 +210,10 @@ def test_a_step_that_fails_costs_that_step(run: Any, fails: str) -> None:
 def test_a_step_that_takes_too_long_is_given_up(run: Any) -> None:
     def slow(query: str) -> None:
         if "Haldruvin" in query:
-            never.wait(0.8)
+            never.wait(1.5)
 
     never = threading.Event()
-    result = run(ScriptedModel(thinker("xxx")), Shelf(says=slow), step_deadline_s=0.4, window=1)
+    result = run(ScriptedModel(thinker("xxx")), Shelf(says=slow), step_deadline_s=1.0, window=1)
     never.set()
     assert [revision["changed"] for revision in result["revisions"]] == [True, False, True]
     assert "longer than" in result["revisions"][1]["skipped"]
