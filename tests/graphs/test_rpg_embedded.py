@@ -14,7 +14,7 @@ from stepcraft import BadInput, RpgContext, build_rpg
 from tests.bridge import GIVEN, PLANS, QUESTION, documents, planner
 from tests.graphs.parents import Shared, parent_of
 from tests.scripted import ScriptedModel
-from tests.shelf import Shelf
+from tests.shelf import Shelf, section
 
 CYCLE = ["plan", "select", "answer"]
 
@@ -128,7 +128,9 @@ def test_a_segment_that_fails_is_not_streamed() -> None:
     plain = planner()
     model = ScriptedModel(
         lambda node, prompt: (
-            ValueError("no") if node == "answer" and PLANS[1] in prompt else plain(node, prompt)
+            ValueError("no")
+            if node == "answer" and section(prompt, "plan") == PLANS[1]
+            else plain(node, prompt)
         )
     )
     parts = build_rpg(model=model).stream(GIVEN, stream_mode="custom", context={"retry_wait_s": 0})
