@@ -72,10 +72,10 @@ def pdf(pages: int) -> bytes:
         ("wide.json", lambda: b"[[" + b"[]," * 10_000_000 + b"[]]]", "it holds more than 150,000 lists and objects"),
         ("line.jsonl", lambda: b"x" * 300_000_000, "it is longer than 4,000,000 characters"),
         ("lines.jsonl", lambda: b"x\n" * 1_000_000, "it is not read beyond 10,000 records that cannot be"),
-        ("newlines.txt", lambda: b"\n" * 19_000_000 + b"tea", ""),
+        ("newlines.txt", lambda: b"\n" * 4_000_000 + b"tea", ""),
         ("words.txt", lambda: b"a " * 1_500_000, ""),
-        ("lines.rst", lambda: b"a\n" * 2_000_000, ""),
-        ("headings.md", lambda: b"# a\n" * 4_500_000, ""),
+        ("lines.rst", lambda: b"a\n" * 1_000_000, ""),
+        ("headings.md", lambda: b"# a\n" * 1_500_000, ""),
         ("large.txt", lambda: b"a" * 21_000_000, "it is larger than 20 MB"),
     ],
 )  # fmt: skip

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -343,12 +344,13 @@ def failure(client: SyncLangGraphClient, graph: str, **options: Any) -> str:
 
 def test_on_the_server(client: SyncLangGraphClient, stranger: SimpleNamespace) -> None:
     before = content(stranger.folder)
-    for named in SOURCES:
-        spec = named.format(**vars(stranger))
-        assert "a run may not name the source" in failure(client, "rag", context={"retriever": spec})
-    for named in MEMORIES:
-        url = named.format(**vars(stranger))
-        assert "a run may not name the memory" in failure(client, "aag", context={"memory": url})
+    sources = [{"retriever": named.format(**vars(stranger))} for named in SOURCES]
+    memories = [{"memory": named.format(**vars(stranger))} for named in MEMORIES]
+    with ThreadPoolExecutor(10) as runs:
+        refusals = runs.map(lambda context: failure(client, "rag", context=context), sources)
+        assert all("a run may not name the source" in refusal for refusal in refusals)
+        refusals = runs.map(lambda context: failure(client, "aag", context=context), memories)
+        assert all("a run may not name the memory" in refusal for refusal in refusals)
     assert content(stranger.folder) == before
     configurable: Any = {"configurable": {"retriever": "os:abort"}}
     assert "a run may not name the source 'os:abort'" in failure(client, "rat", config=configurable)
