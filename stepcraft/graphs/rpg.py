@@ -272,12 +272,17 @@ def _unless_repeated(state: State) -> Literal["answer", "combine"]:
     return "combine" if state["segments"] and repeats(state["plan"], state["plans"]) else "answer"
 
 
-def after_cycle(state: State) -> Literal["plan", "answer", "combine"]:
-    """To the next plan, up to the limit of cycles; where nothing was found at all, to an answer without evidence."""
+def after_cycle(state: State) -> Literal["plan", "combine"]:
+    """To the next plan, up to the limit of cycles."""
     if state["signal"] == NO_INFO:
-        return "combine" if state["segments"] else "answer"
+        return "combine"
     made = len(state["plans"]) - len(state["missing"])
     return "plan" if made < _cycles(state) and len(state["missing"]) < _cycles(state) else "combine"
+
+
+def after_pass_over(state: State) -> Literal["plan", "answer", "combine"]:
+    """To the next plan; where nothing was found at all, to an answer without evidence."""
+    return "answer" if state["signal"] == NO_INFO else after_cycle(state)
 
 
 def _cycles(state: State) -> int:
@@ -475,8 +480,9 @@ def build_rpg(
     ends = ["retrieve", "plan", "answer", "combine", "pass_over"]
     builder.add_conditional_edges("select", InlineNode(after_select), ends)
     builder.add_edge("answer", "publish")
-    for settled in ("publish", "pass_over"):
-        builder.add_conditional_edges(settled, InlineNode(after_cycle), ["plan", "answer", "combine"])
+    builder.add_conditional_edges("publish", InlineNode(after_cycle), ["plan", "combine"])
+    ends = ["plan", "answer", "combine"]
+    builder.add_conditional_edges("pass_over", InlineNode(after_pass_over), ends)
     builder.add_edge("combine", "trace")
     builder.add_conditional_edges("trace", InlineNode(after_trace), ["check", END])
     builder.add_edge("check", "trace")

@@ -51,7 +51,9 @@ def _range_as_numbers(match: re.Match[str]) -> str:
 _BEHIND_STOP = re.compile(
     r"([.!?\u2026\u3002\uff01\uff1f][.!?\u2026\u3002\uff01\uff1f\"'\u201d\u2019)*_]{0,6})[ \t]{0,3}((?:\[\d{1,3}\])+)"
 )
-_SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f:]+[\"'\u201d\u2019)*_]*\s*\Z|\s*\Z")
+_SPACELESS = re.compile(f"[{CJK}]")
+_STOPS = ".!?:\u2026\u3002\uff01\uff1f"
+_CLOSING = "\"'\u201d\u2019)*_"
 
 
 def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list[int]]]:
@@ -81,18 +83,25 @@ def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list
 
 def _cited_in_prose(text: str) -> list[tuple[str, list[int]]]:
     moved = _BEHIND_STOP.sub(r" \2\1", text)
-    return [(renumbered(piece, {}), sorted(marks(piece))) for piece in pieces(moved) if piece]
+    return [
+        (renumbered(piece, {}), sorted(marks(piece))) if "[" in piece else (piece, [])
+        for piece in pieces(moved)
+        if piece
+    ]
 
 
 def with_marks(sentence: str, numbers: Iterable[int]) -> str:
     """Return a sentence with marks of these numbers before its full stop, or at its end where it has none."""
     written = "".join(f"[{number}]" for number in numbers)
-    found = _SENTENCE_END.search(sentence)
-    if not written or not found:
+    bare = sentence.rstrip()
+    if not written or not bare:
         return sentence
-    before = sentence[: found.start()]
-    blank = "" if re.search(f"[{CJK}]$", before) else " "
-    return f"{before}{blank if before.strip() else ''}{written}{sentence[found.start() :]}"
+    unclosed = bare.rstrip(_CLOSING)
+    before = unclosed.rstrip(_STOPS)
+    if before in {"", unclosed}:
+        before = bare
+    blank = "" if _SPACELESS.fullmatch(before[-1:]) else " "
+    return f"{before}{blank}{written}{sentence[len(before) :]}"
 
 
 def renumbered(text: str, numbers: Mapping[int, int]) -> str:

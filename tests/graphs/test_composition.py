@@ -204,7 +204,7 @@ def test_rpg_over_procedures(run: Any, tmp_path: Path) -> None:
             "answer": ["Let the bread cool, then cut it."],
         }
     )
-    context = RpgContext(k=4)
+    context = RpgContext(k=4, paper=True)
     result = run(
         build_rpg(model=model, retriever=f"memory:{file}"), {"question": "How is a bread sliced?"}, context
     )

@@ -101,7 +101,7 @@ async def test_a_source_that_does_not_open_in_time_costs_the_evidence(
         context: Any = RatContext(retriever="slow", deadline_s=1.0, finish="thoughts")
         graph, given = build_rat(model=ScriptedModel(thinker("...")), allow=f"slow={slow}"), QUESTION
     else:
-        context = RpgContext(retriever="slow", deadline_s=1.0)
+        context = RpgContext(retriever="slow", deadline_s=1.0, paper=True)
         graph, given = build_rpg(model=ScriptedModel(planner()), allow=f"slow={slow}"), BRIDGE
     began = time.monotonic()
     if way == "sync":

@@ -23,7 +23,7 @@ from stepcraft.nodes.rat import revise as rat_revise
 from stepcraft.nodes.rat import split
 from stepcraft.nodes.rat import to_query as rat_query
 from stepcraft.nodes.rpg import answer as segment
-from stepcraft.nodes.rpg import combine, plan
+from stepcraft.nodes.rpg import check, combine, outline, plan
 from stepcraft.report._grounds import Ground, cited_sentences, marked_passage
 from stepcraft.secrets import without_secrets
 from stepcraft.sources.corpus.content import markdown_headings, rst_headings
@@ -101,13 +101,21 @@ READERS: dict[str, Callable[[str], object]] = {
     "passages of a page": lambda text: list(pages._passages(pages.Page("https://a.example/", "A", text))),
     "cited_sentences": cited,
     "marked_passage": lambda text: marked_passage(
-        Ground(1, {**EVIDENCE[0], "text": text}, (text[:9_000] + "y",))
+        Ground(1, {**EVIDENCE[0], "text": text}, ((0, text[:9_000] + "y"),))
     ),
     "aag answer": reads(aag_answer, AagContext()),
     "aag critic": reads(critic, AagContext()),
     "aag draft": reads(draft, AagContext()),
     "aag to_query": reads(to_query, AagContext()),
     "rat revise": reads(rat_revise, RatContext()),
+    "rpg outline": reads(outline, RpgContext(), answer_style="auto"),
+    "rpg check": reads(
+        check,
+        RpgContext(),
+        sentences=[{"text": "A knot.", "evidence": ["p"], "supported": True}],
+        segments=[SEGMENT],
+    ),
+    "sentences with marks": lambda text: citations.cited_sentences(text, {1, 2}),
     "rat split": lambda text: reads(split, RatContext(), draft=text)(text.replace("\n", "\n===\n", 1)),
     "rat to_query": reads(rat_query, RatContext()),
     "rpg answer": reads(segment, RpgContext(citations="inline")),
