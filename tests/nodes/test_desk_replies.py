@@ -2,7 +2,10 @@
 
 import pytest
 
-from stepcraft import AagContext, RatContext, build_aag, build_rat
+from stepcraft import AagContext, RatContext, RpgContext, build_aag, build_rat
+from stepcraft.nodes.rpg.check import check
+from stepcraft.nodes.rpg.outline import outline
+from stepcraft.text.patch import Patch, read_patch
 from tests.kitchen import CONTENT, GOAL, PAPER, cook, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf
@@ -116,3 +119,48 @@ def test_a_revision_of_one_word_keeps_all_others_and_is_shown() -> None:
     assert [revision["changed"] for revision in result["revisions"]] == [True, False]
     assert [query for query, _ in shelf.queries] == [revision["query"] for revision in result["revisions"]]
     assert shelf.queries[0][0].endswith("band Creed, place and year the band formed")
+
+
+PATCH = """\
+0+: Bring LangGraph up to date with `pip install -U langgraph`; older interrupts have no `id`.
+2: Show each pending interrupt to the human, as in step 3, and keep the decisions under its `id`.
+   ```python
+   decisions = {i.id: ask_human(i.value) for i in pending}
+   if len(pending) == 1:
+       decision = decisions[pending[0].id]
+   ```
+3: If exactly one interrupt is pending, resume the same thread with its decision.
+   ```python
+   result = agent.invoke(Command(resume=decision), config)
+   ```"""
+
+
+def test_a_patch_with_blocks_of_code_in_its_steps() -> None:
+    steps = ["Wrap the tools.", "Show the interrupts.", "Resume.", "Test it."]
+    patch = read_patch(PATCH, len(steps))
+    assert isinstance(patch, Patch)
+    first, second, third, fourth, last = patch.apply(steps)
+    assert (first[:24], second, last) == ("Bring LangGraph up to da", "Wrap the tools.", "Test it.")
+    assert "as in step 4" in third
+    assert "       decision = decisions" in third or "    decision = decisions" in third
+    assert fourth.endswith("```")
+
+
+OUTLINE = """\
+long
+- Deployment options for LangGraph applications on LangGraph Platform
+- LangGraph Cloud SaaS deployment: who runs control plane and data plane
+- LangGraph self-hosted data plane (hybrid): control plane and data plane hosting"""
+
+
+def test_an_outline() -> None:
+    state = {"question": "Which ways are there to deploy?", "answer_style": "auto", "evidence": []}
+    read = outline.read(OUTLINE, state, RpgContext())
+    assert read["answer_style"] == "long"
+    assert read["outline"] == [line.removeprefix("- ") for line in OUTLINE.splitlines()[1:]]
+
+
+def test_a_check_that_names_numbers_alone() -> None:
+    sentences = [{"text": f"Sentence {place}.", "evidence": ["a"], "supported": True} for place in range(20)]
+    state = {"question": "?", "sentences": sentences, "segments": [], "evidence": []}
+    assert check.read("1\n17", state, RpgContext(check="flag"))["verdicts"] == {"1": "", "17": ""}
