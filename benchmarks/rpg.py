@@ -68,16 +68,28 @@ def critical_path(table: Table) -> None:
     for (kind, calls), passages in product(CALLS.items(), (5, 100)):
         graph = build_rpg(model=model(CALL_S), retriever=shelf(passages, SEARCH_S))
         given = {**QUESTION, "kind": kind}
-        for way, (wall,) in both_ways([(graph, RpgContext(k=100))], given, 5):
+        for way, (wall,) in both_ways([(graph, RpgContext(k=100, paper=True))], given, 5):
             what = f"wall / critical path: {kind}, {passages} passages, {way}"
             told = f"{wall:.3f} s; {calls} calls of 100 ms"
             table.add_row(what, f"{wall / (calls * CALL_S):.3f}", "≤ 1.10", told)
 
 
+def outline(table: Table) -> None:
+    """Four topics in parallel: three calls deep, with the search for the question and those for the topics."""
+    topics = [f"bridge number {number}" for number in range(4)]
+    graph = build_rpg(model=ScriptedModel(planner(topics), latency=CALL_S), retriever=shelf(5, SEARCH_S))
+    deep = 3 * CALL_S + 2 * SEARCH_S
+    for way, (wall,) in both_ways([(graph, RpgContext())], QUESTION, 5):
+        what = f"wall / critical path: outline of {len(topics)} topics, {way}"
+        table.add_row(
+            what, f"{wall / deep:.3f}", "≤ 1.10", f"{wall:.3f} s; 3 calls of 100 ms, 2 searches of 50 ms"
+        )
+
+
 def overhead(table: Table) -> None:
     """A run over the same loop written straight on LangGraph, with a model and a source of no latency."""
     for kind in CALLS:
-        ours = build_rpg(model=model(), retriever=shelf(5)), RpgContext()
+        ours = build_rpg(model=model(), retriever=shelf(5)), RpgContext(paper=True)
         straight = bare_rpg(model(), shelf(5)), None
         for way, (house, bare) in both_ways([ours, straight], {**QUESTION, "kind": kind}, 60):
             table.add_row(
@@ -93,6 +105,7 @@ def main() -> None:
     table = Table("what", "ratio", "wanted", "of")
     overhead(table)
     critical_path(table)
+    outline(table)
     Console(width=130).print(table)
 
 

@@ -37,7 +37,7 @@ from tests.scripted import ScriptedModel
 
 ASQA = HOTPOT.parents[1] / "asqa-rpg-demo" / "test_long_form.json"
 WANTED = {3: 0.54, 5: 0.64, 10: 0.83}
-EVERYTHING = RpgContext(threshold=-10.0, max_evidence_tokens=1_000_000)
+EVERYTHING = RpgContext(paper=True, threshold=-10.0, max_evidence_tokens=1_000_000)
 
 
 class CountingEmbeddings(Embeddings):
@@ -105,7 +105,7 @@ def hotpot(file: Path, table: Table) -> None:
             passages = evidence([(one["title"], "".join(one["sentences"])) for one in row["passages"]])
             ask = reading(row["question"], passages)
             every = node.select(ask, EVERYTHING, reranker)["selected"]
-            default = node.select(ask, RpgContext(), reranker)["selected"]
+            default = node.select(ask, RpgContext(paper=True), reranker)["selected"]
             best = sorted(every, key=lambda one: -one["score"])
             for count in WANTED:
                 found[count] += gold_found(row, best[:count])
@@ -130,7 +130,7 @@ def asqa(file: Path, table: Table) -> None:
         passages = evidence([(one["title"], one["text"]) for one in row["docs"]])
         ask = reading(row["question"], passages)
         node = SelectNode(GraphResources())
-        chosen = node.select(ask, RpgContext(), reranker)["selected"]
+        chosen = node.select(ask, RpgContext(paper=True), reranker)["selected"]
         kept, given = (sum(tokens(one["text"]) for one in side) for side in (chosen, passages))
         what = f"{len(chosen)} sentences of {len(passages)} passages, {kept:,} of {given:,} tokens"
         table.add_row(f"ASQA {number}: tokens kept", f"{kept / given:.3f}", "", what)
@@ -144,10 +144,13 @@ def first_and_later(number: int, node: SelectNode, ask: dict, table: Table) -> N
     ready = ReadySentences().of(ask["evidence"], reranker)
     works = {
         "first": (
-            lambda: SelectNode(GraphResources()).select(ask, RpgContext(), reranker),
+            lambda: SelectNode(GraphResources()).select(ask, RpgContext(paper=True), reranker),
             lambda: reranker.ready(ready.sentences).scores(plan),
         ),
-        "later": (partial(node.select, ask, RpgContext(), reranker), partial(ready.ranking.scores, plan)),
+        "later": (
+            partial(node.select, ask, RpgContext(paper=True), reranker),
+            partial(ready.ranking.scores, plan),
+        ),
     }
     for which, pair in works.items():
         whole, alone = in_turns(pair, 40)

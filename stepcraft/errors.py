@@ -20,6 +20,7 @@ of each class.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from stepcraft.secrets import without_secrets
 
@@ -111,7 +112,17 @@ class ModelFailure(StepcraftError, RuntimeError):
 
 
 class UnreadableReply(StepcraftError):
-    """A model's reply does not have the format that its step needs; the message tells the model what was wrong."""
+    """A model's reply does not have the format that its step needs; the message tells the model what was wrong.
+
+    Args:
+        message: What was wrong, for the model.
+        update: What the readable part of the reply gives. The step returns it, with a warning, where the model is not
+            asked again or does not do better.
+    """
+
+    def __init__(self, message: str, *, update: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.update = update
 
 
 class NoAnswer(StepcraftError, RuntimeError):

@@ -40,7 +40,7 @@ def documents(_query: str) -> list[Document]:
 
 
 def planner(plans: Sequence[str] = PLANS, combined: str = "Mimar Serun") -> Callable[[str, str], str]:
-    """Plans in this order, then that the answer is complete; each segment names its plan.
+    """Plans in this order, then that the answer is complete; each segment names its plan, and the finish joins them.
 
     What it replies depends on its prompt alone, so that the order of the calls does not matter.
     """
@@ -49,8 +49,10 @@ def planner(plans: Sequence[str] = PLANS, combined: str = "Mimar Serun") -> Call
         made = len(section(prompt, "plans").splitlines())
         if node == "plan":
             return plans[made] if made < len(plans) else "<complete>"
+        if node == "outline":
+            return "\n".join(["long", *(f"- {topic}" for topic in plans)])
         if node == "combine":
-            return combined
+            return section(prompt, "text") if 'reply_format id="finish"' in prompt else combined
         said = f"On {section(prompt, 'plan') or 'the question'}: so it was"
         again = section(prompt, "text").count(said)
         return f"{said}{' again' * again}."

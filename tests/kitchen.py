@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stepcraft import Procedure
+from stepcraft import AagContext, Procedure
 from stepcraft.memory.local import LocalMemory
 
 GOAL = {"question": "bake a rye bread", "resources": "rye flour, a sourdough starter"}
+
+PAPER = AagContext(paper=True)
+"""For tests that assert the calls of the paper's method."""
 
 PROCEDURES = [
     Procedure(

@@ -30,6 +30,10 @@ def evidence(*texts: str, titles: Sequence[str] = ()) -> list[Evidence]:
     ]
 
 
+PAPER = {"paper": True}
+"""Sentences alone, each once, as in the paper."""
+
+
 class Selecting:
     """Selects as a run of RPG would, cycle after cycle."""
 
@@ -43,10 +47,10 @@ class Selecting:
     def __call__(
         self, plan: str, passages: list[Evidence], used: Sequence[Selected] = (), **context: Any
     ) -> list[Selected]:
-        return self._told(self.graph.invoke(self._state(plan, passages, used), context=context))
+        return self._told(self.graph.invoke(self._state(plan, passages, used), context=PAPER | context))
 
     async def on_loop(self, plan: str, passages: list[Evidence], **context: Any) -> list[Selected]:
-        return self._told(await self.graph.ainvoke(self._state(plan, passages, ()), context=context))
+        return self._told(await self.graph.ainvoke(self._state(plan, passages, ()), context=PAPER | context))
 
     def _state(self, plan: str, passages: list[Evidence], used: Sequence[Selected]) -> dict[str, Any]:
         before = Segment(plan="", sentences=list(used), text="", evidence=[], unsupported=False)

@@ -50,7 +50,8 @@ Memory = Annotated[
 ]
 Using = Annotated[str, typer.Option("--using", help="The available resources, separated by commas.")]
 Kind = Annotated[
-    str | None, typer.Option(help="The kind of answer: long, short, or multihop (short, in several steps).")
+    str | None,
+    typer.Option(help="The kind of answer: auto, long, short, or multihop (short, in several steps)."),
 ]
 Passages = Annotated[
     Path | None,

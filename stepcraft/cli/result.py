@@ -1,11 +1,12 @@
 """What the commands print about a run: its steps while it works, its result, and the changes of RAT's revisions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sized
 from typing import Any
 
 from rich.console import Console
 
 from stepcraft.cli.output import one_line, printable, write
+from stepcraft.segments import support
 from stepcraft.text.diff import shortened, word_diff
 from stepcraft.text.sections import COMPLETE, NO_INFO
 
@@ -17,6 +18,8 @@ _CHARACTERS_SHOWN = 160
 def show_result(graph: str, result: Mapping[str, Any], out: Console, err: Console) -> None:
     """Print the answer and its evidence on `out`, the warnings on `err`."""
     lines = [result["answer"]]
+    if counts := _support(result):
+        lines += ["", counts]
     if result["evidence"]:
         lines += ["", _EVIDENCE_TITLES.get(graph, "Evidence:")]
     for number, passage in enumerate(result["evidence"], 1):
@@ -36,7 +39,7 @@ def progress_lines(graph: str, node: str, update: Mapping[str, Any]) -> list[str
     if graph == "rat":
         return _rat_progress(node, update)
     if graph == "rpg":
-        return _rpg_progress(node, update)
+        return _RPG_PROGRESS[node](update) if node in _RPG_PROGRESS else [""]
     if node in {"retrieve", "sample", "agent"}:
         return [_count(update.get("evidence", []), "example" if node == "sample" else "passage")]
     return [] if node == "conclude" else [""]
@@ -47,7 +50,11 @@ def _aag_progress(node: str, update: Mapping[str, Any]) -> str:
         return "".join(one_line(asked["question"]) for asked in update.get("questions", []))
     if node == "critic" and update.get("critiques"):
         return _count(update["edits"], "edit") if update["edits"] else "content"
-    counted = {"retrieve": ("evidence", "procedure"), "to_query": ("queries", "question")}
+    counted = {
+        "retrieve": ("evidence", "procedure"),
+        "to_query": ("queries", "question"),
+        "check_names": ("names", "name"),
+    }
     field, noun = counted.get(node, ("steps", "step"))
     return _count(update[field], noun) if update.get(field) else ""
 
@@ -70,23 +77,58 @@ def _rat_progress(node: str, update: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _rpg_progress(node: str, update: Mapping[str, Any]) -> list[str]:
-    if node == "retrieve":
-        return [_count(update.get("evidence", []), "passage")]
-    if node == "plan":
-        signals = {NO_INFO: "no evidence is needed", COMPLETE: "the answer is complete"}
-        return [one_line(update.get("plan", "")) or signals.get(update.get("signal", ""), "")]
-    if node == "select":
-        best = sorted(update.get("selected", []), key=lambda sentence: -sentence["score"])
-        shown = [
-            f"  {sentence['score']:.2f}  {one_line(sentence['text'])[:_CHARACTERS_SHOWN]}"
-            for sentence in best[:_SENTENCES_SHOWN]
-        ]
-        more = [f"  and {len(best) - len(shown)} more"] if len(best) > len(shown) else []
-        return [_count(best, "sentence") if best else "no sentence fits", *shown, *more]
-    if node == "answer" and update.get("segments"):
-        return [one_line(update["segments"][-1]["text"])]
-    return [""]
+def _support(update: Mapping[str, Any]) -> str:
+    """How many of the traced sentences rest on evidence; "" where there are none."""
+    supported = [sentence["supported"] for sentence in update.get("sentences") or []]
+    return support(supported.count(True), supported.count(False))
+
+
+def _planned(update: Mapping[str, Any]) -> list[str]:
+    if topics := update.get("outline"):
+        return [_count(topics, "topic"), *(f"  {one_line(topic)}" for topic in topics)]
+    signals = {NO_INFO: "no evidence is needed", COMPLETE: "the answer is complete"}
+    return [one_line(update.get("plan", "")) or signals.get(update.get("signal", ""), "")]
+
+
+def _selected(update: Mapping[str, Any]) -> list[str]:
+    best = sorted(update.get("selected", []), key=lambda sentence: -sentence["score"])
+    shown = [
+        f"  {sentence['score']:.2f}  {one_line(sentence['text'])[:_CHARACTERS_SHOWN]}"
+        for sentence in best[:_SENTENCES_SHOWN]
+    ]
+    more = [f"  and {len(best) - len(shown)} more"] if len(best) > len(shown) else []
+    return [_count(best, "sentence") if best else "no sentence fits", *shown, *more]
+
+
+def _outlined(update: Mapping[str, Any]) -> list[str]:
+    return [
+        " ".join(one_line(segment["text"]) for segment in made["segments"])
+        or f"nothing was written on: {one_line(made['plan'])}"
+        for made in update.get("outlined", [])
+    ]
+
+
+def _objections(update: Mapping[str, Any]) -> list[str]:
+    verdicts = update.get("verdicts")
+    return [f"{_count(verdicts, 'sentence')} not borne out" if verdicts else ""]
+
+
+_RPG_PROGRESS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "retrieve": lambda update: [_count(update.get("evidence", []), "passage")],
+    "outline": _planned,
+    "plan": _planned,
+    "select": _selected,
+    "answer": lambda update: (
+        [one_line(segment["text"]) for segment in update.get("segments", [])[-1:]] or [""]
+    ),
+    "segment": _outlined,
+    "gather": lambda update: [_count(update.get("segments", []), "segment")],
+    "pass_over": lambda update: [f"nothing was found on: {one_line(update['plans'][-1])}"],
+    "publish": lambda _: [],
+    "trace": lambda update: [_support(update)],
+    "check": _objections,
+}
+"""The lines about what each node of RPG returned; `publish` passes on what was shown when it was written."""
 
 
 def show_revisions(result: Mapping[str, Any], console: Console) -> None:
@@ -127,5 +169,5 @@ def _changes(revision: Mapping[str, Any], *, coloured: bool) -> Iterator[str | t
             yield text
 
 
-def _count(things: Sequence[object], noun: str) -> str:
+def _count(things: Sized, noun: str) -> str:
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"

@@ -212,7 +212,7 @@ def check_strict(result: Mapping[str, Any], *, warnings: bool = False) -> None:
         raise NoAnswer(f"a part of the work was not done, and --strict asks for all of it: {raised[0]}")
     revisions, segments = result.get("revisions", []), result.get("segments", [])
     skipped = [revision["skipped"] for revision in revisions if revision["skipped"]]
-    unsupported = [segment["plan"] for segment in segments if segment["unsupported"]]
+    unsupported = [segment["plan"] or segment["text"] for segment in segments if segment["unsupported"]]
     for failed, all_, what in (
         (skipped, revisions, "thoughts could not be checked"),
         (unsupported, segments, "segments rest on no evidence"),

@@ -10,17 +10,27 @@ from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
 DRAFT_INSTRUCTIONS = """\
 You write procedures for people who will follow them to the letter.
 Write the steps that reach the goal with the resources at hand, in the order in which they are done.
+Each step is one action, in one to three sentences beside its code, concrete enough to be done without asking back.
+Use every resource that the goal needs. Do not repeat the goal or the resources as a step."""
+
+EXAMPLES_INSTRUCTIONS = """\
 The evidence holds procedures that were written for similar goals, the most similar first. Carry over what serves
 this goal, with its exact names, calls, settings and amounts; change what differs; leave out the rest. Where the
 evidence is silent, write what you know.
-Each step is one action, in one to three sentences beside its code, concrete enough to be done without asking back.
-Use every resource that the goal needs. Do not repeat the goal or the resources as a step.
 Where you are not sure that a step, or part of one, is right for this goal, put it between [[ and ]]."""
+"""What the draft is told of the evidence with `examples=True`."""
+
+FACTS_INSTRUCTIONS = """\
+Write the procedure as you know it should be done. The evidence holds procedures for similar goals: take facts from it,
+such as exact names, calls, options, values and steps that this goal cannot do without. It is no model of how long a
+procedure is or of which way to go: it may be shorter than its reader needs, and its goal is another.
+What you do not know by name (a call, an option, a value, a product) and cannot take from the evidence, do not make up:
+write what it is for, and put that between [[ and ]]. Mark nothing that you know."""
+"""What the draft is told of the evidence with `examples="auto"`."""
 
 TO_QUERY_INSTRUCTIONS = """\
 Somebody is about to write a procedure for the goal, with the resources at hand.
-First outline the steps that it will need, a few words each.
-Then ask the questions whose answers would help most to get these steps right. They are answered from a memory of
+Ask the questions whose answers would help most to get its steps right. They are answered from a memory of
 procedures for other goals in the same field, so ask how a part of the work is done in general ("How is ... set up?",
 "How does one ...?"), neither how the whole goal is reached nor for a detail that only this goal has.
 Each question is about another part of the work, asks one thing in one short sentence, and stands on its own: it
@@ -47,17 +57,25 @@ CRITIC_INSTRUCTIONS = """\
 You are the last to check a procedure before somebody follows it to the letter.
 Go through it step by step. Does following the steps in this order reach the goal? Is every resource used where it is
 needed? Is anything wrong, missing, contradictory, unsafe, doubled or in the wrong place?
-Ask for an edit wherever the procedure would fail, mislead its reader or leave them stuck, however small the flaw.
-Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing else is left, ask
-for none.
+Ask for an edit only where somebody who follows the steps would fail, be misled or get stuck: at most five edits, the
+most important first. Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing
+else is left, ask for none.
+The evidence and the notes, where there are any, go before what you remember. The evidence holds procedures for similar
+goals; use it as a check. Where it shows that a name, a call, a value or a necessary step is wrong or missing, ask for
+that edit and quote the words that show it. Its brevity and its choice of way are no model for these steps, and what it
+says of another product, version or setting contradicts nothing.
+The names, where there are any, are those of the steps that stand neither in the goal nor in any procedure. Keep what
+is common knowledge in its field; where such a name may be invented, ask that the step says how to find the right one.
 Each edit names the step and says what to change, add, move or remove, in one or two sentences."""
 
 EDIT_INSTRUCTIONS = """\
 Apply the edits to the steps of a procedure.
-Change what the edits ask for and nothing else: every other step stays as it is, word for word and in its order; only
-where steps refer to each other by number, the numbers follow.
+Change what the edits ask for and nothing else: every other step stays as it is, word for word and in its order.
 Where an edit leaves details open, take them from the notes or the evidence if they have them.
-Reply with all the steps, the changed ones and the others. Do not mention the edits, the notes or the evidence."""
+Do not mention the edits, the notes or the evidence."""
+
+_PAPER = {"examples": True, "questions": True, "critic_evidence": False, "names": False, "rewrite": "whole"}
+"""The paper's values of the settings whose defaults are ours; those that switch a part off stay as they are given."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +124,28 @@ class AagContext(Context):
         Field(description='The sources of passages for answer_from="memory+source": corpus:docs/, web, …'),
     ] = None
     n_questions: Annotated[
-        int, Field(ge=1, le=20, description="Number of questions asked before the draft is revised (N).")
+        int,
+        Field(
+            ge=1,
+            le=20,
+            description="Questions asked before the draft is revised (N); with questions=auto, at most.",
+        ),
     ] = 4
     max_updates: Annotated[int, Field(ge=0, le=20, description="Limit on how often edits are applied.")] = 3
+    examples: Annotated[
+        Literal["auto", True],
+        Field(
+            description="How the draft uses the procedures: as facts beside what the model knows (auto), or as examples to "
+            "write from (true, the paper)."
+        ),
+    ] = "auto"
     questions: Annotated[
-        bool, Field(description="Ask questions and revise with the answers; off is the ablation NOQG.")
-    ] = True
+        Literal["auto"] | bool,
+        Field(
+            description="Ask questions and revise with the answers: for what the draft doubts or leaves out, and where answer_from names sources (auto), always "
+            "(true, the paper), or never (false, the ablation NOQG)."
+        ),
+    ] = "auto"
     answers: Annotated[
         bool,
         Field(
@@ -119,12 +153,45 @@ class AagContext(Context):
         ),
     ] = True
     critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
+    critic_evidence: Annotated[
+        bool,
+        Field(
+            description="Show the critic the procedures for the goal and the answers as a check, and search the memory for "
+            "edits that name what these do not have."
+        ),
+    ] = True
+    names: Annotated[
+        bool,
+        Field(
+            description="Look up the names in the code of the steps, without a model, and tell the critic which stand "
+            "in no procedure."
+        ),
+    ] = True
+    rewrite: Annotated[
+        Literal["patch", "whole"],
+        Field(
+            description="What revision and edits write: the changed steps alone, or all steps (the paper)."
+        ),
+    ] = "patch"
+    paper: Annotated[
+        bool,
+        Field(
+            description="The calls and prompts of the paper's method: settings that differ from it take its values."
+        ),
+    ] = False
     draft_instructions: Annotated[str, prompt_of("draft")] = DRAFT_INSTRUCTIONS
     to_query_instructions: Annotated[str, prompt_of("to_query")] = TO_QUERY_INSTRUCTIONS
     answer_instructions: Annotated[str, prompt_of("answer")] = ANSWER_INSTRUCTIONS
     revise_instructions: Annotated[str, prompt_of("revise")] = REVISE_INSTRUCTIONS
     critic_instructions: Annotated[str, prompt_of("critic")] = CRITIC_INSTRUCTIONS
     edit_instructions: Annotated[str, prompt_of("edit")] = EDIT_INSTRUCTIONS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.paper:
+            for name, value in _PAPER.items():
+                if getattr(self, name) == getattr(AagContext, name):
+                    object.__setattr__(self, name, value)
 
     def search_settings(self) -> SearchSettings:
         """The memory, with the sources where the questions are answered from both."""

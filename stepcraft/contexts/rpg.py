@@ -1,7 +1,7 @@
 """The settings of RPG, with the instructions of its nodes."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -16,18 +16,58 @@ Whoever looks the topic up sees neither the question nor the text: name persons,
 the text found them out.
 Do not answer the question, and do not plan anything again that was planned before."""
 
+OUTLINE_INSTRUCTIONS = """\
+An answer to the question is written from what is looked up, and you plan it before anything is written.
+Say what kind of answer the question asks for: "short" where one fact answers it, "multihop" where one fact has to be
+found out before it is known what to look up next, "long" where several things have to be told.
+Then name the topics that are looked up: each is one thing that the question asks for, or that has to be known to answer
+it, and together they leave out nothing that it asks. What the same pages tell is one topic, not several. Where the question
+can be read in several ways, each way is a topic.
+For a short answer one topic is enough, and for a multihop one the first that has to be found out.
+Whoever looks a topic up sees neither the question nor the other topics: name persons, places, works and things in full.
+The titles, if there are any, are those of passages that a first search found; there may be others. Do not answer the
+question."""
+
 ANSWER_INSTRUCTIONS = """\
 An answer to the question is written segment by segment. The text, if there is one, is the answer so far; the plan, if
 there is one, is the topic of the segment that you write now; the evidence, if there is any, was looked up for it.
 Write what the evidence says on the plan, as far as the question needs it, so that it follows on the text. Pass over
-what in it is about something else, and add nothing that it does not say: what is known otherwise cannot be checked.
-Without any evidence on the plan write only what you are sure of, in one sentence; if that is nothing, say what is not
-known.
-Repeat nothing that the text says. Do not speak of plans, segments or evidence."""
+what in it is about something else. What a passage says from the side of one tool, product or case holds for that alone:
+say so, or leave it out. Say what a thing is where you first name it, and use your own words.
+Repeat nothing that the text says. The plans, if there are any, are the topics of the other segments, which are written
+beside yours: leave to them what is theirs. Do not speak of plans, segments or evidence."""
 
 COMBINE_INSTRUCTIONS = """\
 The text holds what was found out, piece by piece, to answer the question. Put the pieces together and give the final
 answer to the question, and nothing that it does not ask for. Go by the text."""
+
+FINISH_INSTRUCTIONS = """\
+The text holds what was found out to answer the question, topic by topic, in the order in which it was looked up. Make it
+one answer for somebody who reads nothing else.
+Begin with what the question asks: the direct answer, or what the things it asks about have in common. Draw every
+comparison that it asks for yourself. Then tell the rest in the order in which a reader needs it.
+Say each thing once, in your own words. Leave out what the question does not need. Add no fact that the text does not
+have, and leave none out that the question asks for; where the text says that something is not known, say so once. Keep
+marked and unmarked facts in sentences of their own.
+Do not speak of the text, of topics or of looking up."""
+
+CHECK_INSTRUCTIONS = """\
+Each sentence of an answer names the evidence that it rests on. Check sentence by sentence whether that evidence bears it
+out: whether somebody who knows nothing but the evidence would have to agree with all that the sentence says. Other words
+for the same thing are borne out; a name, number, cause, order or comparison that the evidence does not give is not."""
+
+
+_PAPER = {
+    "order": "step",
+    "search": "question",
+    "context_sentences": 0,
+    "grounding": "evidence",
+    "segment_tokens": 100,
+    "finish": False,
+    "max_cycles": 3,
+    "max_evidence_tokens": 800,
+}
+"""The settings of the paper's loop (RPG §4), where a run does not set others."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +94,51 @@ class RpgContext(Context):
         ),
     ] = None
     k: Annotated[int, Field(ge=1, le=100, description="Passages retrieved for the question.")] = 5
+    paper: Annotated[
+        bool,
+        Field(
+            description="The loop of the paper: one search for the question, each plan after the last segment, short segments from the selected sentences alone, no finish."
+        ),
+    ] = False
+    order: Annotated[
+        Literal["auto", "outline", "step"],
+        Field(
+            description="Plan all topics in one call and write their segments in parallel (outline), or each topic after the last segment (step); auto is outline for long answers."
+        ),
+    ] = "auto"
+    search: Annotated[
+        Literal["plan", "question"],
+        Field(description="What is searched for: the question and each plan, or the question alone."),
+    ] = "plan"
+    context_sentences: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=10,
+            description="Sentences shown before and after each selected one, with the opening of its passage.",
+        ),
+    ] = 1
+    grounding: Annotated[
+        Literal["open", "evidence"],
+        Field(
+            description="Where the evidence is silent: add what the model is sure of, in sentences without a mark (open), or say what was not found (evidence)."
+        ),
+    ] = "open"
+    segment_tokens: Annotated[
+        int, Field(ge=20, le=2_000, description="Length limit of a segment of a long answer in tokens.")
+    ] = 200
+    finish: Annotated[
+        bool, Field(description="Write one answer from the segments of a long answer; off, they are joined.")
+    ] = True
+    check: Annotated[
+        Literal["off", "flag", "mend"],
+        Field(
+            description="One more call checks whether each sentence is borne out by what it cites: mark those that are not (flag), or rewrite or drop them (mend)."
+        ),
+    ] = "off"
     max_cycles: Annotated[
         int, Field(ge=1, le=10, description="Limit on the segments; a short answer always has one.")
-    ] = 3
+    ] = 4
     plan: Annotated[
         bool, Field(description="Plan each segment; off, the question is the plan of each segment.")
     ] = True
@@ -79,16 +161,49 @@ class RpgContext(Context):
     ] = None
     max_evidence_tokens: Annotated[
         int, Field(ge=1, description="Token budget of the sentences selected for a segment.")
-    ] = 800
+    ] = 1_200
     citations: Annotated[
         Literal["ids", "inline"],
         Field(
             description="Whether the passages are named for each segment, or each sentence cites them inline, like [1], as well."
         ),
     ] = "ids"
+    outline_instructions: Annotated[str, prompt_of("outline")] = OUTLINE_INSTRUCTIONS
     plan_instructions: Annotated[str, prompt_of("plan")] = PLAN_INSTRUCTIONS
     answer_instructions: Annotated[str, prompt_of("answer")] = ANSWER_INSTRUCTIONS
     combine_instructions: Annotated[str, prompt_of("combine")] = COMBINE_INSTRUCTIONS
+    finish_instructions: Annotated[str, prompt_of("combine")] = FINISH_INSTRUCTIONS
+    check_instructions: Annotated[str, prompt_of("check")] = CHECK_INSTRUCTIONS
+
+    def __new__(cls, *args: object, **values: object) -> Self:
+        """Note which settings are given: `paper` leaves those as they are."""
+        made = super().__new__(cls, *args, **values)
+        object.__setattr__(made, "_given", frozenset(values))
+        return made
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.paper:
+            for name, value in _PAPER.items():
+                if name not in self._own_names():
+                    object.__setattr__(self, name, value)
+
+    def for_state(self) -> dict[str, Any]:
+        """As for every context; of the settings that `paper` changes, those that were given hold after a resumption."""
+        kept = super().for_state()
+        if self.paper:
+            kept["values"] |= {name: getattr(self, name) for name in _PAPER if name in self._own_names()}
+        return kept
+
+    def _own_names(self) -> frozenset[str]:
+        """The names of the settings that were given."""
+        given: frozenset[str] = self.__dict__["_given"]
+        return given
+
+    @property
+    def marks(self) -> bool:
+        """Whether the model marks each sentence with the evidence that it rests on; the paper's loop does not."""
+        return self.citations == "inline" or not self.paper
 
     def search_settings(self) -> SearchSettings:
         """The sources."""

@@ -1,10 +1,12 @@
 """Analogy-augmented generation: a procedure for a goal, by analogy with procedures in memory (AAG §3).
 
-    begin → retrieve → draft ‖ to_query → retrieve → answer (for each question) → revise → (critic → edit)*
+    begin → retrieve → draft → to_query → retrieve → answer (for each question) → revise → check_names
+      → (critic → look_up → edit → check_names)*
 
-The draft is written while the questions are asked, and all questions are answered in parallel. `retrieve` searches for
-the goal first and for the questions after it, and its router sends the run to whatever the state lacks. So the state
-alone says how the run goes on, also after `update_state`.
+Questions are asked where the draft doubts or leaves out something, and all of them are answered in parallel. With
+`questions=True`, as in the paper, they are asked always, while the draft is written. `retrieve` searches for the goal
+first and for the questions after it, and its router sends the run to whatever the state lacks. So the state alone says
+how the run goes on, also after `update_state`. `paper=True` leaves out `check_names` and `look_up`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,11 +43,13 @@ from stepcraft.nodes.aag.answer import Answered, answer, answered, merge_answers
 from stepcraft.nodes.aag.critic import Critique, critic
 from stepcraft.nodes.aag.draft import draft
 from stepcraft.nodes.aag.edit import edit
+from stepcraft.nodes.aag.names import CheckedName, NamesNode
 from stepcraft.nodes.aag.revise import revise
-from stepcraft.nodes.aag.to_query import to_query
+from stepcraft.nodes.aag.to_query import doubts_of, to_query
 from stepcraft.nodes.begin import BeginNode, checked_text
 from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
 from stepcraft.retrieval.target import RetrievalTarget
+from stepcraft.text.names import mentions, names_in
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
 
@@ -74,6 +78,8 @@ class Output(TypedDict):
     """The procedures that were found, with their best scores."""
     critiques: list[Critique]
     """The edits that the critic asked for each time, and their outcome."""
+    names: list[CheckedName]
+    """The names in the code of the steps, and where else they stand; an unverified one may be invented."""
     warnings: list[str]
     """Failed steps, reached limits, and whatever else a reader of the answer should know."""
     usage: Usage
@@ -97,12 +103,26 @@ class State(Output, Budgeted):
     """The evidence for each question that was looked up."""
     knowledge: list[Evidence]
     """Without answers (NOAG): the evidence for all questions."""
+    goal_evidence: list[str]
+    """The ids of the evidence that was found for the goal itself."""
     edits: list[str]
     """The edits that the critic asks for now."""
+    told: list[str]
+    """The unverified names that the critic has been told of."""
 
 
 def _initial_state(given: Mapping[str, Any], _context: AagContext) -> dict[str, Any]:
-    lists = ("steps", "evidence", "critiques", "queries", "knowledge", "edits")
+    lists = (
+        "steps",
+        "evidence",
+        "critiques",
+        "queries",
+        "knowledge",
+        "edits",
+        "names",
+        "told",
+        "goal_evidence",
+    )
     return {
         **{name: [] for name in lists},
         "answer": "",
@@ -126,10 +146,15 @@ def _search_settings(state: State, context: Context) -> SearchSettings:
     return replace(settings, compose=False) if state["queries"] else replace(settings, both=False)
 
 
+def _memory_alone(_state: State, context: Context) -> SearchSettings:
+    return replace(context.search_settings(), compose=False, both=False)
+
+
 def _keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
     """The evidence for the goal, or by question. What belongs to questions that are no longer asked is dropped."""
     if not state["queries"]:
-        return {"evidence": found[0]} if found else {}
+        ids = [passage["id"] for passage in found[0]] if found else []
+        return {"evidence": found[0], "goal_evidence": ids} if found else {}
     known = {**state["found"], **dict(zip(_to_look_up(state), found, strict=True))}
     by_query = {query: known[query] for query in state["queries"]}
     update: dict[str, Any] = {"found": by_query, "evidence": ranked(state["evidence"], *found)}
@@ -142,13 +167,34 @@ def _keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -
     return update
 
 
+def _edits_to_look_up(state: State) -> list[str]:
+    """The edits with a name that stands neither in the steps nor in what the edit is applied with."""
+    known = [
+        state["question"],
+        state["resources_text"],
+        *state["steps"],
+        *(asked["answer"] for asked in state["questions"]),
+        *(f"{passage['title']}\n{passage['text']}" for passage in state["evidence"]),
+    ]
+    return [
+        edit
+        for edit in state["edits"]
+        if any(not any(mentions(text, name) for text in known) for name in names_in([edit]))
+    ]
+
+
+def _keep_found_for_edits(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
+    """The evidence, which the edits are shown as knowledge."""
+    return {"knowledge": ranked(state["knowledge"], *found), "evidence": ranked(state["evidence"], *found)}
+
+
 def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
-    """The draft and the questions in parallel; then the answers in parallel; then the revision."""
+    """The draft, with `questions=True` beside the questions; then the answers in parallel; then the revision."""
     context = AagContext.current(state)
     left = calls_left(state, context)
     goal = {name: state[name] for name in ("question", "resources_text", "evidence")}
     missing = ["draft"] if state["draft"] is None else []
-    if context.questions and not state["queries"]:
+    if context.questions is True and not state["queries"]:
         missing.append("to_query")
     if missing:
         shares = branches(state, left, len(missing))
@@ -166,9 +212,16 @@ def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
     ]
 
 
-def after_draft(state: State) -> Literal["retrieve", "revise"]:
-    """To the search for the questions, which were asked beside the draft; without questions (NOQG) to the revision."""
-    return "retrieve" if AagContext.current(state).questions else "revise"
+def after_draft(state: State) -> Literal["to_query", "retrieve", "revise"]:
+    """To the questions for its doubts, or the search for those that were asked beside it; else to the revision.
+
+    Where there is no draft, or sources are named for the answers, questions are asked in any case.
+    """
+    context = AagContext.current(state)
+    if context.questions == "auto" and not state["queries"]:
+        always = not state["draft"] or context.answer_from == "memory+source"
+        return "to_query" if always or doubts_of(state, context) else "revise"
+    return "retrieve" if context.questions else "revise"
 
 
 def after_answer(state: State) -> Literal["retrieve", "revise"]:
@@ -176,20 +229,22 @@ def after_answer(state: State) -> Literal["retrieve", "revise"]:
     return "retrieve" if state["draft"] is None else "revise"
 
 
-def after_revise(state: State) -> Literal["critic", "__end__"]:
-    """To the critic, if there is one and its edits may be applied."""
+def after_steps(state: State) -> Literal["check_names", "critic", "__end__"]:
+    """To the names in the steps, or straight to the critic."""
+    return "check_names" if AagContext.current(state).names else after_names(state)
+
+
+def after_names(state: State) -> Literal["critic", "__end__"]:
+    """To the critic, if there is one, while further edits may be applied."""
     context = AagContext.current(state)
-    return "critic" if context.critic and context.max_updates else "__end__"
+    return "critic" if context.critic and len(state["critiques"]) < context.max_updates else "__end__"
 
 
-def after_critic(state: State) -> Literal["edit", "__end__"]:
-    """To the edits, if the critic asks for any."""
-    return "edit" if state["edits"] else "__end__"
-
-
-def after_edit(state: State) -> Literal["critic", "__end__"]:
-    """Back to the critic while further edits may be applied."""
-    return "critic" if len(state["critiques"]) < AagContext.current(state).max_updates else "__end__"
+def after_critic(state: State) -> Literal["look_up", "edit", "__end__"]:
+    """To the edits, if the critic asks for any; by way of the memory where they name what was not found yet."""
+    if not state["edits"]:
+        return "__end__"
+    return "look_up" if AagContext.current(state).critic_evidence and _edits_to_look_up(state) else "edit"
 
 
 def build_aag(
@@ -231,6 +286,9 @@ def build_aag(
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
     builder.add_node("retrieve", RetrieveNode(_to_look_up, _keep_found, resources, _search_settings))
+    look_up = RetrieveNode(_edits_to_look_up, _keep_found_for_edits, resources, _memory_alone, name="look_up")
+    builder.add_node("look_up", look_up)
+    builder.add_edge("look_up", "edit")
     for node in MODEL_NODES:
         add_model_node(builder, resources, node, persistence)
     builder.add_edge(START, "begin")
@@ -238,11 +296,13 @@ def build_aag(
     after = InlineNode(after_retrieve)
     builder.add_conditional_edges("retrieve", after, ["draft", "to_query", "retrieve", "answer", "revise"])
     builder.add_edge("to_query", "retrieve")
-    builder.add_conditional_edges("draft", InlineNode(after_draft), ["retrieve", "revise"])
+    builder.add_conditional_edges("draft", InlineNode(after_draft), ["to_query", "retrieve", "revise"])
     builder.add_conditional_edges("answer", InlineNode(after_answer), ["retrieve", "revise"])
-    builder.add_conditional_edges("revise", InlineNode(after_revise), ["critic", END])
-    builder.add_conditional_edges("critic", InlineNode(after_critic), ["edit", END])
-    builder.add_conditional_edges("edit", InlineNode(after_edit), ["critic", END])
+    builder.add_node("check_names", NamesNode(resources))
+    for writer in ("revise", "edit"):
+        builder.add_conditional_edges(writer, InlineNode(after_steps), ["check_names", "critic", END])
+    builder.add_conditional_edges("check_names", InlineNode(after_names), ["critic", END])
+    builder.add_conditional_edges("critic", InlineNode(after_critic), ["look_up", "edit", END])
     return compile_graph(builder, resources, persistence)
 
 

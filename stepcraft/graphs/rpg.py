@@ -1,11 +1,16 @@
 """Retrieve-plan-generate: an answer in segments, each planned, then written from selected sentences (RPG §3).
 
-    begin → retrieve ‖ plan → select → answer → (plan → select → answer)* → combine
+    outline:  begin → retrieve → outline → segment (for each topic: retrieve → select → answer) → gather → combine → trace
+    step:     begin → retrieve → plan → (retrieve → select → answer → plan)* → combine → trace
+    paper:    begin → retrieve ‖ plan → select → answer → (plan → select → answer)* → combine → trace
 
-The search runs in parallel with the first plan, because the planner does not see the evidence; `select` follows both.
+`outline` plans all topics of a long answer in one call, and their segments are written in parallel. `step` plans each
+topic after the last segment, as questions of several hops need it. With `paper=True` there is one search, for the question,
+which runs in parallel with the first plan, because the planner does not see what it finds.
 """
 
 from collections.abc import Mapping, Sequence
+from operator import add
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from langchain_core.language_models import BaseChatModel
@@ -15,8 +20,9 @@ from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
-from langgraph.types import Send
+from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
 from stepcraft.contexts.rpg import RpgContext
@@ -24,30 +30,36 @@ from stepcraft.evidence import Evidence
 from stepcraft.graphs.compile import (
     Allow,
     Builder,
+    Graph,
     InlineNode,
     Persistence,
     add_model_node,
     compile_graph,
     graph_resources,
 )
-from stepcraft.llm.budget import Budgeted, Usage, branches
+from stepcraft.llm.budget import Budgeted, Usage, add_usage, add_warnings, branches, calls_left
+from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode, checked_option
-from stepcraft.nodes.retrieve import RetrieveNode, ranked
+from stepcraft.nodes.retrieve import RetrieveNode, distinct_ids, ranked
 from stepcraft.nodes.rpg.answer import answer
+from stepcraft.nodes.rpg.check import check
 from stepcraft.nodes.rpg.combine import combine
 from stepcraft.nodes.rpg.input_passages import Passage, given_passages
+from stepcraft.nodes.rpg.outline import outline
 from stepcraft.nodes.rpg.plan import plan, repeats
 from stepcraft.nodes.rpg.select import Reading as SelectReading
 from stepcraft.nodes.rpg.select import SelectNode
+from stepcraft.nodes.rpg.trace import is_checked_next, trace
 from stepcraft.retrieval.target import RetrievalTarget
-from stepcraft.segments import Segment, Selected
+from stepcraft.segments import Outlined, Segment, Selected, TracedSentence, used
+from stepcraft.text.citations import renumbered
 from stepcraft.text.sections import COMPLETE, NO_INFO
 
 __all__ = ["Input", "Output", "RpgContext", "State", "build_rpg", "graph"]
 
-Kind = Literal["long", "short", "multihop"]
+Kind = Literal["auto", "long", "short", "multihop"]
 
-MODEL_NODES = (plan, answer, combine)
+MODEL_NODES = (outline, plan, answer, combine, check)
 
 
 class Input(TypedDict):
@@ -56,7 +68,8 @@ class Input(TypedDict):
     question: str
     """The question to answer."""
     kind: NotRequired[Kind]
-    """An answer of several segments (the default), a short one, or a short one that takes several steps."""
+    """A long answer of several segments, a short one, or a short one that takes several steps; `auto`, the default, lets
+    the first plan decide."""
     passages: NotRequired[list[str | Passage]]
     """Passages to answer from, instead of a search."""
 
@@ -65,12 +78,14 @@ class Output(TypedDict):
     """The answer and how it was written."""
 
     answer: str
+    sentences: list[TracedSentence]
+    """The sentences of the answer in order, each with the passages that it rests on."""
     plans: list[str]
-    """The topics of the segments, in order."""
+    """The topics that were planned, in order."""
     segments: list[Segment]
     """The segment written for each plan, with the sentences that it was written from."""
     evidence: list[Evidence]
-    """The passages of those sentences in the order of first use: [1] is the first of them."""
+    """The passages that the answer cites in the order of first use: [1] is the first of them."""
     warnings: list[str]
     """Failed steps, reached limits, and whatever else a reader of the answer should know."""
     usage: Usage
@@ -78,7 +93,7 @@ class Output(TypedDict):
 
 
 class State(Output, Budgeted):
-    """The state of RPG. Until `combine` is done, `evidence` holds all passages that may be selected from."""
+    """The state of RPG. Until `trace` is done, `evidence` holds all passages that may be selected from."""
 
     question: str
     """The question to answer."""
@@ -88,8 +103,22 @@ class State(Output, Budgeted):
     """The input as it was given; not kept for the thread's next run."""
     answer_style: Kind
     """The form of the answer, from the input's `kind`."""
+    passages_given: bool
+    """Whether the input has passages, so that nothing is searched."""
     searched: bool
     """Whether the passages are there: found by the search, or given in the input."""
+    looked_up: list[str]
+    """The plans that were searched for."""
+    missing: list[str]
+    """The plans for which nothing was found."""
+    outline: list[str]
+    """The topics of the segments that are written in parallel; empty where each is planned after the last."""
+    outlined: Annotated[list[Outlined], add]
+    """The segments that were written in parallel, until they are put in order."""
+    raw_answer: str
+    """The answer with the marks of the segments."""
+    verdicts: dict[str, str] | None
+    """The sentences that a check found not borne out, with what is written instead; None before it."""
     plan: str
     """The topic of the current segment; "" until the first is planned."""
     signal: str
@@ -98,16 +127,21 @@ class State(Output, Budgeted):
     """The sentences selected for the current segment."""
 
 
-def _initial_state(given: Mapping[str, Any], _context: RpgContext) -> dict[str, Any]:
+def _initial_state(given: Mapping[str, Any], context: RpgContext) -> dict[str, Any]:
     passages = given.get("passages")
     evidence, warnings = ([], []) if passages is None else given_passages(passages)
-    lists: dict[str, Any] = {name: [] for name in ("plans", "segments", "selected")}
+    names = ("plans", "segments", "selected", "looked_up", "missing", "outline", "sentences")
+    style = checked_option("kind", given.get("kind"), get_args(Kind))
     return {
-        **lists,
+        **{name: [] for name in names},
+        "outlined": Overwrite([]),
         "answer": "",
+        "raw_answer": "",
+        "verdicts": None,
         "plan": "",
         "signal": "",
-        "answer_style": checked_option("kind", given.get("kind"), get_args(Kind)),
+        "answer_style": "long" if style == "auto" and (context.paper or not context.plan) else style,
+        "passages_given": passages is not None,
         "searched": passages is not None,
         "evidence": evidence,
         "warnings": warnings,
@@ -123,32 +157,80 @@ def _lacks_evidence(state: State) -> bool:
     return RpgContext.current(state).retrieve and not state["searched"] and not state["evidence"]
 
 
-def after_begin(state: State) -> list[Send | Literal["plan"]]:
-    """To the first plan and, in parallel, to the search.
+def _planner(state: State) -> Literal["outline", "plan"]:
+    """Who plans first: all topics in one call where they are independent, or where the kind of answer is not known."""
+    context = RpgContext.current(state)
+    at_once = state["answer_style"] == "auto" or (state["answer_style"] == "long" and context.order != "step")
+    return "outline" if at_once and context.plan and not context.paper else "plan"
+
+
+def after_begin(state: State) -> list[Send | Literal["plan", "outline", "retrieve"]]:
+    """To the search and then to the planner, which is shown the titles; in the paper's loop to both in parallel.
 
     The search is sent, so that `update_state` without `as_node` finds one last node and not two.
     """
     if not _lacks_evidence(state):
-        return ["plan"]
+        return [_planner(state)]
+    if not RpgContext.current(state).paper:
+        return ["retrieve"]
     return [Send("retrieve", {"question": state["question"], **branches(state, None, 1)[0]}), "plan"]
 
 
-def after_plan(state: State) -> Literal["select", "answer", "combine"]:
-    """To the sentences for the plan; without evidence, and where none is needed, directly to the answer."""
+def to_look_up(state: State) -> list[str]:
+    """The question first, then each plan that was not looked up yet."""
+    if not state.get("searched"):
+        return [state["question"]]
+    return [state["plan"]] if _is_looked_up_next(state) else []
+
+
+def _is_looked_up_next(state: State) -> bool:
+    """Whether the plan is still to be searched for."""
+    context = RpgContext.current(state)
+    searches = context.retrieve and context.search == "plan" and not state["passages_given"]
+    return bool(searches and state["plan"] and state["plan"] not in state["looked_up"])
+
+
+def after_retrieve(state: State) -> Literal["plan", "outline", "select"]:
+    """To the planner, or to the sentences for its plan."""
+    if RpgContext.current(state).paper or state["plan"] or state["signal"]:
+        return "select"
+    return _planner(state)
+
+
+def after_outline(state: State) -> list[Send | Literal["retrieve", "select", "answer"]]:
+    """To a segment for each topic in parallel; a single plan goes on as in the loop."""
+    if state["signal"]:
+        return ["answer"]
+    topics = state["outline"]
+    if not topics:
+        return ["retrieve" if _is_looked_up_next(state) else "select"]
+    left = calls_left(state, RpgContext.current(state))
+    shares = branches(state, None if left is None else max(0, left - 1), len(topics))
+    shared = {name: state[name] for name in ("question", "answer_style", "evidence", "passages_given")}
+    own: dict[str, Any] = {"searched": True, "segments": [], "plans": [], "looked_up": [], "signal": ""}
+    own["topics"] = topics
+    return [
+        Send("segment", {**shared, **own, "plan": topic, "place": place, **share})
+        for place, (topic, share) in enumerate(zip(topics, shares, strict=True))
+    ]
+
+
+def after_plan(state: State) -> Literal["retrieve", "select", "answer", "combine"]:
+    """To the search or the sentences for the plan; without evidence, and where none is needed, to the answer."""
     # The search may be running in parallel: only after `select` is the state complete.
     if _lacks_evidence(state):
         return "select"
     if state["signal"] == COMPLETE:
         return "combine"
     if state["signal"] != NO_INFO and RpgContext.current(state).retrieve:
-        return "select"
+        return "retrieve" if _is_looked_up_next(state) else "select"
     return _unless_repeated(state)
 
 
-def after_select(state: State) -> Literal["retrieve", "plan", "answer", "combine"]:
+def after_select(state: State) -> Literal["retrieve", "plan", "answer", "combine", "pass_over"]:
     """To the answer, or to the end if the plan repeats an earlier one and no new sentence was selected for it.
 
-    After `update_state` replaced the search or the plan, the other of the two is made first.
+    A plan that finds nothing is passed over. After `update_state` replaced the search or the plan, the other of the two is made first.
     """
     if not state["plan"] and not state["signal"]:
         return "plan"
@@ -158,22 +240,157 @@ def after_select(state: State) -> Literal["retrieve", "plan", "answer", "combine
         return "answer"
     if _lacks_evidence(state) and not state["selected"]:
         return "retrieve"
+    if _finds_nothing(state):
+        return "combine" if repeats(state["plan"], state["plans"]) and state["segments"] else "pass_over"
     known = {
         (one["passage"], one["position"]) for segment in state["segments"] for one in segment["sentences"]
     }
-    if any((one["passage"], one["position"]) not in known for one in state["selected"]):
-        return "answer"
-    return _unless_repeated(state)
+    new = any((one["passage"], one["position"]) not in known for one in state["selected"])
+    return "answer" if new else _unless_repeated(state)
+
+
+def _finds_nothing(state: Mapping[str, Any]) -> bool:
+    """Whether a plan has no evidence, so that no segment is written for it."""
+    context = RpgContext.current(state)
+    return context.retrieve and context.grounding == "open" and bool(state["plan"]) and not state["selected"]
+
+
+def pass_over(state: State) -> dict[str, Any]:
+    """Note that nothing was found for a plan; the planner is told."""
+    plan, missing = state["plan"], [*state["missing"], state["plan"]]
+    given_up = len(missing) >= _cycles(state) and not state["segments"]
+    return {
+        "plans": [*state["plans"], plan],
+        "missing": missing,
+        "plan": "",
+        "signal": NO_INFO if given_up else "",
+        "warnings": [f"nothing was found on: {plan}"],
+    }
 
 
 def _unless_repeated(state: State) -> Literal["answer", "combine"]:
     return "combine" if state["segments"] and repeats(state["plan"], state["plans"]) else "answer"
 
 
-def after_answer(state: State) -> Literal["plan", "combine"]:
+def after_cycle(state: State) -> Literal["plan", "combine"]:
     """To the next plan, up to the limit of cycles."""
-    limit = 1 if state["answer_style"] == "short" else RpgContext.current(state).max_cycles
-    return "combine" if state["signal"] == NO_INFO or len(state["plans"]) >= limit else "plan"
+    if state["signal"] == NO_INFO:
+        return "combine"
+    made = len(state["plans"]) - len(state["missing"])
+    return "plan" if made < _cycles(state) and len(state["missing"]) < _cycles(state) else "combine"
+
+
+def after_pass_over(state: State) -> Literal["plan", "answer", "combine"]:
+    """To the next plan; where nothing was found at all, to an answer without evidence."""
+    return "answer" if state["signal"] == NO_INFO else after_cycle(state)
+
+
+def _cycles(state: State) -> int:
+    """The limit on the segments."""
+    return 1 if state["answer_style"] == "short" else RpgContext.current(state).max_cycles
+
+
+def publish(state: State) -> dict[str, Any]:
+    """Stream the newest segment, also one whose reply was cached."""
+    if state["segments"]:
+        get_runtime().stream_writer({"segment": state["segments"][-1]})
+    return {}
+
+
+class SegmentState(Budgeted):
+    """The state of one segment of an outline."""
+
+    question: str
+    answer_style: str
+    plan: str
+    place: int
+    """Its index in the outline."""
+    topics: list[str]
+    """The topics of all segments of the outline."""
+    signal: str
+    plans: list[str]
+    looked_up: list[str]
+    passages_given: bool
+    searched: bool
+    evidence: list[Evidence]
+    selected: list[Selected]
+    segments: list[Segment]
+    outlined: list[Outlined]
+
+
+class SegmentOutput(TypedDict):
+    """What a segment of an outline returns."""
+
+    outlined: list[Outlined]
+    warnings: Annotated[list[str], add_warnings]
+    usage: Annotated[Usage, add_usage]
+
+
+def after_select_for_segment(state: SegmentState) -> Literal["answer", "note"]:
+    """To the answer, where anything was found."""
+    return "note" if _finds_nothing(state) else "answer"
+
+
+def note(state: SegmentState) -> dict[str, Any]:
+    """The segment with its place, and the passages that it was written from."""
+    segments = state.get("segments") or []
+    chosen = {id_ for segment in segments for id_ in segment["evidence"]}
+    topic = (state["plans"] or [state["plan"]])[-1]
+    passages = [passage for passage in state["evidence"] if passage["id"] in chosen]
+    return {
+        "outlined": [Outlined(place=state["place"], plan=topic, segments=segments, passages=passages)],
+        "warnings": [] if segments or not _finds_nothing(state) else [f"nothing was found on: {topic}"],
+    }
+
+
+def publish_outlined(made: dict[str, Any]) -> dict[str, Any]:
+    """Stream a segment of the outline from the graph itself; what a subgraph streams, few callers ask for."""
+    for one in made["outlined"]:
+        for segment in one["segments"]:
+            get_runtime().stream_writer({"segment": segment})
+    return made
+
+
+def gather(state: State) -> dict[str, Any]:
+    """Put the segments in the order of the outline; their marks are numbered through."""
+    made = sorted(state["outlined"], key=lambda one: one["place"])
+    found = distinct_ids([state["evidence"], *(one["passages"] for one in made)])
+    pool = {passage["id"]: passage for passages in found for passage in passages}
+    segments: list[Segment] = []
+    for one, passages in zip(made, found[1:], strict=True):
+        renamed = {old["id"]: new["id"] for old, new in zip(one["passages"], passages, strict=True)}
+        for segment in one["segments"]:
+            ids = [renamed.get(id_, id_) for id_ in segment["evidence"]]
+            known = list(dict.fromkeys([*used(segments), *ids]))
+            numbers = {place: known.index(id_) + 1 for place, id_ in enumerate(ids, 1)}
+            sentences: list[Selected] = [
+                {**sentence, "passage": renamed.get(sentence["passage"], sentence["passage"])}
+                for sentence in segment["sentences"]
+            ]
+            text = (
+                renumbered(segment["text"], numbers) if RpgContext.current(state).marks else segment["text"]
+            )
+            segments.append({**segment, "sentences": sentences, "evidence": ids, "text": text})
+    return {
+        "segments": segments,
+        "plans": [one["plan"] for one in made],
+        "missing": [one["plan"] for one in made if not one["segments"]],
+        "evidence": list(pool.values()),
+        "outlined": Overwrite([]),
+        "outline": [],
+        "plan": "",
+        "signal": "" if segments else NO_INFO,
+    }
+
+
+def after_gather(state: State) -> Literal["answer", "combine"]:
+    """To the combination; where nothing was found on any topic, to an answer without evidence."""
+    return "combine" if state["segments"] else "answer"
+
+
+def after_trace(state: State) -> Literal["check", "__end__"]:
+    """To the check of the sentences, if there is one."""
+    return "check" if is_checked_next(state, RpgContext.current(state)) else "__end__"
 
 
 def build_rpg(
@@ -223,9 +440,14 @@ def build_rpg(
             select.prepare(state["evidence"], context)
 
     def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
-        evidence = ranked(*found)
+        looked_up = [state["plan"]] if state.get("searched") and state.get("plan") else []
+        evidence = ranked(state["evidence"] if looked_up else [], *found)
         select.prepare(evidence, RpgContext.current(state))
-        return {"evidence": evidence, "searched": True}
+        return {
+            "evidence": evidence,
+            "searched": True,
+            "looked_up": [*(state.get("looked_up") or []), *looked_up],
+        }
 
     names = [node.node for node in MODEL_NODES]
     begin = BeginNode(
@@ -238,19 +460,50 @@ def build_rpg(
     )
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     builder.add_node("begin", begin)
-    builder.add_node("retrieve", RetrieveNode(lambda state: [state["question"]], keep_found, resources))
+    retrieve = RetrieveNode(to_look_up, keep_found, resources)
+    builder.add_node("retrieve", retrieve)
     builder.add_node("select", select, input_schema=SelectReading)
     for node in MODEL_NODES:
         add_model_node(builder, resources, node, persistence)
+    segment = _segment_graph(resources, persistence, retrieve, select)
+    builder.add_node("segment", segment | InlineNode(publish_outlined))
+    for inline in (gather, pass_over, publish, trace):
+        builder.add_node(inline.__name__, InlineNode(inline))
     builder.add_edge(START, "begin")
-    builder.add_conditional_edges("begin", InlineNode(after_begin), ["retrieve", "plan"])
-    builder.add_edge("retrieve", "select")
-    builder.add_conditional_edges("plan", InlineNode(after_plan), ["select", "answer", "combine"])
-    ends = ["retrieve", "plan", "answer", "combine"]
+    builder.add_conditional_edges("begin", InlineNode(after_begin), ["retrieve", "plan", "outline"])
+    builder.add_conditional_edges("retrieve", InlineNode(after_retrieve), ["plan", "outline", "select"])
+    ends = ["segment", "retrieve", "select", "answer"]
+    builder.add_conditional_edges("outline", InlineNode(after_outline), ends)
+    builder.add_edge("segment", "gather")
+    builder.add_conditional_edges("gather", InlineNode(after_gather), ["answer", "combine"])
+    builder.add_conditional_edges("plan", InlineNode(after_plan), ["retrieve", "select", "answer", "combine"])
+    ends = ["retrieve", "plan", "answer", "combine", "pass_over"]
     builder.add_conditional_edges("select", InlineNode(after_select), ends)
-    builder.add_conditional_edges("answer", InlineNode(after_answer), ["plan", "combine"])
-    builder.add_edge("combine", END)
+    builder.add_edge("answer", "publish")
+    builder.add_conditional_edges("publish", InlineNode(after_cycle), ["plan", "combine"])
+    ends = ["plan", "answer", "combine"]
+    builder.add_conditional_edges("pass_over", InlineNode(after_pass_over), ends)
+    builder.add_edge("combine", "trace")
+    builder.add_conditional_edges("trace", InlineNode(after_trace), ["check", END])
+    builder.add_edge("check", "trace")
     return compile_graph(builder, resources, persistence)
+
+
+def _segment_graph(
+    resources: GraphResources, persistence: Persistence, retrieve: RetrieveNode, select: SelectNode
+) -> Graph:
+    """The subgraph of one segment of an outline."""
+    builder: Builder = StateGraph(SegmentState, resources.context, output_schema=SegmentOutput)
+    builder.add_node("retrieve", retrieve)
+    builder.add_node("select", select, input_schema=SelectReading)
+    add_model_node(builder, resources, answer, persistence)
+    builder.add_node("note", InlineNode(note))
+    builder.add_edge(START, "retrieve")
+    builder.add_edge("retrieve", "select")
+    builder.add_conditional_edges("select", InlineNode(after_select_for_segment), ["answer", "note"])
+    builder.add_edge("answer", "note")
+    builder.add_edge("note", END)
+    return builder.compile(cache=persistence.replies, name="segment")
 
 
 graph = build_rpg(fallback="memory")

@@ -37,7 +37,8 @@ class ModelNode(Runnable[Any, Update]):
         name: The node's name in graphs, traces, `usage` and `node_models`.
         ask: Makes the messages from the node's state and the run's context.
         read: Makes the state update from the reply's text, the state and the context. Raises UnreadableReply with
-            a sentence that tells the model what was wrong.
+            a sentence that tells the model what was wrong, and with the update from the rest of the reply, if that
+            is of use.
         fallback: Makes the update when the step fails, from the state and the reason. Raises NoAnswer where the
             run cannot go on.
         skip_model: Makes the update where no model is needed; None where one is.
@@ -164,6 +165,8 @@ class ModelNode(Runnable[Any, Update]):
         try:
             step.update = self.read(reply_text(reply), step.state, step.budget.context)
         except UnreadableReply as problem:
+            if problem.update is not None:
+                step.readable = problem
             if step.messages is not step.prompt or step.budget.spent():
                 raise
             said = [reply] if reply.text.strip() else []
@@ -173,6 +176,10 @@ class ModelNode(Runnable[Any, Update]):
                 get_runtime().stream_writer(self.stream_event(step.update))
 
     def _fall_back(self, step: "_Step", failure: Exception) -> None:
+        if step.readable is not None:
+            step.warnings.append(f"{self.node}: a part of the reply was left out: {step.readable}")
+            step.update = step.readable.update
+            return
         reason = skip_reason(failure, step.state, step.choice, step.budget)
         step.warnings.append(reason)
         step.update = self.fallback(step.state, reason)
@@ -193,6 +200,8 @@ class _Step:
     messages: list[BaseMessage] = field(default_factory=list[BaseMessage])
     """The prompt, or the prompt with a reply that is handed back."""
     warnings: list[str] = field(default_factory=list[str])
+    readable: UnreadableReply | None = None
+    """What the readable part of a reply gives, if any."""
     update: Update | None = None
 
     def result(self) -> Update:

@@ -41,12 +41,19 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         keep: makes the state update of what was found.
         resources: what the graph was built with.
         settings: the settings of the searches; by default those of the context.
+        name: the node's name in its graph.
     """
 
     def __init__(
-        self, queries: Queries, keep: Keep, resources: GraphResources, settings: Settings | None = None
+        self,
+        queries: Queries,
+        keep: Keep,
+        resources: GraphResources,
+        settings: Settings | None = None,
+        *,
+        name: str = "retrieve",
     ) -> None:
-        self.name = "retrieve"
+        self.name = self.node = name
         self.queries = queries
         self.keep = keep
         self.resources = resources
@@ -55,7 +62,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """Search and return the state update."""
         queries, context = list(self.queries(input)), self.resources.settings(input)
-        seconds = Budget.of("retrieve", input, context).seconds_left()
+        seconds = Budget.of(self.node, input, context).seconds_left()
         searched = self._searched(input, context) if queries else []
         if isinstance(searched, StepcraftError):
             return self._update(input, [], [[searched] * len(queries)])
@@ -67,7 +74,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`, without blocking the event loop."""
         queries, context = list(self.queries(input)), self.resources.settings(input)
-        seconds = Budget.of("retrieve", input, context).seconds_left()
+        seconds = Budget.of(self.node, input, context).seconds_left()
         searched = self._searched(input, context) if queries else []
         if isinstance(searched, StepcraftError):
             return self._update(input, [], [[searched] * len(queries)])
@@ -91,7 +98,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         notes: list[str] = []
         for of_query in zip(*outcomes, strict=True):
             errors = [
-                f"{self.name}: a search failed: {name}{_reason(outcome)}"
+                f"{self.node}: a search failed: {name}{_reason(outcome)}"
                 for name, outcome in zip(names, of_query, strict=True)
                 if isinstance(outcome, Exception)
             ]

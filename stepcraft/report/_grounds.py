@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from stepcraft.evidence import Evidence
-from stepcraft.segments import Segment
+from stepcraft.segments import Segment, TracedSentence
 from stepcraft.text.citations import marks, with_marks_of
 from stepcraft.text.clean import clean
 from stepcraft.text.diff import Piece, shortened
@@ -16,6 +17,7 @@ _STOP = ".!?\u3002\uff01\uff1f\u2026"
 _MARKS_AFTER_STOP = re.compile(rf"(?<![{_STOP}])([{_STOP}]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
 """Citation marks that follow the stop of their sentence: "It fell. [2]"."""
 _WORD = re.compile(r"\S+")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n){2,}")
 
 
 @dataclass(frozen=True)
@@ -25,24 +27,46 @@ class Ground:
     number: int
     """Its place in the evidence, from 1."""
     passage: Evidence
-    sentences: tuple[str, ...]
+    selected: tuple[tuple[int, str], ...]
+    """The place of each selected sentence in the passage, and its text; in order."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """The selected sentences, each once."""
+        return list(dict.fromkeys(text for _, text in self.selected))
+
+    @property
+    def quotes(self) -> list[list[str]]:
+        """The selected sentences; those that follow one another in the passage are in one list."""
+        found: list[list[str]] = []
+        for (before, _), (place, text) in pairwise([(-2, ""), *self.selected]):
+            if place == before + 1:
+                found[-1].append(text)
+            else:
+                found.append([text])
+        return found
 
 
 @dataclass(frozen=True)
 class CitedSentence:
-    """A sentence of the answer, the white space before it, and the passages that it rests on."""
+    """A sentence of the answer, the white space before it, and the passages that it cites."""
 
     before: str
     text: str
     grounds: tuple[Ground, ...]
+    supported: bool
+    """Whether it cites evidence, and no check found that this does not bear it out."""
 
 
 def cited_sentences(result: Mapping[str, Any], *, inline: bool) -> list[CitedSentence]:
     """Split the answer into sentences and attribute evidence to each.
 
-    A sentence rests on all evidence of its segment; where the answer was combined from several segments, on that of
-    all of them. With `inline`, if the answer cites passages like [1], a sentence rests on those it cites.
+    The result of an earlier version does not say what its sentences rest on: there a sentence rests on all evidence of
+    its segment; where the answer was combined from several segments, on that of all of them. With `inline`, if the
+    answer cites passages like [1], a sentence rests on those it cites.
     """
+    if "sentences" in result:
+        return _traced(result["sentences"], result, inline=inline)
     answer, evidence = clean(result["answer"]).strip(), result["evidence"]
     marked = inline and bool(marks(answer))
     found: list[CitedSentence] = []
@@ -55,9 +79,27 @@ def cited_sentences(result: Mapping[str, Any], *, inline: bool) -> list[CitedSen
             if marked:
                 cited = sorted(number for number in marks(sentence) if 1 <= number <= len(evidence))
                 own = tuple(_ground(number, segments, evidence) for number in cited)
-                found.append(CitedSentence(before, with_marks_of(sentence, ()), own))
+                found.append(CitedSentence(before, with_marks_of(sentence, ()), own, supported=bool(own)))
             else:
-                found.append(CitedSentence(before, sentence, shared))
+                found.append(CitedSentence(before, sentence, shared, supported=bool(shared)))
+    return found
+
+
+def _traced(
+    sentences: Sequence[TracedSentence], result: Mapping[str, Any], *, inline: bool
+) -> list[CitedSentence]:
+    numbers = {passage["id"]: number for number, passage in enumerate(result["evidence"], 1)}
+    found: list[CitedSentence] = []
+    blanks = ""
+    for one in sentences:
+        text = clean(one["text"])
+        said = text.strip()
+        before = blanks + text[: len(text) - len(text.lstrip())]
+        blanks = text[len(text.rstrip()) :]
+        cited = sorted({numbers[name] for name in one["evidence"] if name in numbers})
+        grounds = tuple(_ground(number, result["segments"], result["evidence"]) for number in cited)
+        shown = with_marks_of(said, ()) if inline else said
+        found.append(CitedSentence(before, shown, grounds, one["supported"] and bool(grounds)))
     return found
 
 
@@ -72,8 +114,8 @@ def merged(cited: Sequence[CitedSentence]) -> list[Ground]:
     """Return each passage that the sentences rest on once, with all that was selected from it."""
     found: dict[int, Ground] = {}
     for ground in (ground for sentence in cited for ground in sentence.grounds):
-        known = found.get(ground.number, ground).sentences
-        selected = tuple(dict.fromkeys([*known, *ground.sentences]))
+        known = found.get(ground.number, ground).selected
+        selected = tuple(sorted({*known, *ground.selected}))
         found[ground.number] = Ground(ground.number, ground.passage, selected)
     return [found[number] for number in sorted(found)]
 
@@ -83,7 +125,7 @@ def marked_passage(ground: Ground) -> list[Piece]:
 
     The list is empty if a sentence does not occur in the passage as it was selected.
     """
-    text = clean(ground.passage["text"]).strip()
+    text = _BLANK_LINES.sub("\n\n", clean(ground.passage["text"]).strip())
     found = _places(text, [clean(sentence) for sentence in ground.sentences])
     if len(found) < len(ground.sentences):
         return []
@@ -125,9 +167,13 @@ def _stretches(answer: str, segments: Sequence[Segment]) -> Iterator[tuple[str, 
 
 def _ground(number: int, segments: Sequence[Segment], evidence: Sequence[Evidence]) -> Ground:
     passage = evidence[number - 1]
-    chosen = (one for segment in segments for one in segment["sentences"] if one["passage"] == passage["id"])
-    in_order = sorted(chosen, key=lambda one: one["position"])
-    return Ground(number, passage, tuple(dict.fromkeys(one["text"] for one in in_order)))
+    chosen = {
+        (one["position"], one["text"])
+        for segment in segments
+        for one in segment["sentences"]
+        if one["passage"] == passage["id"]
+    }
+    return Ground(number, passage, tuple(sorted(chosen)))
 
 
 def _places(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:

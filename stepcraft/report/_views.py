@@ -6,9 +6,19 @@ from functools import partial
 from typing import Any
 
 from stepcraft.llm.budget import NodeUsage, Usage
-from stepcraft.report._grounds import cited_sentences, grounds_of, marked_passage, merged, ranges
+from stepcraft.report._grounds import (
+    CitedSentence,
+    cited_sentences,
+    grounds_of,
+    marked_passage,
+    merged,
+    ranges,
+)
+from stepcraft.segments import support
+from stepcraft.text.citations import with_marks_of
 from stepcraft.text.clean import clean
 from stepcraft.text.diff import shortened, word_diff
+from stepcraft.text.patch import StepChange
 from stepcraft.text.sections import NOT_SAID
 
 
@@ -98,7 +108,11 @@ def _aag(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
         for asked in result["questions"]
     ]
     critiques = [
-        {"outcome": _CRITIQUE_OUTCOMES[critique["status"]], "edits": critique["edits"]}
+        {
+            "outcome": _CRITIQUE_OUTCOMES[critique["status"]],
+            "edits": critique["edits"],
+            "changes": [_change(change) for change in critique.get("changes", [])],
+        }
         for critique in result["critiques"]
     ]
     return View(
@@ -114,20 +128,44 @@ def _aag(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
             ("steps", "Steps"),
             ("questions", "Questions"),
             ("critiques", "Critiques"),
+            *([("names", "Names")] if result["names"] else []),
             ("procedures", "Procedures"),
         ],
         data={
             "resources": (resources if isinstance(resources, str) else ", ".join(resources)).strip(),
             "questions": questions,
             "critiques": critiques,
+            "names": [
+                {
+                    **name,
+                    "passages": [titles[place] for place in name["found_in"] if place in titles],
+                    "others": [place for place in name["found_in"] if place in {"goal", "resources"}],
+                }
+                for name in result["names"]
+            ],
         },
     )
+
+
+def _change(change: StepChange) -> dict[str, Any]:
+    """A change of a step with its word diff."""
+    step = f"step {change['step']}"
+    added = f"Added after {step}" if change["step"] else "Added before step 1"
+    title = added if not change["before"] else f"{step.capitalize()}{'' if change['after'] else ', removed'}"
+    return {
+        "title": title,
+        "diff": shortened(word_diff(clean(change["before"]), clean(change["after"])), 160),
+    }
 
 
 def _rpg(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
     segments, evidence = result["segments"], result["evidence"]
     unsupported = sum(segment["unsupported"] for segment in segments)
-    sentences = cited_sentences(result, inline=given.get("citations") == "inline")
+    inline = given.get("citations") == "inline"
+    sentences = cited_sentences(result, inline=inline)
+    known = {passage["id"] for passage in evidence}
+    # The marks of the segments number all passages that were used, those of the answer the passages that it cites.
+    marked = "sentences" in result and (inline or not given.get("paper"))
     return View(
         template="rpg.html.j2",
         title="Retrieve, plan, generate",
@@ -135,7 +173,7 @@ def _rpg(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
             counted(len(segments), "segment"),
             *([f"{unsupported:,} without evidence"] if unsupported else []),
             counted(sum(len(segment["sentences"]) for segment in segments), "chosen sentence"),
-            counted(len(evidence), "passage"),
+            counted(len(evidence), "cited passage" if "sentences" in result else "passage"),
         ],
         sections=[("answer", "Answer"), ("segments", "Segments"), ("passages", "Passages")],
         data={
@@ -145,17 +183,23 @@ def _rpg(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
                     "text": sentence.text,
                     "grounds": sentence.grounds,
                     "numbers": ranges([ground.number for ground in sentence.grounds]),
+                    "supported": sentence.supported,
                 }
                 for sentence in sentences
             ],
-            "uncited": sum(not sentence.grounds for sentence in sentences),
+            "support": _support(sentences),
             "notes": merged(sentences),
             "segments": [
                 {
                     **segment,
+                    "text": with_marks_of(segment["text"], ()) if marked else segment["text"],
                     "grounds": [
-                        {**vars(ground), "marked": marked_passage(ground)}
-                        for ground in grounds_of([segment], evidence)
+                        (ground, marked_passage(ground)) for ground in grounds_of([segment], evidence)
+                    ],
+                    "uncited": [
+                        sentence["text"]
+                        for sentence in segment["sentences"]
+                        if sentence["passage"] not in known
                     ],
                 }
                 for segment in segments
@@ -163,6 +207,21 @@ def _rpg(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
             "scored": _is_scored(evidence),
         },
     )
+
+
+def _support(sentences: Sequence[CitedSentence]) -> str:
+    """How many sentences rest on evidence, and how the others are shown."""
+    unsupported = [sentence for sentence in sentences if not sentence.supported]
+    flagged = sum(bool(sentence.grounds) for sentence in unsupported)
+    told = [support(len(sentences) - len(unsupported), len(unsupported))]
+    if 0 < len(unsupported) < len(sentences):
+        told.append("\u2205 marks a sentence that does not rest on evidence.")
+    if flagged:
+        objected = (
+            "is not borne out by what it cites" if flagged == 1 else "are not borne out by what they cite"
+        )
+        told.append(f"A check found that {flagged:,} of them {objected}.")
+    return " ".join(told)
 
 
 def _baseline(

@@ -88,6 +88,10 @@ _COURTESY = re.compile(
     re.IGNORECASE,
 )
 _TURNS = re.compile(r"\b(?:but|however|instead|so|therefore)\b|[;:\uff1b\uff1a]", re.IGNORECASE)
+_UNCHANGED = re.compile(
+    r"\W{0,6}(?:no[ -]?changes?(?:\s+(?:is |are )?(?:needed|required|necessary))?|(?:(?:stays|remains) )?unchanged)\W*",
+    re.IGNORECASE,
+)
 _LISTED = re.compile(r"^[ \t]{0,8}(?:[-*\u2022]|\d{1,3}[.)\u3001])\s", re.MULTILINE)
 
 
@@ -153,6 +157,22 @@ def without_markers(text: str) -> str:
     return "".join([*parts, text[end:]])
 
 
+def marked(text: str) -> list[str]:
+    """Return what stands between `[[` and `]]` in a text: what its writer doubts."""
+    text = clean(text)
+    found: list[str] = []
+    opened: int | None = None
+    for start, stop in sorted(_markers(text)):
+        if text[start] == "[":
+            opened = stop if opened is None else opened
+        elif opened is not None:
+            found.append(text[opened:start])
+            opened = None
+    if opened is not None:
+        found.append(text[opened:])
+    return [doubt for part in found if (doubt := " ".join(part.split()))]
+
+
 def _markers(text: str) -> list[tuple[int, int]]:
     """Return the offsets of all markers, each opening one with the blanks that follow it."""
     markers: list[tuple[int, int]] = []
@@ -208,6 +228,11 @@ def _without_fence(text: str) -> str:
     if inner and not inner[0].info:  # it closes the first fence, which then is not around all of the text
         return text
     return inside.removesuffix("\n")
+
+
+def is_unchanged(line: str) -> bool:
+    """Tell whether a line says no more than that nothing changes."""
+    return _UNCHANGED.fullmatch(line) is not None
 
 
 def is_refusal(text: str) -> bool:

@@ -134,6 +134,11 @@ def numbered(steps: Sequence[str]) -> str:
     return "\n".join(written)
 
 
+def is_closing_remark(line: str) -> bool:
+    """Tell whether a line begins as models' remarks after a list do ("Let me know if …")."""
+    return _CLOSING.match(line.replace("\u2019", "'")) is not None
+
+
 def _lines(text: str, *, keep_step: bool = False) -> list[_Line]:
     """Return the lines of a text without blank ones and rules outside of code, and without a fence around the list."""
     lines: list[_Line] = []
@@ -251,7 +256,7 @@ def _last_body(bodies: list[list[_Line]], margin: int, *, headed: bool) -> list[
     def belongs(line: _Line) -> bool:
         if line.code or line.indent > margin:
             return True
-        remark = _CLOSING.match(line.text.replace("\u2019", "'")) or line.begins_part(margin, headed=headed)
+        remark = is_closing_remark(line.text) or line.begins_part(margin, headed=headed)
         return not remark and (paragraphs or not line.is_paragraph(margin))
 
     return list(itertools.takewhile(belongs, bodies[-1]))
@@ -269,7 +274,7 @@ def _step(start: _Line, body: list[_Line]) -> str:
 def _unbulleted(lines: list[_Line]) -> list[str]:
     """Return each line as a step, a code block with the line above it; nothing if fewer than two are left."""
     end = len(lines)
-    while end and not lines[end - 1].code and _CLOSING.match(lines[end - 1].text.replace("\u2019", "'")):
+    while end and not lines[end - 1].code and is_closing_remark(lines[end - 1].text):
         end -= 1
     steps: list[list[str]] = []
     for line in lines[:end]:
@@ -282,9 +287,8 @@ def _unbulleted(lines: list[_Line]) -> list[str]:
 
 def _is_remark(text: str) -> bool:
     """Tell whether a line announces what follows or is a closing remark."""
-    plain = text.replace("\u2019", "'")
-    announces = _OPENING.match(plain) and not plain.endswith("?")
-    return bool(announces or plain.endswith((":", ":**", "\uff1a")) or _CLOSING.match(plain))
+    announces = _OPENING.match(text.replace("\u2019", "'")) and not text.endswith("?")
+    return bool(announces or text.endswith((":", ":**", "\uff1a")) or is_closing_remark(text))
 
 
 def _unquoted(text: str) -> str:

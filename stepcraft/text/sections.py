@@ -15,9 +15,11 @@ from stepcraft.text.clean import clean
 
 NAMES = (
     "answer",
+    "doubts",
     "edits",
     "evidence",
     "goal",
+    "names",
     "notes",
     "plan",
     "plans",
@@ -28,6 +30,7 @@ NAMES = (
     "steps",
     "text",
     "thought",
+    "titles",
 )
 """All section names. A node that needs another one adds it here."""
 

@@ -46,6 +46,11 @@ def sentences(text: str) -> list[str]:
     A line ends a sentence too, unless the next line goes on in lower case. Abbreviations, initials, list numbers and
     dots within code spans end none.
     """
+    return [folded for sentence in pieces(text) if (folded := " ".join(sentence.split()))]
+
+
+def pieces(text: str) -> list[str]:
+    """Split a text into its sentences as they stand: joined, they are the text."""
     found: list[str] = []
     start, in_code = 0, False
     for match in _STOP.finditer(text):
@@ -56,8 +61,7 @@ def sentences(text: str) -> list[str]:
         if not in_code and match[0] != "`" and _ends_sentence(text, start, match):
             found.append(text[start : match.end()])
             start = match.end()
-    found.append(text[start:])
-    return [folded for sentence in found if (folded := " ".join(sentence.split()))]
+    return [*found, text[start:]]
 
 
 def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:

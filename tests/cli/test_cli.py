@@ -16,7 +16,9 @@ from stepcraft.memory.files import write_jsonl
 from tests.kitchen import GOAL, PROCEDURES
 from tests.report.reports import Reader
 
-PROGRESS = re.compile(r" +\d+\.\d s  (begin|retrieve|draft|to_query|answer|revise|critic|edit)\b.*")
+PROGRESS = re.compile(
+    r" +\d+\.\d s  (begin|retrieve|draft|to_query|answer|revise|check_names|critic|edit)\b.*"
+)
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def bake(kitchen: str, *arguments: str) -> Any:
 
 
 def test_steps_and_procedures_on_stdout_the_rest_on_stderr(kitchen: str) -> None:
-    result = bake(kitchen)
+    result = bake(kitchen, "--set", "questions=true")
     assert result.exit_code == 0
     steps, used = result.stdout.split("\nProcedures used:\n")
     assert re.fullmatch(r"(\d+\. .+\n)+", steps)
@@ -49,9 +51,18 @@ def test_steps_and_procedures_on_stdout_the_rest_on_stderr(kitchen: str) -> None
 
 
 def test_json(kitchen: str) -> None:
-    result = bake(kitchen, "--json")
+    result = bake(kitchen, "--json", "--set", "paper=true")
     told = json.loads(result.stdout)
-    assert set(told) == {"answer", "steps", "questions", "evidence", "critiques", "warnings", "usage"}
+    assert set(told) == {
+        "answer",
+        "steps",
+        "questions",
+        "evidence",
+        "critiques",
+        "names",
+        "warnings",
+        "usage",
+    }
     assert told["answer"].startswith(f"1. {told['steps'][0]}")
     assert (result.exit_code, told["usage"]["calls"] >= 8) == (0, True)
 
@@ -67,7 +78,14 @@ def settings(*values: str) -> list[str]:
 
 
 def test_settings(kitchen: str) -> None:
-    given = settings("k=1", "n_questions=2", "critic=false", 'node_models={"draft": "extractive"}', "alpha=0")
+    given = settings(
+        "k=1",
+        "questions=true",
+        "n_questions=2",
+        "critic=false",
+        'node_models={"draft": "extractive"}',
+        "alpha=0",
+    )
     told = json.loads(bake(kitchen, "--json", *given).stdout)
     assert [len(asked["evidence"]) <= 1 for asked in told["questions"]] == [True, True]
     assert sorted(told["usage"]["nodes"]) == ["answer", "draft", "revise", "to_query"]

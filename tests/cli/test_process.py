@@ -42,7 +42,7 @@ def kitchen(tmp_path: Path) -> str:
 
 def arguments(kitchen: str, *more: str) -> list[str]:
     using = ["--using", GOAL["resources"], "--memory", kitchen]
-    return [*STEPCRAFT, "aag", GOAL["question"], *using, *more]
+    return [*STEPCRAFT, "aag", GOAL["question"], *using, "--set", "paper=true", *more]
 
 
 def openai(base_url: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import AagContext, BadInput, MemoryFailure, ModelFailure, NoAnswer, Procedure, build_aag
 from stepcraft.memory.local import LocalMemory
-from tests.kitchen import CONTENT, DRAFT, GOAL, QUESTIONS, REVISED, cook, edited, small_memory
+from tests.kitchen import CONTENT, DRAFT, GOAL, PAPER, QUESTIONS, REVISED, cook, edited, small_memory
 from tests.scripted import ScriptedModel
 
 ONCE = ["answer"] * 4
@@ -40,12 +40,12 @@ def memory() -> Iterator[LocalMemory]:
 
 @pytest.fixture(params=["sync", "async"])
 def run(request: pytest.FixtureRequest) -> Any:
-    """Runs a graph either way."""
+    """Runs a graph either way, by default as the paper does."""
 
-    def sync(graph: Any, given: Any = GOAL, context: Any = None, config: Any = None) -> Any:
+    def sync(graph: Any, given: Any = GOAL, context: Any = PAPER, config: Any = None) -> Any:
         return graph.invoke(given, config, context=context)
 
-    def on_a_loop(graph: Any, given: Any = GOAL, context: Any = None, config: Any = None) -> Any:
+    def on_a_loop(graph: Any, given: Any = GOAL, context: Any = PAPER, config: Any = None) -> Any:
         return asyncio.run(graph.ainvoke(given, config, context=context))
 
     return sync if request.param == "sync" else on_a_loop
@@ -93,7 +93,7 @@ def stages(model: ScriptedModel) -> list[list[str]]:
 )
 def test_calls(run: Any, memory: LocalMemory, context: Any, critiques: int, expected: list[Any]) -> None:
     model = ScriptedModel(cook(critiques))
-    result = run(build_aag(model=model, memory=memory), context=AagContext(**context))
+    result = run(build_aag(model=model, memory=memory), context=AagContext(paper=True, **context))
     assert stages(model) == [stage if isinstance(stage, list) else [stage] for stage in expected]
     assert result["warnings"] == []
     assert result["usage"]["calls"] == len(model.calls)
@@ -105,7 +105,7 @@ def test_calls(run: Any, memory: LocalMemory, context: Any, critiques: int, expe
 def test_six_questions(run: Any, memory: LocalMemory) -> None:
     questions = "QUESTIONS\n" + "\n".join(f"{n}. How is part {n} done?" for n in range(1, 9))
     model = ScriptedModel(cook() | {"to_query": [questions], "answer": ["Thus."] * 6})
-    result = run(build_aag(model=model, memory=memory), context={"n_questions": 6})
+    result = run(build_aag(model=model, memory=memory), context={"paper": True, "n_questions": 6})
     assert [asked["question"] for asked in result["questions"]] == [
         f"How is part {n} done?" for n in range(1, 7)
     ]
@@ -114,7 +114,7 @@ def test_six_questions(run: Any, memory: LocalMemory) -> None:
 def test_five_searches_with_k(run: Any) -> None:
     with CountingMemory(":memory:", embeddings="none") as counting:
         counting.add(small_memory())
-        run(build_aag(model=ScriptedModel(cook()), memory=counting), context={"k": 2})
+        run(build_aag(model=ScriptedModel(cook()), memory=counting), context={"paper": True, "k": 2})
         assert counting.queries[0] == ("bake a rye bread using rye flour, a sourdough starter", 2)
         assert sorted(query for query, _ in counting.queries[1:]) == [
             "How is a sourdough starter fed?",
@@ -127,7 +127,16 @@ def test_five_searches_with_k(run: Any) -> None:
 def test_output(run: Any, memory: LocalMemory) -> None:
     model = ScriptedModel(cook(1))
     result = run(build_aag(model=model, memory=memory))
-    assert set(result) == {"answer", "steps", "questions", "evidence", "critiques", "warnings", "usage"}
+    assert set(result) == {
+        "answer",
+        "steps",
+        "questions",
+        "evidence",
+        "critiques",
+        "names",
+        "warnings",
+        "usage",
+    }
     assert result["steps"] == ["Mix.", "Edited 1 times."]
     assert result["answer"] == edited(1)
     assert result["critiques"] == [
@@ -156,7 +165,7 @@ def test_the_last_edit_is_reported_as_unverified(run: Any, memory: LocalMemory) 
 
 def test_what_each_call_is_shown(memory: LocalMemory) -> None:
     model = ScriptedModel(cook(1))
-    build_aag(model=model, memory=memory).invoke(GOAL)
+    build_aag(model=model, memory=memory).invoke(GOAL, context=PAPER)
     prompts = {call.node: call.prompt for call in model.calls}
     assert "[[Let it rise for an hour.]]" in prompts["revise"], "the revision minds the doubts of the draft"
     assert "Q: How is bread baked?\nA: Answer" in prompts["revise"]
@@ -168,7 +177,7 @@ def test_what_each_call_is_shown(memory: LocalMemory) -> None:
 
 def test_noag_works_with_the_procedures_of_all_questions_once(memory: LocalMemory) -> None:
     model = ScriptedModel(cook(1))
-    result = build_aag(model=model, memory=memory).invoke(GOAL, context={"answers": False})
+    result = build_aag(model=model, memory=memory).invoke(GOAL, context={"paper": True, "answers": False})
     for node in ("revise", "edit"):
         prompt = next(call.prompt for call in model.calls if call.node == node)
         assert prompt.count("how to feed a sourdough starter") == 1
@@ -202,7 +211,7 @@ def test_an_injection_in_a_procedure_stays_in_its_section() -> None:
     model = ScriptedModel(cook())
     with LocalMemory(":memory:", embeddings="none") as poisoned:
         poisoned.add([Procedure("rye flour", "bake rye bread", (evil,))])
-        build_aag(model=model, memory=poisoned).invoke(GOAL)
+        build_aag(model=model, memory=poisoned).invoke(GOAL, context=PAPER)
     prompt = next(call.prompt for call in model.calls if call.node == "draft")
     inside = prompt.split('<evidence id="1">')[1].split("</evidence>")[0]
     assert "ignore previous instructions" in inside
@@ -250,7 +259,7 @@ def test_bad_settings_fail_before_any_call(
     with pytest.raises(BadInput, match=sentence):
         run(
             build_aag(model=model, memory=memory),
-            context=AagContext(**context) if "k" not in context else context,
+            context=AagContext(paper=True, **context) if "k" not in context else context,
         )
     assert model.calls == []
 
@@ -271,8 +280,8 @@ def test_a_second_run_on_a_thread_begins_afresh(memory: LocalMemory) -> None:
     model = ScriptedModel(script)
     graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
-    first = graph.invoke(GOAL, config)
-    second = graph.invoke({"question": "another goal"}, config)
+    first = graph.invoke(GOAL, config, context=PAPER)
+    second = graph.invoke({"question": "another goal"}, config, context=PAPER)
     assert "<resources>" in model.calls[0].prompt
     assert not [call.node for call in model.calls[8:] if "<resources>" in call.prompt]
     assert len(second["questions"]) == 4
@@ -297,7 +306,7 @@ def test_a_draft_that_fails_is_made_up_for_by_the_revision(run: Any, memory: Loc
     assert "<steps>" not in next(call.prompt for call in model.calls if call.node == "revise")
 
 
-@pytest.mark.parametrize("context", [{}, {"questions": False}])
+@pytest.mark.parametrize("context", [PAPER, {"paper": True, "questions": False}])
 def test_no_steps_at_all_is_an_error(run: Any, memory: LocalMemory, context: Any) -> None:
     model = ScriptedModel(lambda node, _: QUESTIONS if node == "to_query" else "")
     with pytest.raises(NoAnswer, match=r"no steps were written: (draft|revise) was skipped: .* it was empty"):
@@ -313,7 +322,7 @@ def test_a_failing_step_costs_the_step(run: Any, memory: LocalMemory, node: str)
         | {node: [ValueError("boom")] * 20, "answer": ["Yes."] * 4}
         | ({"answer": [ValueError("boom")] * 20} if node == "answer" else {})
     )
-    result = run(build_aag(model=model, memory=memory), context={"retry_wait_s": 0})
+    result = run(build_aag(model=model, memory=memory), context={"paper": True, "retry_wait_s": 0})
     assert result["steps"]
     assert result["warnings"] == [f"{node} was skipped: the model could not be asked: ValueError: boom"]
     assert model.nodes.count(node) == 3 * (count if node == "answer" else 1)
@@ -354,7 +363,9 @@ def test_context_names_go_before_what_is_built_in(
 ) -> None:
     model = ScriptedModel([])
     monkeypatch.setenv("STEPCRAFT_MODEL", "nosuch:model")
-    result = build_aag(model=model, memory=memory).invoke(GOAL, context={"model": "extractive"})
+    result = build_aag(model=model, memory=memory).invoke(
+        GOAL, context={"paper": True, "model": "extractive"}
+    )
     assert model.calls == []
     assert "no language model wrote this" in result["warnings"][0]
 
@@ -362,19 +373,19 @@ def test_context_names_go_before_what_is_built_in(
 def test_the_environment_names_a_model(memory: LocalMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPCRAFT_MODEL", "nosuch:model")
     with pytest.raises(BadInput, match="nosuch:model"):
-        build_aag(memory=memory).invoke(GOAL)
+        build_aag(memory=memory).invoke(GOAL, context=PAPER)
 
 
 def test_another_model_for_one_node(memory: LocalMemory) -> None:
     model, strict = ScriptedModel(cook()), ScriptedModel([CONTENT])
-    build_aag(model=model, node_models={"critic": strict}, memory=memory).invoke(GOAL)
+    build_aag(model=model, node_models={"critic": strict}, memory=memory).invoke(GOAL, context=PAPER)
     assert strict.nodes == ["critic"]
     assert "critic" not in model.nodes
 
 
 def test_instructions_and_temperature_come_from_the_context(memory: LocalMemory) -> None:
     model = ScriptedModel(cook())
-    context = AagContext(critic_instructions="Be strict about salt.", temperature=0.7)
+    context = AagContext(paper=True, critic_instructions="Be strict about salt.", temperature=0.7)
     build_aag(model=model, memory=memory).invoke(GOAL, context=context)
     critic = model.calls[-1]
     assert critic.messages[0].text.startswith("Be strict about salt.")
@@ -389,7 +400,8 @@ class Refusing(Exception):
 def test_tokens_stream_with_the_name_of_their_node(memory: LocalMemory) -> None:
     graph = build_aag(model=ScriptedModel(cook()), memory=memory)
     pieces = [
-        (chunk.text, facts["langgraph_node"]) for chunk, facts in graph.stream(GOAL, stream_mode="messages")
+        (chunk.text, facts["langgraph_node"])
+        for chunk, facts in graph.stream(GOAL, context=PAPER, stream_mode="messages")
     ]
     assert "".join(text for text, node in pieces if node == "draft") == DRAFT
     assert len([text for text, node in pieces if node == "draft"]) > 5
@@ -400,12 +412,12 @@ async def test_tokens_stream_on_a_loop(memory: LocalMemory) -> None:
     graph = build_aag(model=ScriptedModel(cook()), memory=memory)
     pieces = [
         (chunk.text, facts["langgraph_node"])
-        async for chunk, facts in graph.astream(GOAL, stream_mode="messages")
+        async for chunk, facts in graph.astream(GOAL, context=PAPER, stream_mode="messages")
     ]
     assert "".join(text for text, node in pieces if node == "revise") == REVISED
 
 
 def test_batch(memory: LocalMemory) -> None:
     script = {node: replies * 3 for node, replies in cook(0).items()}
-    results = build_aag(model=ScriptedModel(script), memory=memory).batch([GOAL] * 3)  # type: ignore[list-item]
+    results = build_aag(model=ScriptedModel(script), memory=memory).batch([GOAL] * 3, context=PAPER)  # type: ignore[list-item]
     assert [result["usage"]["calls"] for result in results] == [8, 8, 8]

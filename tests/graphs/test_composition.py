@@ -23,7 +23,7 @@ from stepcraft.memory.files import write_jsonl
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.protocol import Found
 from stepcraft.memory.retriever import composed
-from tests.kitchen import GOAL, PROCEDURES, QUESTIONS, REVISED, cook, small_memory
+from tests.kitchen import GOAL, PAPER, PROCEDURES, QUESTIONS, REVISED, cook, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import DRAFT, Shelf, thinker
 
@@ -58,7 +58,7 @@ def asked_of(model: ScriptedModel, node: str) -> list[str]:
 def test_answers_from_the_memory_and_a_source(run: Any, memory: LocalMemory) -> None:
     shelf, model = Shelf(), ScriptedModel(cook())
     graph = build_aag(model=model, memory=memory, retriever=shelf)
-    result = run(graph, GOAL, AagContext(answer_from="memory+source", k=2))
+    result = run(graph, GOAL, AagContext(paper=True, answer_from="memory+source", k=2))
     questions = [line[3:] for line in QUESTIONS.splitlines()[-4:]]
     assert sorted(shelf.queries) == sorted((question, 2) for question in questions)
     assert sorted(model.nodes) == sorted(["draft", "to_query", *["answer"] * 4, "revise", "critic"])
@@ -78,7 +78,7 @@ def test_answers_from_the_memory_and_a_source(run: Any, memory: LocalMemory) -> 
 
 def test_without_being_asked_for_no_source_is_searched(run: Any, memory: LocalMemory) -> None:
     shelf, model = Shelf(), ScriptedModel(cook())
-    result = run(build_aag(model=model, memory=memory, retriever=shelf), GOAL)
+    result = run(build_aag(model=model, memory=memory, retriever=shelf), GOAL, PAPER)
     assert shelf.queries == []
     assert all(BESIDE not in prompt for prompt in asked_of(model, "answer"))
     assert result["answer"] == REVISED
@@ -102,7 +102,7 @@ def test_both_are_searched_side_by_side(run: Any) -> None:
     with Meeting(":memory:", embeddings="none") as memory:
         memory.add(PROCEDURES)
         graph = build_aag(model=ScriptedModel(cook()), memory=memory, retriever=Shelf(says=says))
-        result = run(graph, GOAL, AagContext(answer_from="memory+source", n_questions=1))
+        result = run(graph, GOAL, AagContext(paper=True, answer_from="memory+source", n_questions=1))
     assert result["warnings"] == [], "each waits until the other is under way"
 
 
@@ -111,7 +111,7 @@ def test_a_source_that_fails_leaves_the_memory(run: Any, memory: LocalMemory) ->
         raise OSError("the shelf fell down")
 
     graph = build_aag(model=ScriptedModel(cook()), memory=memory, retriever=Shelf(says=says))
-    result = run(graph, GOAL, AagContext(answer_from="memory+source"))
+    result = run(graph, GOAL, AagContext(paper=True, answer_from="memory+source"))
     assert result["warnings"] == ["retrieve: a search failed: Shelf: the shelf fell down"]
     assert all(asked["evidence"] for asked in result["questions"])
 
@@ -119,7 +119,7 @@ def test_a_source_that_fails_leaves_the_memory(run: Any, memory: LocalMemory) ->
 def test_a_source_must_be_named(run: Any, memory: LocalMemory) -> None:
     model = ScriptedModel([])
     with pytest.raises(BadInput, match="no source is named for the evidence; name corpus:PATH"):
-        run(build_aag(model=model, memory=memory), GOAL, AagContext(answer_from="memory+source"))
+        run(build_aag(model=model, memory=memory), GOAL, AagContext(paper=True, answer_from="memory+source"))
     assert model.calls == []
 
 
@@ -133,7 +133,9 @@ def test_a_composed_pair_is_offered_to_the_draft_as_one(run: Any) -> None:
     model = ScriptedModel(cook())
     with baker() as memory:
         result = run(
-            build_aag(model=model, memory=memory), {"question": "a sourdough bread"}, AagContext(compose=True)
+            build_aag(model=model, memory=memory),
+            {"question": "a sourdough bread"},
+            AagContext(paper=True, compose=True),
         )
     whole = compose(STARTER, BREAD)
     [prompt] = asked_of(model, "draft")
@@ -202,7 +204,7 @@ def test_rpg_over_procedures(run: Any, tmp_path: Path) -> None:
             "answer": ["Let the bread cool, then cut it."],
         }
     )
-    context = RpgContext(k=4)
+    context = RpgContext(k=4, paper=True)
     result = run(
         build_rpg(model=model, retriever=f"memory:{file}"), {"question": "How is a bread sliced?"}, context
     )

@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from stepcraft import AagContext, BadInput, RpgContext, build_aag, open_memory
 from stepcraft.memory.local import LocalMemory
 from tests.graphs.parents import Shared, parent_of
-from tests.kitchen import GOAL, PROCEDURES, REVISED, cook, small_memory
+from tests.kitchen import GOAL, PAPER, PROCEDURES, REVISED, cook, small_memory
 from tests.scripted import ScriptedModel
 
 ALL = ["answer"] * 4 + ["critic", "draft", "revise", "to_query"]
@@ -41,25 +41,25 @@ def examples(model: ScriptedModel) -> int:
 
 
 def test_no_context(memory: LocalMemory, model: ScriptedModel) -> None:
-    assert build_aag(model=model, memory=memory).invoke(GOAL)["answer"] == REVISED
+    assert build_aag(model=model, memory=memory).invoke(GOAL, context=PAPER)["answer"] == REVISED
     assert (examples(model), sorted(model.nodes)) == (3, ALL)
 
 
 def test_our_context(memory: LocalMemory, model: ScriptedModel) -> None:
-    build_aag(model=model, memory=memory).invoke(GOAL, context=AagContext(k=1, critic=False))
+    build_aag(model=model, memory=memory).invoke(GOAL, context=AagContext(paper=True, k=1, critic=False))
     assert (examples(model), sorted(model.nodes)) == (1, [name for name in ALL if name != "critic"])
 
 
 def test_a_dict_through_a_parent_without_a_schema(memory: LocalMemory, model: ScriptedModel) -> None:
     parent = parent_of(build_aag(model=model, memory=memory))
-    assert parent.invoke(GOAL, context={"k": 1, "questions": False, "theirs": 7})["answer"]
+    assert parent.invoke(GOAL, context={"paper": True, "k": 1, "questions": False, "theirs": 7})["answer"]
     assert (examples(model), model.nodes) == (1, ["draft", "critic"])
 
 
 def test_a_bad_value_in_a_dict_is_an_error(memory: LocalMemory, model: ScriptedModel) -> None:
     parent = parent_of(build_aag(model=model, memory=memory))
     with pytest.raises(BadInput, match="k='many' cannot be used"):
-        parent.invoke(GOAL, context={"k": "many"})
+        parent.invoke(GOAL, context={"paper": True, "k": "many"})
     assert model.calls == []
 
 
@@ -70,7 +70,7 @@ class TheirDict(TypedDict, total=False):
 
 def test_a_dict_of_the_parents_schema(memory: LocalMemory, model: ScriptedModel) -> None:
     parent = parent_of(build_aag(model=model, memory=memory), TheirDict)
-    parent.invoke(GOAL, context={"k": 2, "user": "u"})
+    parent.invoke(GOAL, context={"paper": True, "k": 2, "user": "u"})
     assert examples(model) == 2
 
 
@@ -80,6 +80,7 @@ class Theirs:
 
     k: int = 2
     critic: bool = False
+    paper: bool = True
     user: str = "u"
 
 
@@ -121,7 +122,7 @@ def test_an_unknown_field_of_a_dict_is_an_error_with_the_nearest_name(
 ) -> None:
     graph = build_aag(model=model, memory=memory)
     with pytest.raises(BadInput, match=r"there is no setting 'max_update'; did you mean 'max_updates'\?"):
-        graph.invoke(GOAL, context={"max_update": 1})  # type: ignore[arg-type]
+        graph.invoke(GOAL, context={"paper": True, "max_update": 1})  # type: ignore[arg-type]
     assert model.calls == []
 
 
@@ -142,7 +143,7 @@ def test_called_inside_a_node_with_a_context_of_its_own(memory: LocalMemory, mod
     aag = build_aag(model=model, memory=memory)
 
     def node(state: Shared) -> Shared:
-        own = AagContext(k=1, questions=False)
+        own = AagContext(paper=True, k=1, questions=False)
         return {"answer": aag.invoke({"question": state["question"]}, context=own)["answer"]}
 
     parent_of(node, Theirs).invoke(GOAL, context=Theirs())
@@ -162,7 +163,7 @@ class Listing(Shared, total=False):
 def test_shared_lists_are_not_doubled(memory: LocalMemory, model: ScriptedModel) -> None:
     parent = parent_of(build_aag(model=model, memory=memory), state=Listing)
     before = {"warnings": ["theirs"], "questions": ["asked before"], "evidence": []}
-    result = parent.invoke({**GOAL, **before}, context={"max_calls": 7})
+    result = parent.invoke({**GOAL, **before}, context={"paper": True, "max_calls": 7})
     assert result["warnings"][0] == "theirs"
     assert [line.partition(":")[0] for line in result["warnings"][1:]] == ["the run stopped early"]
     assert result["questions"][0] == "asked before"
@@ -181,7 +182,7 @@ def test_the_parents_stream_shows_our_nodes(memory: LocalMemory, model: Scripted
     parent = parent_of(build_aag(model=model, memory=memory))
     seen = [
         node
-        for namespace, update in parent.stream(GOAL, stream_mode="updates", subgraphs=True)
+        for namespace, update in parent.stream(GOAL, context=PAPER, stream_mode="updates", subgraphs=True)
         for node in update
         if namespace
     ]
@@ -196,7 +197,7 @@ def test_the_store_of_the_graph_is_a_memory(model: ScriptedModel, index: Any) ->
     open_memory("store:", store=store).add(PROCEDURES)
     open_memory("store:elsewhere", store=store).add(PROCEDURES[:1])
     graph = build_aag(model=model, memory="store:", store=store)
-    result = graph.invoke(GOAL)
+    result = graph.invoke(GOAL, context=PAPER)
     assert {passage["id"] for passage in result["evidence"]} <= {procedure.id for procedure in PROCEDURES}
     assert (examples(model), result["warnings"]) == (3, [])
 
@@ -205,7 +206,7 @@ def test_the_context_names_a_part_of_the_store(model: ScriptedModel) -> None:
     store = InMemoryStore()
     open_memory("store:elsewhere", store=store).add(PROCEDURES[:1])
     result = build_aag(model=model, store=store, allow="store:*").invoke(
-        GOAL, context={"memory": "store:elsewhere"}
+        GOAL, context={"paper": True, "memory": "store:elsewhere"}
     )
     assert [passage["id"] for passage in result["evidence"]] == [PROCEDURES[0].id]
 
@@ -216,13 +217,13 @@ async def test_the_store_of_a_parent_on_a_loop(model: ScriptedModel) -> None:
     builder = StateGraph(Shared)
     builder.add_node("write", build_aag(model=model, memory="store:"))
     builder.set_entry_point("write")
-    assert (await builder.compile(store=store).ainvoke(GOAL))["answer"] == REVISED
+    assert (await builder.compile(store=store).ainvoke(GOAL, context=PAPER))["answer"] == REVISED
     assert examples(model) == 3
 
 
 def test_a_store_that_is_not_there(model: ScriptedModel) -> None:
     with pytest.raises(BadInput, match="store: names LangGraph's store"):
-        build_aag(model=model, memory="store:").invoke(GOAL)
+        build_aag(model=model, memory="store:").invoke(GOAL, context=PAPER)
     assert model.calls == []
 
 
@@ -237,9 +238,9 @@ def content(result: dict[str, Any]) -> dict[str, Any]:
 def test_a_cached_run_asks_nothing(memory: LocalMemory) -> None:
     model = twice(cook(1))
     graph = build_aag(model=model, memory=memory, cache=InMemoryCache())
-    first = graph.invoke(GOAL)
+    first = graph.invoke(GOAL, context=PAPER)
     calls = len(model.calls)
-    second = graph.invoke(GOAL)
+    second = graph.invoke(GOAL, context=PAPER)
     assert (calls, len(model.calls)) == (10, 10)
     assert content(second) == content(first)
     assert (first["usage"]["calls"], second["usage"]["calls"]) == (10, 0)
@@ -248,7 +249,7 @@ def test_a_cached_run_asks_nothing(memory: LocalMemory) -> None:
 async def test_a_cached_run_asks_nothing_on_a_loop(memory: LocalMemory) -> None:
     model = twice(cook())
     graph = build_aag(model=model, memory=memory, cache=InMemoryCache())
-    first, second = await graph.ainvoke(GOAL), await graph.ainvoke(GOAL)
+    first, second = await graph.ainvoke(GOAL, context=PAPER), await graph.ainvoke(GOAL, context=PAPER)
     assert len(model.calls) == first["usage"]["calls"] == 8
     assert (content(second), second["usage"]["calls"]) == (content(first), 0)
 
@@ -265,8 +266,8 @@ async def test_a_cached_run_asks_nothing_on_a_loop(memory: LocalMemory) -> None:
 def test_another_context_is_not_answered_from_the_cache(memory: LocalMemory, context: Any) -> None:
     model = twice(cook())
     graph = build_aag(model=model, memory=memory, cache=InMemoryCache())
-    graph.invoke(GOAL)
-    result = graph.invoke(GOAL, context=context)
+    graph.invoke(GOAL, context=PAPER)
+    result = graph.invoke(GOAL, context={"paper": True, **context})
     assert len(model.calls) == (15 if "node_models" in context else 16)
     assert result["usage"]["calls"] == 8
 
@@ -274,7 +275,7 @@ def test_another_context_is_not_answered_from_the_cache(memory: LocalMemory, con
 def test_another_goal_is_not_answered_from_the_cache(memory: LocalMemory) -> None:
     model = twice(cook())
     graph = build_aag(model=model, memory=memory, cache=InMemoryCache())
-    graph.invoke(GOAL)
+    graph.invoke(GOAL, context=PAPER)
     graph.invoke({**GOAL, "question": "bake a wheat bread"})
     assert len([call for call in model.calls if call.node == "draft"]) == 2
 
@@ -285,7 +286,7 @@ def test_a_failed_step_is_not_kept(memory: LocalMemory) -> None:
         {node: given * 2 for node, given in replies.items()} | {"critic": ["", "", *replies["critic"]]}
     )
     graph = build_aag(model=model, memory=memory, cache=InMemoryCache())
-    first, second = graph.invoke(GOAL), graph.invoke(GOAL)
+    first, second = graph.invoke(GOAL, context=PAPER), graph.invoke(GOAL, context=PAPER)
     assert first["warnings"][0].startswith("critic was skipped")
     assert second["warnings"] == []
     assert [past["status"] for past in second["critiques"]] == ["content"]
@@ -295,8 +296,8 @@ def test_a_failed_step_is_not_kept(memory: LocalMemory) -> None:
 def test_a_spent_budget_is_not_kept(memory: LocalMemory) -> None:
     model = twice(cook())
     graph = build_aag(model=model, memory=memory, cache=InMemoryCache())
-    first = graph.invoke(GOAL, context={"max_calls": 7})
-    second = graph.invoke(GOAL, context={"max_calls": 7})
+    first = graph.invoke(GOAL, context={"paper": True, "max_calls": 7})
+    second = graph.invoke(GOAL, context={"paper": True, "max_calls": 7})
     assert "max_calls=7" in first["warnings"][0]
     assert second["warnings"] == [], "the first run's replies left calls for the rest"
     assert second["usage"]["calls"] == 1
@@ -346,6 +347,7 @@ def test_the_schemas_of_input_and_output() -> None:
         "questions",
         "evidence",
         "critiques",
+        "names",
         "warnings",
         "usage",
     }

@@ -15,7 +15,18 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from stepcraft import AagContext, build_aag, open_memory
 from stepcraft.memory.local import LocalMemory
 from tests.graphs.killed import THREAD, Dying, chat, kill_within
-from tests.kitchen import CONTENT, DRAFT, GOAL, PROCEDURES, QUESTIONS, REVISED, cook, edited, small_memory
+from tests.kitchen import (
+    CONTENT,
+    DRAFT,
+    GOAL,
+    PAPER,
+    PROCEDURES,
+    QUESTIONS,
+    REVISED,
+    cook,
+    edited,
+    small_memory,
+)
 from tests.scripted import ScriptedModel
 from tests.servers.openai_replies import Body
 from tests.servers.openai_server import OpenAIServer
@@ -26,11 +37,11 @@ RUN = """
 import sys
 from langgraph.checkpoint.sqlite import SqliteSaver
 from stepcraft import build_aag, open_memory
-from tests.kitchen import GOAL
+from tests.kitchen import GOAL, PAPER
 
 with SqliteSaver.from_conn_string(sys.argv[1]) as saver, open_memory(sys.argv[2], embeddings="none") as memory:
     build_aag(model="openai:served", memory=memory, checkpointer=saver).invoke(
-        GOAL, {"configurable": {"thread_id": "1"}}, durability="sync"
+        GOAL, {"configurable": {"thread_id": "1"}}, context=PAPER, durability="sync"
     )
 """
 
@@ -54,7 +65,7 @@ def check_state(graph_state: Any, result: dict[str, Any]) -> None:
 
 def test_the_state_survives_in_memory(memory: LocalMemory) -> None:
     graph = build_aag(model=ScriptedModel(cook(1)), memory=memory, checkpointer=InMemorySaver())
-    result = graph.invoke(GOAL, THREAD)
+    result = graph.invoke(GOAL, THREAD, context=PAPER)
     check_state(graph.get_state(THREAD), result)
 
 
@@ -62,7 +73,7 @@ def test_the_state_survives_in_sqlite(memory: LocalMemory, tmp_path: Path) -> No
     file = str(tmp_path / "threads.db")
     with SqliteSaver.from_conn_string(file) as saver:
         model = ScriptedModel(cook(1))
-        result = build_aag(model=model, memory=memory, checkpointer=saver).invoke(GOAL, THREAD)
+        result = build_aag(model=model, memory=memory, checkpointer=saver).invoke(GOAL, THREAD, context=PAPER)
     with SqliteSaver.from_conn_string(file) as saver:
         check_state(build_aag(checkpointer=saver).get_state(THREAD), result)
 
@@ -71,7 +82,9 @@ async def test_the_state_survives_in_sqlite_on_a_loop(memory: LocalMemory, tmp_p
     file = str(tmp_path / "threads.db")
     async with AsyncSqliteSaver.from_conn_string(file) as saver:
         model = ScriptedModel(cook(1))
-        result = await build_aag(model=model, memory=memory, checkpointer=saver).ainvoke(GOAL, THREAD)
+        result = await build_aag(model=model, memory=memory, checkpointer=saver).ainvoke(
+            GOAL, THREAD, context=PAPER
+        )
     async with AsyncSqliteSaver.from_conn_string(file) as saver:
         check_state(await build_aag(checkpointer=saver).aget_state(THREAD), result)
 
@@ -89,8 +102,8 @@ def reply_to(node: str, body: Body) -> str:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[str, Any]:
-    with OpenAIServer(Dying(reply_to, AagContext())) as server, small_memory() as kitchen:
-        return build_aag(model=chat(server), memory=kitchen).invoke(GOAL)
+    with OpenAIServer(Dying(reply_to, PAPER)) as server, small_memory() as kitchen:
+        return build_aag(model=chat(server), memory=kitchen).invoke(GOAL, context=PAPER)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +122,7 @@ def test_a_killed_run_goes_on_without_asking_again(
 ) -> None:
     """`beside`: how many calls that ran beside the fatal one were finished, and kept, before the kill."""
     threads, procedures = str(tmp_path / "threads.db"), str(tmp_path / "kitchen.db")
-    dying = Dying(reply_to, AagContext(), node, number)
+    dying = Dying(reply_to, PAPER, node, number)
     with OpenAIServer(dying) as server, open_memory(procedures, embeddings="none", create=True) as kitchen:
         kitchen.add(PROCEDURES)
         with SqliteSaver.from_conn_string(threads) as saver:
@@ -127,7 +140,7 @@ def test_a_killed_run_goes_on_without_asking_again(
 def test_the_steps_are_rewritten_by_hand(memory: LocalMemory) -> None:
     model = ScriptedModel(cook())
     graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
-    graph.invoke(GOAL, THREAD, interrupt_after=["revise"])
+    graph.invoke(GOAL, THREAD, context=PAPER, interrupt_after=["revise"])
     graph.update_state(
         THREAD, {"steps": ["Mix it by hand."], "answer": "1. Mix it by hand."}, as_node="revise"
     )
@@ -145,18 +158,18 @@ def half(memory: LocalMemory, model: ScriptedModel, context: AagContext) -> Any:
 
 def test_the_deadline_of_a_resumed_run_counts_from_its_resumption(memory: LocalMemory) -> None:
     slow, quick = ScriptedModel(cook(), latency=0.5), ScriptedModel(cook())
-    graph = half(memory, slow, AagContext())
+    graph = half(memory, slow, PAPER)
     resumed = build_aag(model=quick, memory=memory, checkpointer=graph.checkpointer)
-    result = resumed.invoke(None, THREAD, context=AagContext(deadline_s=0.9))
+    result = resumed.invoke(None, THREAD, context=AagContext(paper=True, deadline_s=0.9))
     assert result["warnings"] == [DIFFERENT.format("deadline_s")]
     assert quick.nodes == ["revise", "critic"]
 
 
 def test_the_deadline_of_a_resumed_run_holds(memory: LocalMemory) -> None:
-    graph = half(memory, ScriptedModel(cook()), AagContext())
+    graph = half(memory, ScriptedModel(cook()), PAPER)
     slow = ScriptedModel(cook(3), latency=0.2)
     resumed = build_aag(model=slow, memory=memory, checkpointer=graph.checkpointer)
-    result = resumed.invoke(None, THREAD, context=AagContext(deadline_s=0.5))
+    result = resumed.invoke(None, THREAD, context=AagContext(paper=True, deadline_s=0.5))
     assert slow.nodes == ["revise", "critic", "edit"]
     assert "the deadline of 0.5 s has passed" in result["warnings"][-1]
     assert result["answer"] == REVISED
@@ -164,7 +177,7 @@ def test_the_deadline_of_a_resumed_run_holds(memory: LocalMemory) -> None:
 
 def test_max_calls_counts_over_a_resumption(memory: LocalMemory) -> None:
     model = ScriptedModel(cook(1))
-    context = AagContext(max_calls=7)
+    context = AagContext(paper=True, max_calls=7)
     result = half(memory, model, context).invoke(None, THREAD, context=context)
     assert model.nodes[-2:] == ["answer", "revise"]
     assert result["usage"]["calls"] == len(model.calls) == 7

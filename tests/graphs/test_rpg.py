@@ -24,8 +24,8 @@ def run(request: pytest.FixtureRequest) -> Any:
     def rpg(model: Any, given: Any = GIVEN, shelf: Any = None, **context: Any) -> Any:
         graph = build_rpg(model=model, retriever=shelf)
         if request.param == "sync":
-            return graph.invoke(given, context=RpgContext(**context))
-        return asyncio.run(graph.ainvoke(given, context=RpgContext(**context)))
+            return graph.invoke(given, context=RpgContext(**{"paper": True, **context}))
+        return asyncio.run(graph.ainvoke(given, context=RpgContext(**{"paper": True, **context})))
 
     return rpg
 
@@ -70,7 +70,7 @@ def test_calls(run: Any, kind: str, context: Any, calls: list[str]) -> None:
 def test_output(run: Any) -> None:
     shelf = Shelf(says=documents)
     result = run(ScriptedModel(planner()), QUESTION, shelf)
-    assert set(result) == {"answer", "plans", "segments", "evidence", "warnings", "usage"}
+    assert set(result) == {"answer", "sentences", "plans", "segments", "evidence", "warnings", "usage"}
     assert shelf.queries == [(QUESTION["question"], 5)]
     assert result["plans"] == PLANS
     assert result["answer"] == "\n\n".join(f"On {plan}: so it was." for plan in PLANS)
@@ -275,7 +275,10 @@ def test_a_model_that_refuses_every_call_is_an_error(run: Any) -> None:
 def test_the_search_is_made_beside_the_first_plan(run: Any) -> None:
     model = ScriptedModel(planner())
     graph = build_rpg(model=model, retriever=Shelf(says=documents))
-    steps = [set(update) for update in graph.stream(QUESTION, stream_mode="updates")]
+    steps = [
+        set(update)
+        for update in graph.stream(QUESTION, context=RpgContext(paper=True), stream_mode="updates")
+    ]
     assert {"begin"} in steps[:1]
     order = [next(iter(step)) for step in steps]
     assert set(order[1:3]) == {"retrieve", "plan"}
@@ -328,7 +331,7 @@ def test_the_prompt_is_kept_short_by_leaving_out_the_sentences_that_fit_least(ru
 def test_one_model_for_one_node(run: Any) -> None:
     planning, writing = ScriptedModel(planner()), ScriptedModel(planner())
     graph = build_rpg(model=writing, node_models={"plan": planning})
-    graph.invoke(GIVEN)
+    graph.invoke(GIVEN, context=RpgContext(paper=True))
     assert (set(planning.nodes), set(writing.nodes)) == ({"plan"}, {"answer"})
 
 

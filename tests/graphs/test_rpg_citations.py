@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stepcraft import build_rpg
+from stepcraft import RpgContext, build_rpg
 from tests.bridge import GIVEN, PLANS, planner
 from tests.scripted import ScriptedModel
 from tests.shelf import section
@@ -43,7 +43,7 @@ def test_the_numbers_are_those_of_the_output() -> None:
 
 def test_a_passage_keeps_its_number_in_every_prompt() -> None:
     model = ScriptedModel(citing("{}"))
-    result = build_rpg(model=model).invoke(GIVEN, context=INLINE)
+    result = build_rpg(model=model).invoke(GIVEN, context={**INLINE, "paper": True})
     told = [passage["text"] for passage in result["evidence"]]
     shown = [part.partition('">\n') for call in model.calls for part in call.prompt.split(SEEN)[1:]]
     for number, _, rest in shown:
@@ -76,7 +76,7 @@ def test_the_last_call_keeps_the_marks_that_the_segments_have() -> None:
 def test_marks_are_asked_for_only_inline_and_where_there_is_evidence() -> None:
     def formats(**context: Any) -> set[bool]:
         model = ScriptedModel(planner())
-        build_rpg(model=model).invoke(GIVEN, context={"max_evidence_tokens": 14, **context})
+        build_rpg(model=model).invoke(GIVEN, context={"paper": True, "max_evidence_tokens": 14, **context})
         return {
             "[1]" in section(call.prompt, "reply_format") for call in model.calls if call.node == "answer"
         }
@@ -87,7 +87,7 @@ def test_marks_are_asked_for_only_inline_and_where_there_is_evidence() -> None:
 
 
 def test_ids_name_the_passages_of_each_segment() -> None:
-    result = build_rpg(model=ScriptedModel(planner())).invoke(GIVEN)
+    result = build_rpg(model=ScriptedModel(planner())).invoke(GIVEN, context=RpgContext(paper=True))
     assert [segment["plan"] for segment in result["segments"]] == PLANS
     known = {passage["id"] for passage in result["evidence"]}
     assert {id_ for segment in result["segments"] for id_ in segment["evidence"]} == known

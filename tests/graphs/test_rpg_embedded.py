@@ -14,7 +14,7 @@ from stepcraft import BadInput, RpgContext, build_rpg
 from tests.bridge import GIVEN, PLANS, QUESTION, documents, planner
 from tests.graphs.parents import Shared, parent_of
 from tests.scripted import ScriptedModel
-from tests.shelf import Shelf
+from tests.shelf import Shelf, section
 
 CYCLE = ["plan", "select", "answer"]
 
@@ -43,7 +43,7 @@ def shelf() -> Shelf:
         (None, None, 5, 3, 0.0),
         (None, {"k": 3, "theirs": 7}, 3, 3, 0.0),
         (dict, {"max_cycles": 2}, 5, 2, 0.0),
-        (RpgContext, RpgContext(k=4, temperature=None), 4, 3, None),
+        (RpgContext, RpgContext(paper=True, k=4, temperature=None), 4, 3, None),
         (Theirs, Theirs(), 5, 1, 0.3),
     ],
     ids=["none", "a dict", "a dict of theirs", "ours", "their object"],
@@ -90,48 +90,59 @@ def test_what_is_not_handed_out_leaves_a_parents_fields_alone(model: ScriptedMod
     result = parent.invoke({**QUESTION, **own, "evidence": ["old"]})
     assert {name: result[name] for name in own} == own
     assert len(result["segments"]) == 3
-    assert [passage["id"] for passage in result["evidence"]] == ["bridge", "serun"]
+    assert result["evidence"] == [], "nothing is cited"
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 async def test_segments_stream_as_they_are_written(way: str) -> None:
     model = ScriptedModel(planner(), latency=0.05)
     parent = parent_of(build_rpg(model=model, retriever=shelf()))
-    options: Any = {"stream_mode": "custom", "subgraphs": True}
+    options: Any = {"stream_mode": "custom", "subgraphs": True, "context": {"paper": True}}
     if way == "sync":
         told = [(part, len(model.calls)) for _, part in parent.stream(QUESTION, **options)]
     else:
         told = [(part, len(model.calls)) async for _, part in parent.astream(QUESTION, **options)]
-    assert [part["segment"]["plan"] for part, _ in told] == PLANS
+    assert [part["segment"]["plan"] for part, _ in told[:-1]] == PLANS
+    assert told[-1][0]["answer"].startswith(f"On {PLANS[0]}")
     assert told[0][1] < 6, "the first comes before the last is written"
 
 
 def test_what_streams_is_what_is_given_back(model: ScriptedModel) -> None:
     told: list[Any] = []
     result: Any = {}
-    for mode, part in build_rpg(model=model).stream(GIVEN, stream_mode=["custom", "values"]):
+    graph = build_rpg(model=model, cache=InMemoryCache())
+    for mode, part in graph.stream(GIVEN, stream_mode=["custom", "values"]):
         if mode == "custom":
-            told.append(part["segment"])
+            told.append(part)
         else:
             result = part
-    assert told == result["segments"]
+    *segments, end = told
+    assert sorted(PLANS.index(part["segment"]["plan"]) for part in segments) == [0, 1, 2]
+    assert end == {"answer": result["answer"], "sentences": result["sentences"]}
+    calls = len(model.calls)
+    again = list(graph.stream(GIVEN, stream_mode="custom"))
+    assert (len(model.calls), again[-1], len(again)) == (calls, end, 4), "cached replies are streamed as well"
 
 
 def test_a_segment_that_fails_is_not_streamed() -> None:
     plain = planner()
     model = ScriptedModel(
         lambda node, prompt: (
-            ValueError("no") if node == "answer" and PLANS[1] in prompt else plain(node, prompt)
+            ValueError("no")
+            if node == "answer" and section(prompt, "plan") == PLANS[1]
+            else plain(node, prompt)
         )
     )
     parts = build_rpg(model=model).stream(GIVEN, stream_mode="custom", context={"retry_wait_s": 0})
-    assert [part["segment"]["plan"] for part in parts] == [PLANS[0], PLANS[2]]
+    assert {part["segment"]["plan"] for part in parts if "segment" in part} == {PLANS[0], PLANS[2]}
 
 
 def test_tokens_stream_with_the_name_of_their_node(model: ScriptedModel) -> None:
     parent = parent_of(build_rpg(model=model, retriever=shelf()))
     words: Counter[str] = Counter()
-    for namespace, (_, facts) in parent.stream(QUESTION, stream_mode="messages", subgraphs=True):
+    for namespace, (_, facts) in parent.stream(
+        QUESTION, context={"paper": True}, stream_mode="messages", subgraphs=True
+    ):
         assert len(namespace) == 1
         words[facts["langgraph_node"]] += 1
     assert set(words) == {"plan", "answer"}
@@ -142,11 +153,14 @@ def test_the_parents_stream_shows_our_nodes(model: ScriptedModel) -> None:
     parent = parent_of(build_rpg(model=model, retriever=shelf()))
     seen = Counter(
         node
-        for namespace, update in parent.stream(QUESTION, stream_mode="updates", subgraphs=True)
+        for namespace, update in parent.stream(
+            QUESTION, context={"paper": True}, stream_mode="updates", subgraphs=True
+        )
         for node in update
         if namespace
     )
-    assert seen == {"begin": 1, "retrieve": 1, "combine": 1} | dict.fromkeys(CYCLE, 3)
+    once = dict.fromkeys(("begin", "retrieve", "combine", "trace"), 1)
+    assert seen == once | dict.fromkeys([*CYCLE, "publish"], 3)
 
 
 def content(result: dict[str, Any]) -> dict[str, Any]:
@@ -168,8 +182,8 @@ async def test_a_cached_run_asks_nothing(model: ScriptedModel, kind: str, contex
 
 def test_another_kind_is_not_answered_from_the_cache(model: ScriptedModel) -> None:
     graph = build_rpg(model=model, cache=InMemoryCache())
-    graph.invoke({**GIVEN, "kind": "short"})
-    graph.invoke({**GIVEN, "kind": "multihop"})
+    graph.invoke({**GIVEN, "kind": "short"}, context={"paper": True})
+    graph.invoke({**GIVEN, "kind": "multihop"}, context={"paper": True})
     assert Counter(model.nodes) == {"plan": 4, "answer": 4, "combine": 1}
 
 
@@ -183,10 +197,10 @@ def test_a_failed_step_is_not_kept(fails: str) -> None:
 
     model = ScriptedModel(reply)
     graph = build_rpg(model=model, cache=InMemoryCache())
-    first = graph.invoke(GIVEN)
+    first = graph.invoke(GIVEN, context={"paper": True})
     failing = False
     calls = len(model.calls)
-    second = graph.invoke(GIVEN)
+    second = graph.invoke(GIVEN, context={"paper": True})
     assert (len(first["segments"]), len(second["segments"])) == (2, 3)
     assert (len(first["warnings"]), second["warnings"]) == (1, [])
     assert model.nodes[calls:] == (["plan", "answer"] if fails == "plan" else ["answer"])
@@ -194,7 +208,18 @@ def test_a_failed_step_is_not_kept(fails: str) -> None:
 
 def test_the_drawing_shows_the_nodes() -> None:
     drawing = build_rpg().get_graph(xray=True).draw_mermaid()
-    for node in ("begin", "retrieve", "plan", "select", "answer", "combine"):
+    for node in (
+        "begin",
+        "retrieve",
+        "outline",
+        "plan",
+        "select",
+        "answer",
+        "gather",
+        "combine",
+        "trace",
+        "check",
+    ):
         assert f"\t{node}({node})" in drawing
 
 
@@ -207,7 +232,7 @@ def test_the_context_schema_is_what_studio_shows() -> None:
     for node in ("plan", "answer", "combine"):
         shown = fields[f"{node}_instructions"]
         assert (shown["langgraph_nodes"], shown["langgraph_type"]) == ([node], "prompt")
-        assert shown["default"] == getattr(RpgContext(), f"{node}_instructions")
+        assert shown["default"] == getattr(RpgContext(paper=True), f"{node}_instructions")
 
 
 def test_the_schemas_of_input_and_output() -> None:
@@ -215,5 +240,5 @@ def test_the_schemas_of_input_and_output() -> None:
     given = graph.get_input_jsonschema()
     assert given["required"] == ["question"]
     assert set(given["properties"]) == {"question", "kind", "passages"}
-    output = {"answer", "plans", "segments", "evidence", "warnings", "usage"}
+    output = {"answer", "sentences", "plans", "segments", "evidence", "warnings", "usage"}
     assert set(graph.get_output_jsonschema()["properties"]) == output

@@ -14,7 +14,7 @@ EMPTY = "the passages are empty; the answer is written without evidence"
 
 def rpg(given: dict[str, Any], **context: Any) -> Any:
     model = ScriptedModel(planner())
-    return build_rpg(model=model).invoke({**QUESTION, **given}, context=context), model
+    return build_rpg(model=model).invoke({**QUESTION, **given}, context={"paper": True, **context}), model
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def rpg(given: dict[str, Any], **context: Any) -> Any:
     [
         ({"question": ""}, "the question is empty"),
         ({"question": 7}, "question must be a text, not int: 7"),
-        ({"kind": "brief"}, "kind='brief' cannot be used: it should be one of long, short, multihop"),
+        ({"kind": "brief"}, "kind='brief' cannot be used: it should be one of auto, long, short, multihop"),
         ({"kind": 7}, "kind=7 cannot be used"),
         ({"kind": ["long"]}, r"kind=\['long'\] cannot be used"),
         ({"passages": "The bridge."}, "passages must be a list, not str: 'The bridge.'"),
@@ -48,7 +48,10 @@ def test_bad_input_fails_before_the_first_call(given: Any, why: str) -> None:
         ({"k": 0}, "k=0 cannot be used"),
         ({"plan": "never"}, "plan='never' cannot be used"),
         ({"threshold": float("nan")}, "threshold=nan cannot be used"),
-        ({"node_models": {"draft": "extractive"}}, "nodes with a model are plan, answer, combine"),
+        (
+            {"node_models": {"draft": "extractive"}},
+            "nodes with a model are outline, plan, answer, combine, check",
+        ),
     ],
 )
 def test_bad_settings(context: Any, why: str) -> None:
@@ -86,7 +89,7 @@ def test_huge_passages(text: str, select: bool) -> None:
     result, model = rpg({"passages": [text, "Mimar Haldruvin was the builder of the bridge."]}, select=select)
     assert result["answer"]
     longest = max(len(call.prompt.encode()) for call in model.calls)
-    assert longest < 4 * RpgContext().max_evidence_tokens + 10_000
+    assert longest < 4 * RpgContext(paper=True).max_evidence_tokens + 10_000
 
 
 def test_passages_are_told_apart() -> None:

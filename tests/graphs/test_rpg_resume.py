@@ -27,11 +27,12 @@ from tests.shelf import Shelf
 
 with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
     build_rpg(model="openai:served", retriever=Shelf(says=documents), checkpointer=saver).invoke(
-        {**QUESTION, "kind": "multihop"}, {"configurable": {"thread_id": "1"}}, durability="sync"
+        {**QUESTION, "kind": "multihop"}, {"configurable": {"thread_id": "1"}}, context={"paper": True}, durability="sync"
     )
 """
 
 HOPS = {**QUESTION, "kind": "multihop"}
+PAPER = RpgContext(paper=True)
 CALLS = [*["plan", "answer"] * 3, "combine"]
 
 
@@ -48,14 +49,14 @@ def check_state(kept: Any, result: dict[str, Any]) -> None:
 
 def test_the_state_survives_in_memory() -> None:
     graph = rpg(InMemorySaver())
-    result = graph.invoke(HOPS, THREAD)
+    result = graph.invoke(HOPS, THREAD, context=PAPER)
     check_state(graph.get_state(THREAD), result)
 
 
 def test_the_state_survives_in_sqlite(tmp_path: Path) -> None:
     file = str(tmp_path / "threads.db")
     with SqliteSaver.from_conn_string(file) as saver:
-        result = rpg(saver).invoke({**GIVEN, **HOPS}, THREAD)
+        result = rpg(saver).invoke({**GIVEN, **HOPS}, THREAD, context=PAPER)
     with SqliteSaver.from_conn_string(file) as saver:
         check_state(build_rpg(checkpointer=saver).get_state(THREAD), result)
 
@@ -63,7 +64,7 @@ def test_the_state_survives_in_sqlite(tmp_path: Path) -> None:
 async def test_the_state_survives_in_sqlite_on_a_loop(tmp_path: Path) -> None:
     file = str(tmp_path / "threads.db")
     async with AsyncSqliteSaver.from_conn_string(file) as saver:
-        result = await rpg(saver).ainvoke(HOPS, THREAD)
+        result = await rpg(saver).ainvoke(HOPS, THREAD, context=PAPER)
     async with AsyncSqliteSaver.from_conn_string(file) as saver:
         check_state(await build_rpg(checkpointer=saver).aget_state(THREAD), result)
 
@@ -74,8 +75,8 @@ def reply_to(node: str, body: Body) -> str:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[str, Any]:
-    with OpenAIServer(Dying(reply_to, RpgContext())) as server:
-        return rpg(None, chat(server)).invoke(HOPS)
+    with OpenAIServer(Dying(reply_to, RpgContext(paper=True))) as server:
+        return rpg(None, chat(server)).invoke(HOPS, context=PAPER)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_a_killed_run_goes_on_without_asking_again(
 ) -> None:
     """`beside`: whether the search beside the fatal call was finished, and kept, before the kill."""
     threads = str(tmp_path / "threads.db")
-    dying = Dying(reply_to, RpgContext(), node, number)
+    dying = Dying(reply_to, RpgContext(paper=True), node, number)
     shelf = Shelf(says=documents)
     with OpenAIServer(dying) as server:
         with SqliteSaver.from_conn_string(threads) as saver:
@@ -115,7 +116,7 @@ def after(graph: Any, written: int) -> Any:
 def test_a_run_goes_on_from_every_step_of_the_past(written: int, calls: int) -> None:
     model = ScriptedModel(planner())
     graph = rpg(InMemorySaver(), model)
-    result = graph.invoke(HOPS, THREAD)
+    result = graph.invoke(HOPS, THREAD, context=PAPER)
     made = len(model.calls)
     assert graph.invoke(None, after(graph, written).config) == result
     assert len(model.calls) - made == calls, "no more than what came after"
@@ -123,7 +124,7 @@ def test_a_run_goes_on_from_every_step_of_the_past(written: int, calls: int) -> 
 
 def test_a_plan_is_rewritten_by_hand() -> None:
     graph = rpg(InMemorySaver())
-    graph.invoke(QUESTION, THREAD)
+    graph.invoke(QUESTION, THREAD, context=PAPER)
     mine = {"plan": "the birth of Mimar Serun", "signal": ""}
     fork = graph.update_state(after(graph, 1).config, mine, as_node="plan")
     result = graph.invoke(None, fork)
@@ -133,7 +134,7 @@ def test_a_plan_is_rewritten_by_hand() -> None:
 
 async def test_a_plan_is_looked_at_by_a_human() -> None:
     graph = rpg(InMemorySaver())
-    await graph.ainvoke(QUESTION, THREAD, interrupt_after=["plan"])
+    await graph.ainvoke(QUESTION, THREAD, context=PAPER, interrupt_after=["plan"])
     await graph.aupdate_state(THREAD, {"plan": "the destruction of the bridge of Mostar"}, "plan")
     result = await graph.ainvoke(None, THREAD)
     assert result["plans"][0] == "the destruction of the bridge of Mostar"
@@ -142,12 +143,12 @@ async def test_a_plan_is_looked_at_by_a_human() -> None:
 def test_the_second_run_of_a_thread_starts_afresh() -> None:
     model = ScriptedModel(planner())
     graph = build_rpg(model=model, checkpointer=InMemorySaver())
-    first = graph.invoke({**GIVEN, **HOPS}, THREAD)
-    assert graph.invoke({**GIVEN, **HOPS}, THREAD) == first
+    first = graph.invoke({**GIVEN, **HOPS}, THREAD, context=PAPER)
+    assert graph.invoke({**GIVEN, **HOPS}, THREAD, context=PAPER) == first
     assert len(model.calls) == 2 * len(CALLS)
     with pytest.raises(BadInput, match="no source is named"):
-        graph.invoke(QUESTION, THREAD)
-    again = graph.invoke(QUESTION, THREAD, context={"retrieve": False})
+        graph.invoke(QUESTION, THREAD, context=PAPER)
+    again = graph.invoke(QUESTION, THREAD, context={"retrieve": False, "paper": True})
     assert again["evidence"] == []
     assert model.nodes[-1] == "answer", "of the kind that is the default"
 
@@ -155,7 +156,7 @@ def test_the_second_run_of_a_thread_starts_afresh() -> None:
 def test_max_calls_counts_over_a_resumption() -> None:
     model = ScriptedModel(planner())
     graph = rpg(InMemorySaver(), model)
-    context = RpgContext(max_calls=5)
+    context = RpgContext(paper=True, max_calls=5)
     graph.invoke(HOPS, THREAD, context=context, interrupt_after=["answer"])
     result = graph.invoke(None, THREAD, context=context)
     assert result["usage"]["calls"] == len(model.calls) == 5
@@ -163,8 +164,8 @@ def test_max_calls_counts_over_a_resumption() -> None:
 
 
 def test_the_clock_stands_still_while_a_run_is_stopped() -> None:
-    context = RpgContext(deadline_s=1.5)
+    context = RpgContext(paper=True, deadline_s=1.5)
     graph = rpg(InMemorySaver())
     graph.invoke(QUESTION, THREAD, context=context, interrupt_after=["answer"])
-    rpg(None, ScriptedModel(planner(), latency=0.3)).invoke(QUESTION)
+    rpg(None, ScriptedModel(planner(), latency=0.3)).invoke(QUESTION, context=PAPER)
     assert graph.invoke(None, THREAD, context=context)["warnings"] == []

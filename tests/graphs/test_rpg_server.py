@@ -25,7 +25,7 @@ def test_a_run_over_the_bundled_procedures(client: SyncLangGraphClient) -> None:
     thread = client.threads.create()["thread_id"]
     context = {**MEMORY, "k": 3, "nobody_knows": "this"}
     result: Any = client.runs.wait(thread, "rpg", input={**ASKED, "kind": "multihop"}, context=context)
-    assert set(result) == {"answer", "plans", "segments", "evidence", "warnings", "usage"}
+    assert set(result) == {"answer", "sentences", "plans", "segments", "evidence", "warnings", "usage"}
     assert result["answer"]
     assert 1 <= len(result["segments"]) <= 3
     assert 1 <= len(result["evidence"]) <= 3
@@ -50,9 +50,10 @@ def test_segments_and_tokens_stream(client: SyncLangGraphClient) -> None:
         if part.event.startswith("messages"):
             nodes.add(part.data[1]["langgraph_node"])
         if part.event == "custom":
-            segments.append(part.data["segment"])
+            segments.append(part.data)
     assert nodes == {"plan", "answer", "combine"}
-    assert segments[0]["sentences"][0]["passage"] == "bridge"
+    assert segments[0]["segment"]["sentences"][0]["passage"] == "bridge"
+    assert segments[-1]["sentences"]
 
 
 def test_schemas(client: SyncLangGraphClient) -> None:

@@ -23,7 +23,7 @@ def run(client: SyncLangGraphClient, given: Any = GIVEN, **options: Any) -> Any:
 
 
 def test_a_run_with_a_context_of_its_own(client: SyncLangGraphClient) -> None:
-    context = {"k": 1, "n_questions": 2, "critic": False, "nobody_knows": "this"}
+    context = {"k": 1, "questions": True, "n_questions": 2, "critic": False, "nobody_knows": "this"}
     result = run(client, context=context)
     assert result["steps"]
     assert result["answer"].startswith(f"1. {result['steps'][0]}")
@@ -33,7 +33,16 @@ def test_a_run_with_a_context_of_its_own(client: SyncLangGraphClient) -> None:
     assert result["critiques"] == []
     assert result["usage"]["calls"] == 5
     assert "no language model wrote this" in result["warnings"][0]
-    assert set(result) == {"answer", "steps", "questions", "evidence", "critiques", "warnings", "usage"}
+    assert set(result) == {
+        "answer",
+        "steps",
+        "questions",
+        "evidence",
+        "critiques",
+        "names",
+        "warnings",
+        "usage",
+    }
 
 
 def test_an_assistant_keeps_its_context(client: SyncLangGraphClient) -> None:
@@ -48,7 +57,7 @@ def test_tokens_stream_with_the_name_of_their_node(client: SyncLangGraphClient) 
         None,
         "aag",
         input=GIVEN,
-        context={"n_questions": 1, "max_updates": 1},
+        context={"questions": True, "n_questions": 1, "max_updates": 1},
         stream_mode=["updates", "messages-tuple"],
     )
     for part in parts:
@@ -57,7 +66,16 @@ def test_tokens_stream_with_the_name_of_their_node(client: SyncLangGraphClient) 
             nodes.append(part.data[1]["langgraph_node"])
         if part.event == "updates":
             nodes += part.data
-    assert set(nodes) - {"edit"} == {"begin", "retrieve", "draft", "to_query", "answer", "revise", "critic"}
+    assert set(nodes) - {"edit"} == {
+        "begin",
+        "retrieve",
+        "draft",
+        "to_query",
+        "answer",
+        "revise",
+        "check_names",
+        "critic",
+    }
     assert nodes.count("draft") > 5, "word by word"
 
 

@@ -16,7 +16,7 @@ from tests.bridge import QUESTION as BRIDGE
 from tests.bridge import documents, planner
 from tests.graphs import slow_source
 from tests.graphs.killed import THREAD
-from tests.kitchen import CONTENT, GOAL, REVISED, cook, forever, small_memory
+from tests.kitchen import CONTENT, GOAL, PAPER, REVISED, cook, forever, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import DRAFT, QUESTION, Shelf, thinker
 from tests.test_public import python
@@ -35,7 +35,7 @@ def stopped(context: AagContext, model: ScriptedModel | None = None) -> Any:
 @pytest.mark.parametrize("resumed", [None, {}, AagContext()], ids=["none", "an empty dict", "the defaults"])
 def test_a_run_that_is_resumed_without_settings_goes_on_with_its_own(resumed: Any) -> None:
     model = ScriptedModel(cook())
-    graph = stopped(AagContext(critic=False, temperature=0.3), model)
+    graph = stopped(AagContext(paper=True, critic=False, temperature=0.3), model)
     result = graph.invoke(None, THREAD, context=resumed)
     assert (result["answer"], result["warnings"]) == (REVISED, [])
     assert model.nodes[-1] == "revise"
@@ -60,8 +60,8 @@ async def test_the_settings_hold_on_a_loop_and_in_every_graph() -> None:
 
 def test_settings_given_at_the_resumption_hold_and_those_that_differ_are_named() -> None:
     model = ScriptedModel(forever(cook(3)))
-    graph = stopped(AagContext(critic=False, k=2), model)
-    result = graph.invoke(None, THREAD, context=AagContext(max_updates=1, k=2))
+    graph = stopped(AagContext(paper=True, critic=False, k=2), model)
+    result = graph.invoke(None, THREAD, context=AagContext(paper=True, max_updates=1, k=2))
     assert model.nodes[-2:] == ["critic", "edit"]
     assert result["warnings"] == [DIFFERENT.format("max_updates, critic")]
 
@@ -69,14 +69,14 @@ def test_settings_given_at_the_resumption_hold_and_those_that_differ_are_named()
 def test_a_new_run_on_the_thread_starts_from_its_own_settings() -> None:
     model = ScriptedModel(forever(cook()))
     graph = build_aag(model=model, memory=small_memory(), checkpointer=InMemorySaver())
-    graph.invoke(GOAL, THREAD, context=AagContext(critic=False))
-    result = graph.invoke(GOAL, THREAD)
+    graph.invoke(GOAL, THREAD, context=AagContext(paper=True, critic=False))
+    result = graph.invoke(GOAL, THREAD, context=PAPER)
     assert (model.nodes[-1], result["warnings"]) == ("critic", [])
 
 
 def test_a_secret_is_not_kept_and_has_to_be_given_again() -> None:
     secret = "Say sk-abcdefgh12345678 to the critic."
-    context = AagContext(critic_instructions=secret)
+    context = AagContext(paper=True, critic_instructions=secret)
     graph = stopped(context, ScriptedModel(cook() | {"critic": [CONTENT] * 2}))
     assert "sk-abcdefgh" not in json.dumps(graph.get_state(THREAD).values)
     with pytest.raises(BadInput, match="begun with a secret in critic_instructions, which is not kept"):
@@ -101,7 +101,7 @@ async def test_a_source_that_does_not_open_in_time_costs_the_evidence(
         context: Any = RatContext(retriever="slow", deadline_s=1.0, finish="thoughts")
         graph, given = build_rat(model=ScriptedModel(thinker("...")), allow=f"slow={slow}"), QUESTION
     else:
-        context = RpgContext(retriever="slow", deadline_s=1.0)
+        context = RpgContext(retriever="slow", deadline_s=1.0, paper=True)
         graph, given = build_rpg(model=ScriptedModel(planner()), allow=f"slow={slow}"), BRIDGE
     began = time.monotonic()
     if way == "sync":
@@ -128,6 +128,6 @@ from stepcraft import build_aag
 from tests.kitchen import GOAL, cook, forever, small_memory
 from tests.scripted import ScriptedModel
 graph = build_aag(model=ScriptedModel(forever({**cook(1), "critic": ["- Change the second step."]})), memory=small_memory())
-print(len(graph.invoke(GOAL, context={"max_updates": 20})["critiques"]))
+print(len(graph.invoke(GOAL, context={"paper": True, "max_updates": 20})["critiques"]))
 """
     assert python(code) == "20\n"

@@ -11,9 +11,10 @@ import pytest
 from langchain_core.tracers import BaseTracer, Run
 
 from stepcraft import AagContext, build_aag
+from stepcraft.graphs.aag import MODEL_NODES
 from stepcraft.graphs.baselines import ReactContext, build_react
 from stepcraft.memory.files import write_jsonl
-from tests.kitchen import GOAL, PROCEDURES, cook, small_memory
+from tests.kitchen import GOAL, PAPER, PROCEDURES, cook, small_memory
 from tests.scripted import ScriptedModel, ToolModel, searching
 from tests.shelf import QUESTION, Shelf
 
@@ -62,9 +63,11 @@ def recorder() -> Recorder:
     return Recorder()
 
 
-def recorded(recorder: Recorder, context: AagContext | None = None, *, on_a_loop: bool = False) -> Recorder:
+def recorded(
+    recorder: Recorder, context: AagContext = PAPER, *, critiques: int = 1, on_a_loop: bool = False
+) -> Recorder:
     with small_memory() as memory:
-        graph = build_aag(model=ScriptedModel(cook(1)), memory=memory)
+        graph = build_aag(model=ScriptedModel(cook(critiques)), memory=memory)
         if on_a_loop:
             asyncio.run(graph.ainvoke(GOAL, {"callbacks": [recorder]}, context=context))
         else:
@@ -109,16 +112,20 @@ def test_searches_are_retriever_runs(recorder: Recorder, on_a_loop: bool) -> Non
 
 
 def test_the_labels_of_a_run_as_it_is(recorder: Recorder) -> None:
-    recorded(recorder)
+    recorded(recorder, AagContext(), critiques=0)
     labels = {"method": "aag", "version": ours(recorder.root)["version"]}
     assert ours(recorder.root) == labels
     models = recorder.runs("chat_model") or recorder.runs("llm")
-    assert len(models) == 10
+    assert {metadata(run)["langgraph_node"] for run in models} == {node.node for node in MODEL_NODES} - {
+        "edit"
+    }
     assert all(ours(run) == {**labels, "memory": "kitchen"} for run in models)
 
 
 def test_the_labels_name_the_options_that_differ(recorder: Recorder) -> None:
-    recorded(recorder, AagContext(k=2, alpha=0.0, critic_instructions="Be strict.", n_questions=4))
+    recorded(
+        recorder, AagContext(k=2, alpha=0.0, critic_instructions="Be strict.", n_questions=4), critiques=0
+    )
     models = recorder.runs("chat_model") or recorder.runs("llm")
     for run in models:
         labels = ours(run)
@@ -150,7 +157,7 @@ def test_an_agent_is_labelled_like_the_nodes(recorder: Recorder, on_a_loop: bool
 
 def test_the_bundled_memory_is_named(recorder: Recorder) -> None:
     build_aag(model=ScriptedModel(cook())).invoke(
-        GOAL, {"callbacks": [recorder]}, context=AagContext(questions=False)
+        GOAL, {"callbacks": [recorder]}, context=AagContext(paper=True, questions=False)
     )
     models = recorder.runs("chat_model") or recorder.runs("llm")
     assert {ours(run)["memory"] for run in models} == {"the bundled procedures"}
@@ -167,7 +174,9 @@ def test_no_secret_is_in_a_trace(
         monkeypatch.setenv("STEPCRAFT_MEMORY", url)
     named = url if given == "builder" else None
     graph = build_aag(model=ScriptedModel(cook()), memory=named, allow=f"memory:{file}")
-    context = AagContext(memory=url) if given == "context" else AagContext(critic=False)
+    context = (
+        AagContext(paper=True, memory=url) if given == "context" else AagContext(paper=True, critic=False)
+    )
     result = graph.invoke(GOAL, {"callbacks": [recorder]}, context=context)
     assert {passage["id"] for passage in result["evidence"]} <= {procedure.id for procedure in PROCEDURES}
     models = recorder.runs("chat_model") or recorder.runs("llm")

@@ -12,7 +12,7 @@ from stepcraft.graphs.baselines import build_cot, build_direct, build_few_shot, 
 from tests.bridge import QUESTION as BRIDGE
 from tests.bridge import documents, planner
 from tests.graphs.killed import THREAD
-from tests.kitchen import CONTENT, GOAL, REVISED, cook, forever, small_memory
+from tests.kitchen import CONTENT, GOAL, PAPER, REVISED, cook, forever, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf, section, thinker
 
@@ -76,14 +76,15 @@ def graphs() -> dict[str, tuple[Any, Any, Any, dict[str, dict[str, Any]]]]:
     rpg: dict[str, Any] = {"model": says(planner()), "retriever": found, "checkpointer": saver}
     alone: dict[str, Any] = {"model": says(lambda *_: "ANSWER\nIt stands."), "checkpointer": saver}
     return {
-        "aag": (build_aag(**aag), GOAL, AagContext(), AAG_UPDATES),
-        "aag-NOQG": (build_aag(**aag), GOAL, AagContext(questions=False), AAG_UPDATES),
-        "aag-NOAG": (build_aag(**aag), GOAL, AagContext(answers=False), AAG_UPDATES),
+        "aag": (build_aag(**aag), GOAL, PAPER, AAG_UPDATES),
+        "aag-auto": (build_aag(**aag), GOAL, None, AAG_UPDATES),
+        "aag-NOQG": (build_aag(**aag), GOAL, AagContext(paper=True, questions=False), AAG_UPDATES),
+        "aag-NOAG": (build_aag(**aag), GOAL, AagContext(paper=True, answers=False), AAG_UPDATES),
         "rat": (build_rat(**rat), QUESTION, RatContext(), RAT_UPDATES),
         "rat-not-causal": (build_rat(**rat), QUESTION, RatContext(causal=False), RAT_UPDATES),
-        "rpg": (build_rpg(**rpg), BRIDGE, RpgContext(), RPG_UPDATES),
-        "rpg-short": (build_rpg(**rpg), {**BRIDGE, "kind": "short"}, RpgContext(), RPG_UPDATES),
-        "rpg-whole": (build_rpg(**rpg), BRIDGE, RpgContext(select=False), RPG_UPDATES),
+        "rpg": (build_rpg(**rpg), BRIDGE, RpgContext(paper=True), RPG_UPDATES),
+        "rpg-short": (build_rpg(**rpg), {**BRIDGE, "kind": "short"}, RpgContext(paper=True), RPG_UPDATES),
+        "rpg-whole": (build_rpg(**rpg), BRIDGE, RpgContext(paper=True, select=False), RPG_UPDATES),
         "direct": (build_direct(**alone), QUESTION, None, BASELINE_UPDATES),
         "cot": (build_cot(**alone), QUESTION, None, BASELINE_UPDATES),
         "rag": (build_rag(**alone, retriever=shelf), QUESTION, None, SEARCHING),
@@ -110,7 +111,7 @@ def test_a_run_goes_on_from_every_update_at_every_checkpoint(name: str) -> None:
 def aag(model: ScriptedModel, before: list[str]) -> Any:
     """A run of AAG that has stopped before a node."""
     graph = build_aag(model=model, memory=small_memory(), checkpointer=InMemorySaver())
-    graph.invoke(GOAL, THREAD, interrupt_before=before)
+    graph.invoke(GOAL, THREAD, context=PAPER, interrupt_before=before)
     assert set(graph.get_state(THREAD).next) == set(before)
     return graph
 
@@ -189,7 +190,7 @@ def test_procedures_written_after_the_search_are_what_the_draft_is_shown() -> No
 def test_edits_written_after_the_critic_are_applied() -> None:
     model = ScriptedModel(cook() | {"critic": [CONTENT, CONTENT], "edit": ["1. Edited."]})
     graph = build_aag(model=model, memory=small_memory(), checkpointer=InMemorySaver())
-    graph.invoke(GOAL, THREAD)
+    graph.invoke(GOAL, THREAD, context=PAPER)
     graph.update_state(THREAD, {"edits": ["Mine."]}, as_node="critic")
     result = graph.invoke(None, THREAD)
     assert section(model.calls[-2].prompt, "edits") == "- Mine."
@@ -200,7 +201,7 @@ def test_edits_written_after_the_critic_are_applied() -> None:
 
 
 def test_without_questions_a_draft_that_is_written_is_the_procedure() -> None:
-    context = AagContext(questions=False)
+    context = AagContext(paper=True, questions=False)
     model = ScriptedModel(cook())
     graph = build_aag(model=model, memory=small_memory(), checkpointer=InMemorySaver())
     graph.invoke(GOAL, THREAD, context=context, interrupt_before=["draft"])
@@ -228,7 +229,7 @@ def test_what_runs_beside_what_was_written_is_still_made(node: str, update: Any,
     model = ScriptedModel(planner())
     shelf = Shelf(says=documents)
     graph = build_rpg(model=model, retriever=shelf, checkpointer=InMemorySaver())
-    graph.invoke(BRIDGE, THREAD, interrupt_before=["plan", "retrieve"])
+    graph.invoke(BRIDGE, THREAD, context=RpgContext(paper=True), interrupt_before=["plan", "retrieve"])
     graph.update_state(THREAD, update, as_node=node)
     result = graph.invoke(None, THREAD)
     assert model.nodes[:2] == first

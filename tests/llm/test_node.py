@@ -32,7 +32,7 @@ def ask(request: pytest.FixtureRequest, memory: LocalMemory) -> Callable[..., An
 
     def run(model: Any, **context: Any) -> Any:
         graph = build_aag(model=model, memory=memory)
-        settings = AagContext(**context)
+        settings = AagContext(paper=True, **context)
         if request.param == "sync":
             return graph.invoke(GOAL, context=settings)
         if request.param == "async":
@@ -171,7 +171,7 @@ def test_a_model_used_on_two_event_loops(memory: LocalMemory) -> None:
     with OpenAIServer(lambda _: DRAFT) as server:
         graph = build_aag(model=served(server), memory=memory)
         for _ in range(3):
-            assert asyncio.run(graph.ainvoke(GOAL, context=AagContext(**SHORT)))["steps"]
+            assert asyncio.run(graph.ainvoke(GOAL, context=AagContext(paper=True, **SHORT)))["steps"]
 
 
 WRAPPED = {
@@ -298,7 +298,7 @@ def test_the_least_similar_examples_are_left_out_of_a_long_prompt() -> None:
         memory.add(many)
         result = build_aag(model=model, memory=memory).invoke(
             {"question": "bake bread rye"},
-            context=AagContext(k=5, max_input_tokens=800, questions=False, critic=False),
+            context=AagContext(paper=True, k=5, max_input_tokens=800, questions=False, critic=False),
         )
     shown = [line for line in model.calls[0].prompt.splitlines() if line.startswith("how to bake bread")]
     best = [passage["title"] for passage in result["evidence"]]
@@ -313,7 +313,7 @@ def test_the_least_similar_examples_are_left_out_of_a_long_prompt() -> None:
 def test_the_profile_of_a_model_limits_the_prompt(memory: LocalMemory) -> None:
     model = ScriptedModel(cook(), profile={"max_input_tokens": 60})
     result = build_aag(model=model, memory=memory).invoke(
-        GOAL, context=AagContext(questions=False, critic=False)
+        GOAL, context=AagContext(paper=True, questions=False, critic=False)
     )
     assert "<evidence" not in model.calls[0].prompt
     assert "draft: the prompt is longer than 60 input tokens even without evidence" in result["warnings"]
@@ -323,7 +323,9 @@ def test_a_key_in_an_error_is_not_shown(memory: LocalMemory, monkeypatch: pytest
     monkeypatch.setenv("MY_PROXY_TOKEN", "very-secret-value")
     failing = [ValueError("denied for very-secret-value and Bearer abc.def")] * 3
     model = ScriptedModel(forever(cook() | {"revise": failing}))
-    result = build_aag(model=model, memory=memory).invoke(GOAL, context=AagContext(retry_wait_s=0))
+    result = build_aag(model=model, memory=memory).invoke(
+        GOAL, context=AagContext(paper=True, retry_wait_s=0)
+    )
     assert "very-secret-value" not in repr(result)
     assert "abc.def" not in repr(result)
     assert result["warnings"] == [

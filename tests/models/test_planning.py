@@ -61,12 +61,12 @@ def test_sentences_are_cited_where_marks_are_asked_for() -> None:
 
 
 def test_without_evidence_it_says_so() -> None:
-    assert reply("segment", QUESTION, section("plan", "the mother")) == "Nothing was found on: the mother"
+    assert reply("segment", QUESTION, section("plan", "the mother")) == "No evidence was found for this."
 
 
 def test_the_short_answer_is_the_sentence_that_fits_best() -> None:
     text = section(
-        "text", f"{TOLD}\n\nThe mother of the director was a teacher.\n\nNothing was found on: Ida"
+        "text", f"{TOLD}\n\nThe mother of the director was a teacher.\n\nNo evidence was found for this."
     )
     assert reply("combine", QUESTION, text) == "The mother of the director was a teacher."
 

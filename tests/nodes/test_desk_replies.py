@@ -2,8 +2,11 @@
 
 import pytest
 
-from stepcraft import AagContext, RatContext, build_aag, build_rat
-from tests.kitchen import CONTENT, GOAL, cook, small_memory
+from stepcraft import AagContext, RatContext, RpgContext, build_aag, build_rat
+from stepcraft.nodes.rpg.check import check
+from stepcraft.nodes.rpg.outline import outline
+from stepcraft.text.patch import Patch, read_patch
+from tests.kitchen import CONTENT, GOAL, PAPER, cook, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf
 
@@ -41,7 +44,7 @@ def test_brackets_of_code_reach_the_critic_and_the_user(written: str) -> None:
     """`[run["id"]]` had lost its `]]`, taken for a mark of doubt; the critic then asked to mend it."""
     model = ScriptedModel(cook() | {"revise": [written]})
     with small_memory() as memory:
-        result = build_aag(model=model, memory=memory).invoke(GOAL)
+        result = build_aag(model=model, memory=memory).invoke(GOAL, context=PAPER)
     code = [line for line in written.splitlines() if line.startswith("    ")]
     shown = model.calls[-1].prompt.split("<steps>")[1]
     for line in code:
@@ -54,7 +57,7 @@ def test_brackets_of_code_reach_the_critic_and_the_user(written: str) -> None:
 def test_blank_lines_within_a_fence_stay() -> None:
     with small_memory() as memory:
         graph = build_aag(model=ScriptedModel([CODE]), memory=memory)
-        result = graph.invoke(GOAL, context=AagContext(questions=False, critic=False))
+        result = graph.invoke(GOAL, context=AagContext(paper=True, questions=False, critic=False))
     assert "request.json()\n\n" in result["steps"][1]
     assert result["answer"].count("```") == 2
 
@@ -63,7 +66,7 @@ def test_edits_keep_the_number_of_the_step_that_they_are_about() -> None:
     """ "Step 13:" had been taken for a bullet, so the edit node had to guess the place."""
     model = ScriptedModel(cook(1) | {"critic": [EDITS, CONTENT]})
     with small_memory() as memory:
-        result = build_aag(model=model, memory=memory).invoke(GOAL)
+        result = build_aag(model=model, memory=memory).invoke(GOAL, context=PAPER)
     assert result["critiques"][0]["edits"] == [line.removeprefix("- ") for line in EDITS.splitlines()]
     assert EDITS in next(call.prompt for call in model.calls if call.node == "edit")
 
@@ -74,7 +77,7 @@ def test_an_outline_before_the_questions_is_no_question() -> None:
     )
     model = ScriptedModel(cook() | {"to_query": [reply]})
     with small_memory() as memory:
-        result = build_aag(model=model, memory=memory).invoke(GOAL)
+        result = build_aag(model=model, memory=memory).invoke(GOAL, context=PAPER)
     assert [asked["question"] for asked in result["questions"]] == [
         "How is X set up?",
         "How does one call Y?",
@@ -85,7 +88,7 @@ def test_what_is_not_known_is_no_note() -> None:
     replies = ["The procedures do not say.", "Feed it daily.", "The procedures do not say.", "Let it cool."]
     model = ScriptedModel(cook() | {"answer": replies})
     with small_memory() as memory:
-        build_aag(model=model, memory=memory).invoke(GOAL)
+        build_aag(model=model, memory=memory).invoke(GOAL, context=PAPER)
     revise = next(call.prompt for call in model.calls if call.node == "revise")
     assert "do not say" not in revise
     assert revise.count("\nA: ") == 2
@@ -116,3 +119,48 @@ def test_a_revision_of_one_word_keeps_all_others_and_is_shown() -> None:
     assert [revision["changed"] for revision in result["revisions"]] == [True, False]
     assert [query for query, _ in shelf.queries] == [revision["query"] for revision in result["revisions"]]
     assert shelf.queries[0][0].endswith("band Creed, place and year the band formed")
+
+
+PATCH = """\
+0+: Bring LangGraph up to date with `pip install -U langgraph`; older interrupts have no `id`.
+2: Show each pending interrupt to the human, as in step 3, and keep the decisions under its `id`.
+   ```python
+   decisions = {i.id: ask_human(i.value) for i in pending}
+   if len(pending) == 1:
+       decision = decisions[pending[0].id]
+   ```
+3: If exactly one interrupt is pending, resume the same thread with its decision.
+   ```python
+   result = agent.invoke(Command(resume=decision), config)
+   ```"""
+
+
+def test_a_patch_with_blocks_of_code_in_its_steps() -> None:
+    steps = ["Wrap the tools.", "Show the interrupts.", "Resume.", "Test it."]
+    patch = read_patch(PATCH, len(steps))
+    assert isinstance(patch, Patch)
+    first, second, third, fourth, last = patch.apply(steps)
+    assert (first[:24], second, last) == ("Bring LangGraph up to da", "Wrap the tools.", "Test it.")
+    assert "as in step 4" in third
+    assert "       decision = decisions" in third or "    decision = decisions" in third
+    assert fourth.endswith("```")
+
+
+OUTLINE = """\
+long
+- Deployment options for LangGraph applications on LangGraph Platform
+- LangGraph Cloud SaaS deployment: who runs control plane and data plane
+- LangGraph self-hosted data plane (hybrid): control plane and data plane hosting"""
+
+
+def test_an_outline() -> None:
+    state = {"question": "Which ways are there to deploy?", "answer_style": "auto", "evidence": []}
+    read = outline.read(OUTLINE, state, RpgContext())
+    assert read["answer_style"] == "long"
+    assert read["outline"] == [line.removeprefix("- ") for line in OUTLINE.splitlines()[1:]]
+
+
+def test_a_check_that_names_numbers_alone() -> None:
+    sentences = [{"text": f"Sentence {place}.", "evidence": ["a"], "supported": True} for place in range(20)]
+    state = {"question": "?", "sentences": sentences, "segments": [], "evidence": []}
+    assert check.read("1\n17", state, RpgContext(check="flag"))["verdicts"] == {"1": "", "17": ""}

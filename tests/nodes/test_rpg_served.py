@@ -63,7 +63,8 @@ def test_the_temperature_is_sent(run: Any) -> None:
     good = Dying(_reply_to, RpgContext())
     with OpenAIServer(noting) as server:
         run(chat(server))
-    assert [body["temperature"] for body in bodies] == [0.0] * 7
+    assert [body["temperature"] for body in bodies] == [0.0] * len(good.asked)
+    assert good.asked == ["plan", "answer"] * 3 + ["plan", "combine"]
 
 
 def test_a_model_that_takes_no_temperature_is_asked_without(run: Any) -> None:
@@ -79,7 +80,8 @@ def test_a_model_that_takes_no_temperature_is_asked_without(run: Any) -> None:
         name = f"picky at {server.base_url}"
         result = run(chat(server).model_copy(update={"model_name": name}))
     assert (result["answer"], result["warnings"]) == ("Mimar Serun", [])
-    assert ["temperature" in body for body in bodies] == [True, *[False] * 7]
+    assert ["temperature" in body for body in bodies] == [True, *[False] * len(good.asked)]
+    assert good.asked == ["plan", "answer"] * 3 + ["plan", "combine"]
 
 
 def test_a_temperature_that_was_set_is_not_left_out() -> None:

@@ -13,7 +13,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.graphs.baselines import build_rag
 from stepcraft.graphs.rpg import Output
 from stepcraft.report import StepTime
-from stepcraft.segments import Segment, Selected, passages_of, written
+from stepcraft.segments import Segment, Selected, TracedSentence, passages_of
 from tests.kitchen import GOAL, cook, forever, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf, thinker
@@ -39,12 +39,26 @@ def rat(changes: str = ".x.", shelf: Shelf | None = None, **context: Any) -> dic
 def aag(critiques: int = 1, **context: Any) -> dict[str, Any]:
     """Run AAG and return its result."""
     graph = build_aag(model=ScriptedModel(forever(cook(critiques))), memory=small_memory())
-    result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(**context))
+    result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(paper=True, **context))
+    return result
+
+
+def aag_with_names() -> dict[str, Any]:
+    """Run AAG by its defaults: with names in the steps, and an edit that changes, adds and removes steps."""
+    replies = cook(1) | {
+        "draft": ["1. Use `dough_kit()`.\n2. Mix `rye flour` and the sourdough starter.\n3. Bake it."],
+        "edit": ["1: Use `oven_kit()`.\n2+: Let it rise.\n3-"],
+    }
+    graph = build_aag(model=ScriptedModel(forever(replies)), memory=small_memory())
+    result: dict[str, Any] = graph.invoke(GOAL)
     return result
 
 
 def rpg() -> dict[str, Any]:
-    """Return a result of RPG: two segments that rest on three passages, and one without evidence."""
+    """Return a result of RPG: two segments that rest on three passages, and one without evidence.
+
+    Four of its sentences cite evidence, which does not bear out one of them, and one cites none.
+    """
     texts = [
         "The old bridge stood until 1993. It was built in 1566 by Mimar Haldruvin. It has one arch.",
         "In 1566 Selvaran ordered a bridge of stone. Before it there was one of wood.",
@@ -64,11 +78,21 @@ def rpg() -> dict[str, Any]:
     ]
     segments = [
         segment("who built it", first, "Mimar Haldruvin built it in 1566. Selvaran had ordered it."),
-        segment("how it was rebuilt", second, "It fell in 1993.\n\nIt was rebuilt in 2004."),
+        segment("how it was rebuilt", second, "It fell in 1992.\n\nIt was rebuilt in 2004."),
         segment("what it is today", [], "It is a place of the world's heritage."),
     ]
+    sentences = [
+        ("Mimar Haldruvin built it in 1566.", ["p1", "p2"], True),
+        (" Selvaran had ordered it.", ["p2"], True),
+        ("\n\nIt fell in 1992.", ["p3"], False),
+        ("\n\nIt was rebuilt in 2004.", ["p3"], True),
+        ("\n\nIt is a place of the world's heritage.", [], False),
+    ]
     result = Output(
-        answer=written(segments),
+        answer="".join(text for text, *_ in sentences),
+        sentences=[
+            TracedSentence(text=text, evidence=cited, supported=holds) for text, cited, holds in sentences
+        ],
         plans=[one["plan"] for one in segments],
         segments=segments,
         evidence=passages,
@@ -95,6 +119,7 @@ def segment(plan: str, chosen: list[tuple[str, int, str]], text: str) -> Segment
 RUNS = [
     pytest.param("rat", QUESTION, rat, id="rat"),
     pytest.param("aag", GOAL, aag, id="aag"),
+    pytest.param("aag", GOAL, aag_with_names, id="aag-names"),
     pytest.param("rpg", QUESTION, rpg, id="rpg"),
     pytest.param("rag", QUESTION, rag, id="rag"),
 ]

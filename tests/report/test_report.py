@@ -168,7 +168,13 @@ def test_nothing_to_show() -> None:
 
 PAIRS = [
     *((ink, ground) for ink in ("ink", "quiet", "accent") for ground in ("paper", "card")),
-    *(("added-ink", "added"), ("removed-ink", "removed"), ("warm-ink", "warm"), ("lit-ink", "lit")),
+    *(
+        ("added-ink", "added"),
+        ("removed-ink", "removed"),
+        ("warm-ink", "warm"),
+        ("warm-ink", "card"),
+        ("lit-ink", "lit"),
+    ),
 ]
 
 

@@ -1,9 +1,10 @@
-"""How a browser shows the evidence of a sentence: to the mouse, to the keyboard, and in print."""
+"""How a browser shows the evidence of a sentence: to the mouse, the keyboard and a screen reader, and in print."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,12 +89,64 @@ def test_on_paper_it_is_notes(tab: Tab) -> None:
     tab.click(".sentence label", 1)
     answer, _, after = tab.printed().partition("Plan by plan")
     text = "".join(answer.split())  # where marks are raised, readers of PDF differ in blanks
-    assert "Selvaranhadorderedit.1,2Itfellin1993.3Itwasrebuiltin2004.3" in text
+    assert "Selvaranhadorderedit.2Itfellin1992.3∅Itwasrebuiltin2004.3" in text
+    assert "heritage.∅3sentencesrestonevidence,2donot.∅marksasentencethatdoesnotrestonevidence." in text
     notes = "1Title1Itwasbuiltin1566byMimarHaldruvin.https://example.org/12Title2"
     assert text.count(notes) == 1
     assert answer.count("https://example.org/2") == 1, "what is open on the screen is not printed"
     assert "Point at a sentence" not in answer
     assert "Time and tokens" in after
+
+
+UNSUPPORTED = ["It fell in 1992.", "It is a place of the world's heritage."]
+UNDERLINED = """[...document.querySelectorAll('.answer label, .answer > span:not(.without)')]
+    .filter(sentence => getComputedStyle(sentence).textDecorationStyle === 'dashed')
+    .map(sentence => sentence.textContent)"""
+
+
+@pytest.mark.parametrize("medium", ["screen", "print"])
+def test_what_rests_on_no_evidence_is_underlined(tab: Tab, medium: str) -> None:
+    tab.ask("Emulation.setEmulatedMedia", media=medium)
+    assert tab.js(UNDERLINED) == UNSUPPORTED
+    tab.ask("Emulation.setEmulatedMedia", media="")
+
+
+def spoken_by(tab: Tab) -> list[str]:
+    """Return the texts, buttons and images of the accessibility tree, in order."""
+    nodes = {node["nodeId"]: node for node in tab.ask("Accessibility.getFullAXTree")["nodes"]}
+
+    def below(node: Any) -> Iterator[str]:
+        if not node["ignored"] and node["role"]["value"] in {"StaticText", "button", "image"}:
+            yield node["name"]["value"]
+        else:
+            for child in node["childIds"]:
+                yield from below(nodes[child])
+
+    return [name for name in below(next(iter(nodes.values()))) if name.strip()]
+
+
+def test_a_screen_reader_is_told_what_each_sentence_rests_on(tab: Tab) -> None:
+    spoken = spoken_by(tab)
+    start = spoken.index("Mimar Haldruvin built it in 1566.")
+    assert spoken[start : start + 11] == [
+        "Mimar Haldruvin built it in 1566.",
+        "Evidence: passages 1, 2",
+        "Selvaran had ordered it.",
+        "Evidence: passage 2",
+        "It fell in 1992.",
+        "Evidence: passage 3",
+        "not borne out by its evidence",
+        "It was rebuilt in 2004.",
+        "Evidence: passage 3",
+        "It is a place of the world's heritage.",
+        "no evidence",
+    ]
+
+
+def test_evidence_that_does_not_bear_a_sentence_out_is_opened_with_the_objection(tab: Tab) -> None:
+    tab.point(".sentence label", 2)
+    assert tab.js(SEEN) == ["evidence-3"]
+    assert tab.js("document.querySelector('#evidence-3 .objection').checkVisibility()")
 
 
 def test_hostile_evidence_is_shown_as_text(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ ATTRIBUTES = {
     "a": {"href", "rel"},
     "details": {"open"},
     "th": {"scope"},
-    "span": {"title"},
+    "span": {"title", "role"},
     "div": {"role", "tabindex", "popover"},
     "label": {"for"},
     "button": {"type", "popovertarget"},

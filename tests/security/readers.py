@@ -23,17 +23,17 @@ from stepcraft.nodes.rat import revise as rat_revise
 from stepcraft.nodes.rat import split
 from stepcraft.nodes.rat import to_query as rat_query
 from stepcraft.nodes.rpg import answer as segment
-from stepcraft.nodes.rpg import combine, plan
+from stepcraft.nodes.rpg import check, combine, outline, plan
 from stepcraft.report._grounds import Ground, cited_sentences, marked_passage
 from stepcraft.secrets import without_secrets
 from stepcraft.sources.corpus.content import markdown_headings, rst_headings
 from stepcraft.sources.web import pages
-from stepcraft.text import citations, clean, lists, markdown, sections, sentences, thoughts
+from stepcraft.text import citations, clean, lists, markdown, names, patch, sections, sentences, thoughts
 
 UNITS = [
     " ", "\n", "\t", "\t\t\n", "\r\n", "#", "# a\n", "## a\n\n", "*", "**", "**a", "**a** ", "_", "__a", "-", "- ", "- a\n",
     "- a\n\nb\n", "---\n\n", "=", "===\n", "~", "~~~\n", "`", "``", "`a", "```\n", "```sh\n", " ```", "[", "]", "[[", "[]][", "[[ - ",
-    "[1", "[1,", "[1] ", "a. [1]\n", "\u3010 1", "(", "1", "1.", "1. ", "1. a\n", "1. A. ", "1-", "Step 1 ", "STEP 1: a\n", "第", "一", "中",
+    "[1", "[1,", "[1] ", "a. [1]\n", "\u3010 1", "(", "1", "1.", "1. ", "1. a\n", "1. A. ", "1-", "1: a\n", "1+: ", "3-\n", "steps 1, ", "Step 1 ", "STEP 1: a\n", "第", "一", "中",
     "它会运行。", "。", "\"", "'", "\u201c", '"Go. ', ".", ". ", "a. A", "Dr. ", ", e.g. by ", "sure ", "I'm sorry ", "let me know\n", "a\n",
     "a:\n\n", "<", "<text ", "<text>\n", "</ text ", '<text id="', "<text id='", "\u2039text ", "\uff1ctext\u200b", "\u0301\u0316", "\u200b", "é",
     "x", "\\", "questions\n", "answer\n", "query: ", "no info ", "<complete", "A of ", "://a", "sk-", "title: \n", "# #",
@@ -41,7 +41,7 @@ UNITS = [
 
 EVIDENCE = [Evidence(id="p", title="Rope", text="A rope is tied with a knot.", source="", score=1.0)]
 STATE: dict[str, Any] = {
-    "question": "How is Anna's rope tied?", "query": "rope", "evidence": EVIDENCE, "critiques": [], "edits": ["a"], "text": "a b",
+    "question": "How is Anna's rope tied?", "query": "rope", "evidence": EVIDENCE, "critiques": [], "names": [], "told": [], "goal_evidence": [], "resources_text": "", "edits": ["a"], "text": "a b",
     "thought": "b", "draft": "a\n\nb", "plans": [], "plan": "knots", "segments": [], "selected": [], "answer_style": "long", "signal": "",
 }  # fmt: skip
 SEGMENT = {"plan": "knots", "sentences": [], "text": "A knot.", "evidence": ["p"], "unsupported": False}
@@ -77,6 +77,10 @@ READERS: dict[str, Callable[[str], object]] = {
     "unfenced": clean.unfenced,
     "is_refusal": clean.is_refusal,
     "read_steps": lists.read_steps,
+    "read_patch": lambda text: patch.read_patch(text, 3),
+    "apply": lambda text: patch.Patch((patch.Change("add", 0, text),)).apply([text, text]),
+    "names_in": lambda text: names.names_in([text]),
+    "mentions": lambda text: names.mentions(text, text[:3] or "a"),
     "passage_sentences": sentences.passage_sentences,
     "section": lambda text: sections.section("text", text),
     "restored": sections.restored,
@@ -97,13 +101,21 @@ READERS: dict[str, Callable[[str], object]] = {
     "passages of a page": lambda text: list(pages._passages(pages.Page("https://a.example/", "A", text))),
     "cited_sentences": cited,
     "marked_passage": lambda text: marked_passage(
-        Ground(1, {**EVIDENCE[0], "text": text}, (text[:9_000] + "y",))
+        Ground(1, {**EVIDENCE[0], "text": text}, ((0, text[:9_000] + "y"),))
     ),
     "aag answer": reads(aag_answer, AagContext()),
     "aag critic": reads(critic, AagContext()),
     "aag draft": reads(draft, AagContext()),
     "aag to_query": reads(to_query, AagContext()),
     "rat revise": reads(rat_revise, RatContext()),
+    "rpg outline": reads(outline, RpgContext(), answer_style="auto"),
+    "rpg check": reads(
+        check,
+        RpgContext(),
+        sentences=[{"text": "A knot.", "evidence": ["p"], "supported": True}],
+        segments=[SEGMENT],
+    ),
+    "sentences with marks": lambda text: citations.cited_sentences(text, {1, 2}),
     "rat split": lambda text: reads(split, RatContext(), draft=text)(text.replace("\n", "\n===\n", 1)),
     "rat to_query": reads(rat_query, RatContext()),
     "rpg answer": reads(segment, RpgContext(citations="inline")),

@@ -17,6 +17,7 @@ NAME = "extractive"
 
 REPLIES: dict[str, Callable[[Material], str]] = {
     "steps": procedures.write_steps,
+    "patch": procedures.write_patch,
     "critique": procedures.criticise,
     "questions": procedures.ask,
     "text": procedures.answer,
@@ -27,9 +28,12 @@ REPLIES: dict[str, Callable[[Material], str]] = {
     "revision": prose.revise,
     "answer": prose.finish,
     "article": prose.article,
+    "outline": prose.outline,
     "plan": prose.plan,
     "segment": prose.segment,
     "combine": prose.combine,
+    "finish": prose.join,
+    "check": prose.check,
 }
 """The function that writes each format, by the id of the prompt's `reply_format` section."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stepcraft.models.keyless.material import Example, Material, fit, is_alike, mentions, weight, weights
 from stepcraft.text.clean import stems, without_markers
 from stepcraft.text.lists import numbered, read_bullets
-from stepcraft.text.sections import CONTENT, NOT_SAID
+from stepcraft.text.sections import CONTENT, NOT_SAID, UNCHANGED
 
 MAX_STEPS = 12
 MAX_ADDED = 3
@@ -29,14 +29,34 @@ _ADD = re.compile(
 
 def write_steps(material: Material) -> str:
     """Draft steps; with a `steps` section, revise them; with an `edits` section as well, apply those edits."""
+    return numbered(_rewritten(material))
+
+
+def write_patch(material: Material) -> str:
+    """The changes that `write_steps` makes: steps that it adds and removes."""
+    steps, rewritten = material.steps, _rewritten(material)
+    staying = set(rewritten)
+    lines = [f"{number}-" for number, step in enumerate(steps, 1) if step not in staying]
+    number = 0
+    for step in rewritten:
+        while number < len(steps) and steps[number] not in staying:
+            number += 1
+        if number < len(steps) and step == steps[number]:
+            number += 1
+        else:
+            lines.append(f"{number}+: " + step.replace("\n", "\n   "))
+    return "\n".join(lines) or UNCHANGED
+
+
+def _rewritten(material: Material) -> list[str]:
     goal, steps = material.text("goal"), material.steps
     if steps and (edits := read_bullets(material.text("edits"))):
-        return numbered(_edit(goal, steps, edits, material.knowledge))
+        return _edit(goal, steps, edits, material.knowledge)
     if not steps:
-        return numbered(_draft(goal, material))
+        return _draft(goal, material)
     knowledge = material.knowledge
     weighing = weights([*steps, *knowledge])
-    return numbered(_add(steps, knowledge, _Wanted(stems(goal), stems(material.text("resources")), weighing)))
+    return _add(steps, knowledge, _Wanted(stems(goal), stems(material.text("resources")), weighing))
 
 
 def criticise(material: Material) -> str:
@@ -51,6 +71,7 @@ def ask(material: Material) -> str:
     count = int(match[1]) if (match := _COUNT.search(material.instructions)) else 4
     purpose = _purpose(material.text("goal") or material.text("question"))
     asked = [
+        *(f"How does one work with {doubt}?" for doubt in read_bullets(material.text("doubts"))),
         f"How to {purpose}?",
         *(f"How does one work with {thing}?" for thing in material.resources),
         f"What is needed to {purpose}?",

@@ -41,7 +41,11 @@ _END = ".!?\u3002\uff01\uff1f\"'\u201d)"
 
 _BEARS = ": what is known of it bears on the question."
 _SOUGHT = "What is sought: "
-_NOTHING = "Nothing was found on: "
+_NOTHING = "No evidence was found for this."
+_ONE_FACT = re.compile(
+    r"\s*(?:who|when|where|whose|how (?:many|much|old|long|tall|far)|(?:in )?(?:which|what) \w+ (?:was|is|did|does))\b",
+    re.IGNORECASE,
+)
 _SUBJECT = re.compile(rf"(.+){re.escape(_BEARS)}")
 _SCAFFOLD = re.compile(rf"{re.escape(_BEARS)}$|^{re.escape(_SOUGHT)}")
 
@@ -114,6 +118,17 @@ def article(material: Material) -> str:
     return f"# {material.text('question')}\n\n{finish(material)}"
 
 
+def outline(material: Material) -> str:
+    """Plan a topic for each of several names of the question, else the question itself; say which kind it is."""
+    question = material.text("question")
+    named = _subjects(question)
+    sought = " ".join(word for word in terms(question) if not any(word in name.lower() for name in named))
+    topics = [f"{name}: {sought}" for name in named] if len(named) > 1 else [question.strip()]
+    kind = "short" if len(topics) == 1 and _ONE_FACT.match(question) else "long"
+    kinds = [kind] if "multihop" in material.instructions else []
+    return "\n".join([*kinds, *(f"- {topic}" for topic in topics)])
+
+
 def plan(material: Material) -> str:
     """Plan the question itself, then what the text lacks of it, then the names that came up, until nothing is left."""
     question, text = material.text("question"), material.text("text")
@@ -141,15 +156,26 @@ def segment(material: Material) -> str:
             left -= words
     cites = "[1]" in material.instructions
     written = [_cited(*told[place]) if cites else told[place][0] for place in sorted(kept)]
-    return " ".join(written) or f"{_NOTHING}{topic or question}"
+    return " ".join(written) or _NOTHING
 
 
 def combine(material: Material) -> str:
     """Return the one sentence of the text that fits the question best."""
     question, text = material.text("question"), material.text("text")
-    told = [sentence for sentence in sentences(text) if not sentence.startswith(_NOTHING)]
+    told = [sentence for sentence in sentences(text) if sentence != _NOTHING]
     weighing = weights([question, *told])
     return max(told, key=lambda sentence: fit(stems(question), sentence, weighing), default=text)
+
+
+def join(material: Material) -> str:
+    """Return the text as it is, without sentences that say that nothing was found."""
+    text = material.text("text")
+    return text.replace(_NOTHING, "").strip() or text
+
+
+def check(_material: Material) -> str:
+    """Take every sentence as borne out: they are those of the evidence."""
+    return "NONE"
 
 
 def gist(material: Material, last_message: str) -> str:

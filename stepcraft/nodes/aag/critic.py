@@ -1,17 +1,22 @@
 """Criticise the steps: ask for edits, or state that none is required (AAG §3.5)."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
+from stepcraft.nodes.aag.answer import Answered
+from stepcraft.nodes.aag.names import CheckedName
+from stepcraft.nodes.aag.steps import notes_sections
 from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import numbered, read_bullets
+from stepcraft.text.patch import StepChange
 from stepcraft.text.sections import CONTENT, section
 
 _FORMAT = f"""\
@@ -28,6 +33,8 @@ class Critique(TypedDict):
     status: Literal["content", "open", "unverified", "verified", "skipped"]
     """`open`: not applied; `unverified`: applied, and the critic has not seen the result; `verified`: applied, and
     the critic has seen the result; `skipped`: could not be applied."""
+    changes: NotRequired[list[StepChange]]
+    """The changes of single steps by which the edits were applied; absent where all steps were written anew."""
 
 
 class Reading(Budgeted):
@@ -37,13 +44,20 @@ class Reading(Budgeted):
     resources_text: str
     steps: list[str]
     critiques: list[Critique]
+    names: list[CheckedName]
+    told: list[str]
+    questions: list[Answered]
+    evidence: list[Evidence]
+    goal_evidence: list[str]
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """Show the goal, the resources and the current steps."""
+    """Show the goal, the resources, what to check against, the steps, and once each name that stands nowhere."""
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
+        *(_checks(state) if context.critic_evidence else []),
         section("steps", numbered(state["steps"])),
+        section("names", "\n".join(new)) if (new := _unverified(state)) else "",
     ]
     return prompt(context.critic_instructions, _FORMAT, "critique", sections)
 
@@ -62,8 +76,22 @@ def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
     ]
     return {
         "edits": edits,
+        "told": [*state["told"], *_unverified(state)],
         "critiques": [*seen, Critique(edits=edits, status="open" if edits else "content")],
     }
+
+
+def _checks(state: Reading) -> list[str]:
+    """The answers, and the evidence for the goal itself; all of it where `update_state` has replaced that."""
+    for_goal = [passage for passage in state["evidence"] if passage["id"] in state["goal_evidence"]]
+    return notes_sections(state["questions"], for_goal or state["evidence"])
+
+
+def _unverified(state: Reading) -> list[str]:
+    """The unverified names that the critic has not been told of."""
+    return [
+        name["name"] for name in state["names"] if not name["verified"] and name["name"] not in state["told"]
+    ]
 
 
 def _is_phrase(line: str) -> bool:

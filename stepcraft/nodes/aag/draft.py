@@ -4,7 +4,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from stepcraft.contexts.aag import AagContext
+from stepcraft.contexts.aag import EXAMPLES_INSTRUCTIONS, FACTS_INSTRUCTIONS, AagContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
@@ -21,12 +21,13 @@ class Reading(Budgeted):
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """Show the goal, the resources and the similar procedures."""
+    """Show the goal, the resources and the similar procedures, and say what these are for."""
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
         *evidence_sections(state["evidence"]),
     ]
-    return prompt(context.draft_instructions, STEPS_FORMAT, "steps", sections)
+    evidence = FACTS_INSTRUCTIONS if context.examples == "auto" else EXAMPLES_INSTRUCTIONS
+    return prompt(f"{context.draft_instructions}\n{evidence}", STEPS_FORMAT, "steps", sections)
 
 
 def read(reply: str, _state: Reading, _context: AagContext) -> dict[str, Any]:

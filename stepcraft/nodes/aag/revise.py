@@ -5,13 +5,20 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from stepcraft.contexts.aag import AagContext
-from stepcraft.errors import NoAnswer
+from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
 from stepcraft.nodes.aag.answer import Answered
-from stepcraft.nodes.aag.steps import STEPS_FORMAT, notes_sections, read_reply, steps_update
+from stepcraft.nodes.aag.steps import (
+    PATCH_FORMAT,
+    STEPS_FORMAT,
+    notes_sections,
+    read_changes,
+    read_reply,
+    steps_update,
+)
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import section
 
@@ -33,12 +40,28 @@ def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
         section("steps", numbered(state["draft"])) if state["draft"] else "",
         *notes_sections(state["questions"], state["knowledge"]),
     ]
+    if _is_patch(state, context):
+        return prompt(context.revise_instructions, PATCH_FORMAT, "patch", sections)
     return prompt(context.revise_instructions, STEPS_FORMAT, "steps", sections)
 
 
-def read(reply: str, _state: Reading, _context: AagContext) -> dict[str, Any]:
-    """The revised steps."""
-    return steps_update(read_reply(reply))
+def read(reply: str, state: Reading, context: AagContext) -> dict[str, Any]:
+    """The revised steps.
+
+    Raises:
+        UnreadableReply: There are no steps or changes in it, or not all changes can be applied.
+    """
+    if not _is_patch(state, context):
+        return steps_update(read_reply(reply))
+    steps, _, problem = read_changes(reply, state["draft"] or [])
+    if problem:
+        raise UnreadableReply(problem, update=steps_update(steps))
+    return steps_update(steps)
+
+
+def _is_patch(state: Reading, context: AagContext) -> bool:
+    """Whether only the changes are asked for; without a draft there is nothing to change."""
+    return context.rewrite == "patch" and bool(state["draft"])
 
 
 def keep_the_draft(state: Reading, why: str) -> dict[str, Any]:
@@ -53,12 +76,17 @@ def keep_the_draft(state: Reading, why: str) -> dict[str, Any]:
 
 
 def skip_model(state: Reading, context: AagContext) -> dict[str, Any] | None:
-    """No call without questions (NOQG): there is nothing to revise the draft with.
+    """No call where nothing was asked: there is nothing to revise the draft with.
 
     Raises:
         NoAnswer: There is no draft.
     """
-    return None if context.questions else keep_the_draft(state, "; ".join(state["warnings"][-1:]))
+    unasked = (
+        context.questions == "auto" and state["draft"] and not (state["questions"] or state["knowledge"])
+    )
+    if context.questions and not unasked:
+        return None
+    return keep_the_draft(state, "; ".join(state["warnings"][-1:]))
 
 
 revise = model_node(

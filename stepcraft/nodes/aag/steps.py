@@ -9,12 +9,36 @@ from stepcraft.llm.prompt import evidence_sections
 from stepcraft.nodes.aag.answer import Answered
 from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import numbered, read_steps
-from stepcraft.text.sections import NOT_SAID, section
+from stepcraft.text.patch import Patch, StepChange, read_patch
+from stepcraft.text.sections import NOT_SAID, UNCHANGED, section
 
 STEPS_FORMAT = """\
 A numbered list of the steps and nothing else: no title, no introduction, no closing remark, no headings.
 Each step begins on a new line with its number and a full stop: "1. ...". Code of more than one line stands under its
 step, between ``` fences. No lists within a step."""
+
+PATCH_FORMAT = f"""\
+Only the changes, each on a new line, with the numbers that the steps have now:
+"3: ..." replaces step 3 and is written out in full;
+"3+: ..." adds a step after step 3, and "0+: ..." one before the first;
+"3-" removes step 3.
+Steps that no line names stay word for word. Refer to other steps by the numbers that they have now; where steps move,
+the numbers are brought up to date afterwards. Code of more than one line stands under its step, between ``` fences. No
+lists within a step. If nothing is to be changed, exactly: {UNCHANGED}"""
+
+
+def read_changes(reply: str, steps: Sequence[str]) -> tuple[list[str], list[StepChange] | None, str]:
+    """The steps after the changes that a reply names, the changes, and what in the reply cannot be applied.
+
+    The changes are None where the reply lists all steps instead.
+
+    Raises:
+        UnreadableReply: Neither changes nor a list can be read.
+    """
+    patch = read_patch(reply, len(steps))
+    if isinstance(patch, Patch):
+        return patch.apply(steps), patch.record(steps), " ".join(patch.problems)
+    return patch, None, ""
 
 
 def read_reply(reply: str) -> list[str]:

@@ -1,6 +1,5 @@
 """Revise the text so far with the evidence for its last thought (RAT §3.2)."""
 
-import re
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -12,14 +11,12 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
 from stepcraft.llm.reply import text_of
-from stepcraft.text.clean import normalised
+from stepcraft.text.clean import is_unchanged, normalised
 from stepcraft.text.sections import UNCHANGED, section
 
 _WHOLE = f"Exactly {UNCHANGED}, or the whole text with its corrections and nothing else."
 _THOUGHT = f"""\
 Exactly {UNCHANGED}, or the thought alone with its corrections and nothing else: the text before it stands as it is."""
-
-_SAME = re.compile(r"\W{0,4}no[ -]?changes?(?:\s+(?:needed|required|necessary))?\W*", re.IGNORECASE)
 
 
 class Reading(Budgeted):
@@ -56,7 +53,7 @@ def read(reply: str, state: Reading, context: RatContext) -> dict[str, Any]:
     """
     before = state["text"] if context.revise_scope == "prefix" else state["thought"]
     after = text_of(reply, fenced=before.lstrip().startswith(("```", "~~~")))
-    if _SAME.fullmatch(after.partition("\n")[0]) or normalised(after) == normalised(before):
+    if is_unchanged(after.partition("\n")[0]) or normalised(after) == normalised(before):
         return {"after": before}
     kept = before.removesuffix(state["thought"]).strip()
     if len(after) < len(kept) / 2:

@@ -1,7 +1,7 @@
 """Write the next segment of the answer from the sentences selected for its plan (RPG §3.2)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NotRequired
 
 from langchain_core.messages import BaseMessage
 
@@ -18,6 +18,9 @@ from stepcraft.text.sections import section
 
 _FORMATS = {
     "long": "The segment alone: one to four sentences of running text, at most 100 tokens (about 70 words).",
+    "traced": """\
+The segment alone: running text of as many sentences as the evidence bears, at most {tokens} tokens (about {words}
+words).""",
     "short": """\
 The answer alone, in as few words as it takes and at most 100 tokens: the name, the date, the number, or yes or no;
 a sentence only where the question asks for one.""",
@@ -28,6 +31,14 @@ tokens (about 70 words).""",
 _MARKS = """
 Behind each sentence stands the number of the evidence that bears it out, in square brackets: [1], or [1][3] for two.
 Nothing else is cited."""
+_OPEN = """
+Where the evidence is silent on what the plan needs, add what you are sure of, in sentences of their own without a number;
+where the two differ, go by the evidence."""
+_STRICT = """
+Write nothing that the evidence does not say; say in one sentence what it leaves open."""
+_STRICT_OF_PAPER = " Add nothing that the evidence does not say."
+_WITHOUT = """
+There is no evidence: write only what you are sure of, in one sentence; if that is nothing, say what is not known."""
 
 
 class Reading(Budgeted):
@@ -40,20 +51,34 @@ class Reading(Budgeted):
     selected: list[Selected]
     evidence: list[Evidence]
     segments: list[Segment]
+    topics: NotRequired[list[str]]
+    """The topics of all segments that are written in parallel."""
 
 
 def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
     """Show the question and the text first, then the plan and its evidence, so that a provider's prompt cache hits."""
     text = written(state["segments"])
+    others = [topic for topic in state.get("topics") or [] if topic != state["plan"]]
     sections = [
         section("question", state["question"]),
         section("text", text) if text else "",
+        section("plans", "\n".join(f"- {topic}" for topic in others)) if others else "",
         section("plan", state["plan"]) if state["plan"] else "",
         *_evidence_sections(state),
     ]
-    form = _FORMATS[state["answer_style"]]
-    if is_inline(context) and state["selected"]:
+    style = "long" if state["answer_style"] == "auto" else state["answer_style"]
+    if context.paper or style != "long":
+        form = _FORMATS[style] + (_STRICT_OF_PAPER if context.paper and state["selected"] else "")
+    else:
+        form = _FORMATS["traced"].format(
+            tokens=context.segment_tokens, words=7 * context.segment_tokens // 10
+        )
+    if context.marks and state["selected"]:
         form += _MARKS
+    if not context.paper and state["selected"]:
+        form += _OPEN if context.grounding == "open" else _STRICT
+    elif state["plan"] and not state["selected"]:
+        form += _WITHOUT
     return prompt(context.answer_instructions, form, "segment", sections)
 
 
@@ -88,7 +113,7 @@ def _numbers(state: Reading) -> dict[str, int]:
 def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
     """The segment, without the text before it where the reply repeats that, and without marks that cite nothing."""
     text = answer_text(reply).removeprefix(written(state["segments"])).strip()
-    if is_inline(context):
+    if context.marks:
         text = with_marks_of(text, _numbers(state).values())
     if not text:
         raise UnreadableReply("it adds nothing to the text; write the next segment alone.")
@@ -112,20 +137,9 @@ def _planned(state: Reading) -> dict[str, Any]:
     return {"plans": [*state["plans"], state["plan"]] if state["plan"] else state["plans"], "plan": ""}
 
 
-def is_inline(context: RpgContext) -> bool:
-    """Whether sentences cite their evidence by number."""
-    return context.citations == "inline"
-
-
 def reserved_calls(state: Reading) -> int:
     """A call to combine the segments, once there is one."""
     return int(state["answer_style"] == "multihop" and bool(state["segments"]))
-
-
-def newest_segment(update: dict[str, Any]) -> dict[str, Any]:
-    """The segment, for `stream_mode="custom"`."""
-    segments: list[Segment] = update["segments"]
-    return {"segment": segments[-1]}
 
 
 answer = model_node(
@@ -135,5 +149,4 @@ answer = model_node(
     fallback=skipped,
     truncate_key="selected",
     reserve_calls=reserved_calls,
-    stream_event=newest_segment,
 )

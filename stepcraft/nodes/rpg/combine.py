@@ -1,4 +1,4 @@
-"""Make the answer from the segments (RPG §3.2): join them, or reduce them to a short answer for multihop questions."""
+"""Make the answer from the segments (RPG §3.2): one text of them, a short answer for multihop questions, or joined."""
 
 from typing import Any
 
@@ -6,20 +6,23 @@ from langchain_core.messages import BaseMessage
 
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import NoAnswer, UnreadableReply
-from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import answer_text
-from stepcraft.nodes.rpg.answer import is_inline, passage_of_sentences
-from stepcraft.segments import Segment, used, written
+from stepcraft.segments import Segment, written
 from stepcraft.text.citations import marks, with_marks_of
 from stepcraft.text.sections import NO_INFO, section
 
 _FORMAT = """\
 The final answer alone, in as few words as it takes: the name, the date, the number, the thing, or yes or no. No
 sentence around it, no explanation."""
+_FINISH = """\
+The answer alone, as running text for a reader."""
 _MARKS = " Behind it the marks in square brackets, like [1], of the pieces that it rests on."
+_FINISH_MARKS = """
+Each sentence that rests on marked sentences of the text ends with their marks, like [1] or [1][3], before its full stop.
+A sentence that rests on unmarked ones has no mark."""
 
 
 class Reading(Budgeted):
@@ -29,43 +32,35 @@ class Reading(Budgeted):
     answer_style: str
     signal: str
     segments: list[Segment]
-    evidence: list[Evidence]
 
 
 def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
     """Show the question and the segments."""
     text = written(state["segments"])
     sections = [section("question", state["question"]), section("text", text)]
-    form = _FORMAT + _MARKS if is_inline(context) and marks(text) else _FORMAT
-    return prompt(context.combine_instructions, form, "combine", sections)
+    marked = context.marks and bool(marks(text))
+    if state["answer_style"] in {"auto", "long"}:
+        form = _FINISH + _FINISH_MARKS * marked
+        return prompt(context.finish_instructions, form, "finish", sections)
+    return prompt(context.combine_instructions, _FORMAT + _MARKS * marked, "combine", sections)
 
 
 def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
     """The answer, without marks that the segments do not have."""
     text = answer_text(reply)
-    if is_inline(context):
+    if context.marks:
         text = with_marks_of(text, marks(written(state["segments"])))
     if not text:
         raise UnreadableReply("there was no answer in it.")
-    return _ended(state, text)
+    return {"answer": text, "verdicts": None}
 
 
 def joined(state: Reading, _why: str = "") -> dict[str, Any]:
     """The segments joined."""
-    return _ended(state, written(state["segments"]))
+    return {"answer": written(state["segments"]), "verdicts": None}
 
 
-def _ended(state: Reading, answer: str) -> dict[str, Any]:
-    """The answer, and the evidence that it was written from in the order of first use."""
-    passages = {passage["id"]: passage for passage in state["evidence"]}
-    sentences = [sentence for segment in state["segments"] for sentence in segment["sentences"]]
-    evidence = [
-        passages.get(id_) or passage_of_sentences(id_, sentences, passages) for id_ in used(state["segments"])
-    ]
-    return {"answer": answer, "evidence": evidence}
-
-
-def skip_model(state: Reading, _context: RpgContext) -> dict[str, Any] | None:
+def skip_model(state: Reading, context: RpgContext) -> dict[str, Any] | None:
     """No call where the joined segments are the answer.
 
     Raises:
@@ -74,7 +69,9 @@ def skip_model(state: Reading, _context: RpgContext) -> dict[str, Any] | None:
     if not state["segments"]:
         limits = [warning for warning in state["warnings"] if warning.startswith("the run stopped early")]
         raise NoAnswer(f"no segment was written: {'; '.join((limits or state['warnings'])[-1:])}")
-    return joined(state) if state["answer_style"] != "multihop" or state["signal"] == NO_INFO else None
+    several = state["answer_style"] in {"auto", "long"} and context.finish and len(state["segments"]) > 1
+    combined = state["answer_style"] == "multihop" and state["signal"] != NO_INFO
+    return None if several or combined else joined(state)
 
 
 combine = model_node("combine", ask, read, fallback=joined, skip_model=skip_model, truncate_key="")

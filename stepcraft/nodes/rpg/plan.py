@@ -8,6 +8,7 @@ from langchain_core.messages import BaseMessage
 
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
@@ -18,6 +19,9 @@ from stepcraft.text.lists import numbered
 from stepcraft.text.sections import COMPLETE, NO_INFO, section
 
 _TOPIC = "The topic alone, on one line, at most 12 words, without a label or quotation marks."
+_NOTHING_FOUND = " (nothing was found on it)"
+_MAX_TITLES = 30
+
 _FIRST = f"""\
 {_TOPIC}
 Or exactly {NO_INFO} if no facts have to be looked up for the answer, as with a greeting, a calculation or a piece of
@@ -53,15 +57,20 @@ class Reading(Budgeted):
     question: str
     answer_style: str
     plans: list[str]
+    missing: list[str]
     segments: list[Segment]
+    evidence: list[Evidence]
 
 
 def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
-    """Show the question, the plans and the segments; the planner does not see the evidence."""
+    """Show the question, the plans and the segments, and the titles of what was found; the paper shows no titles."""
     text = written(state["segments"])
+    missing = state.get("missing") or []
+    plans = [plan + _NOTHING_FOUND * (plan in missing) for plan in state["plans"]]
     sections = [
         section("question", state["question"]),
-        section("plans", numbered(state["plans"])) if state["plans"] else "",
+        "" if context.paper else titles_section(state["evidence"]),
+        section("plans", numbered(plans)) if plans else "",
         section("text", text) if text else "",
     ]
     form = _LATER if state["plans"] else _FIRST
@@ -71,7 +80,7 @@ def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
 def read(reply: str, state: Reading, _context: RpgContext) -> dict[str, Any]:
     """The topic, or a signal where it applies: `<no_info>` on the first turn, `<complete>` after a segment."""
     text = unwrapped(text_of(reply))
-    signal = _signal(text)
+    signal = signal_of(text)
     if signal == (COMPLETE if state["segments"] else NO_INFO) and (signal == COMPLETE or not state["plans"]):
         return {"plan": "", "signal": signal}
     if signal:
@@ -82,7 +91,18 @@ def read(reply: str, state: Reading, _context: RpgContext) -> dict[str, Any]:
     return {"plan": topic, "signal": ""}
 
 
-def _signal(text: str) -> str:
+def titles_section(evidence: Sequence[Evidence]) -> str:
+    """The titles of the passages that were found so far; "" without any."""
+    titles = list(
+        dict.fromkeys(" ".join(passage["title"].split()) for passage in evidence if passage["title"].strip())
+    )
+    if not titles:
+        return ""
+    lines = "\n".join(f"- {title[:200]}" for title in titles[:_MAX_TITLES])
+    return section("titles", f"Found so far, which is not all there may be:\n{lines}")
+
+
+def signal_of(text: str) -> str:
     """The signal on the first line, or in brackets at the start or end of any line; "" if there is none."""
     lines = [line for line, _ in _lines(text)]
     for signal, words in _WORDS.items():

@@ -124,9 +124,11 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
                 )
                 continue
             least = ranks.threshold if context.threshold is None or warnings else context.threshold
-            return _update(
-                chosen(ready.sentences, scores, least, context.max_evidence_tokens, used), warnings
-            )
+            budget = context.max_evidence_tokens
+            if context.paper:
+                return _update(chosen(ready.sentences, scores, least, budget, used), warnings)
+            around = context.context_sentences
+            return _update(chosen_in_context(ready.sentences, scores, least, budget, around), warnings)
         return _update([], warnings)
 
     def _scores(self, state: Reading, plan: str, reranker: Reranker) -> tuple[Ready, list[float]]:
@@ -167,6 +169,44 @@ def whole(evidence: Iterable[Evidence], budget: int) -> list[Selected]:
     return kept
 
 
+_SHORT_PASSAGE = 150
+"""Passages of at most so many tokens are shown whole."""
+
+
+def chosen_in_context(
+    sentences: Sequence[Sentence], scores: Sequence[float], least: float, budget: int, around: int
+) -> list[Selected]:
+    """The best sentences above a score with what they need to be understood, within a budget of tokens.
+
+    A sentence brings its neighbours and the opening of its passage; a short passage comes whole.
+    """
+    places: dict[str, list[int]] = {}
+    for place, one in enumerate(sentences):
+        places.setdefault(one.passage, []).append(place)
+    lengths = {name: sum(sentences[place].tokens for place in own) for name, own in places.items()}
+    kept: set[int] = set()
+    left = budget
+    fitting = [place for place, score in enumerate(scores) if score > least]
+    for place in sorted(fitting, key=lambda place: -scores[place]):
+        name = sentences[place].passage
+        own = places[name]
+        near = own
+        if around and lengths[name] > _SHORT_PASSAGE:
+            at = own.index(place)
+            near = [own[0], *own[max(0, at - around) : at + around + 1]]
+        for needed in [place, *near] if around else [place]:
+            if needed not in kept and sentences[needed].tokens <= left:
+                kept.add(needed)
+                left -= sentences[needed].tokens
+    return [_selected(sentences[place], scores[place]) for place in sorted(kept)]
+
+
+def _selected(sentence: Sentence, score: float) -> Selected:
+    return Selected(
+        passage=sentence.passage, position=sentence.position, text=sentence.text, score=round(score, 6)
+    )
+
+
 def chosen(
     sentences: Sequence[Sentence], scores: Sequence[float], least: float, budget: int, used: Iterable[str]
 ) -> list[Selected]:
@@ -183,12 +223,4 @@ def chosen(
             seen.add(one.folded)
             kept.append(place)
             left -= one.tokens
-    return [
-        Selected(
-            passage=sentences[place].passage,
-            position=sentences[place].position,
-            text=sentences[place].text,
-            score=round(scores[place], 6),
-        )
-        for place in sorted(kept)
-    ]
+    return [_selected(sentences[place], scores[place]) for place in sorted(kept)]

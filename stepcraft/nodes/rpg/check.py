@@ -1,0 +1,79 @@
+"""Check whether each sentence of the answer is borne out by the evidence that it cites."""
+
+import re
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from stepcraft.contexts.rpg import RpgContext
+from stepcraft.errors import UnreadableReply
+from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budgeted
+from stepcraft.llm.node import model_node
+from stepcraft.llm.prompt import prompt, titled
+from stepcraft.llm.reply import text_of, unwrapped
+from stepcraft.segments import Segment, TracedSentence, used
+from stepcraft.text.citations import with_marks
+from stepcraft.text.sections import section
+
+_FLAG = """\
+The numbers of the sentences that their evidence does not bear out, one a line and nothing else.
+Or exactly NONE if it bears out all of them."""
+_MEND = """\
+For each sentence that its evidence does not bear out one line: its number, a colon, and the sentence as the evidence
+bears it out, in the same tone and with its marks; or its number and a minus sign (3-) where nothing of it is borne out.
+Or exactly NONE if all are borne out."""
+_LINE = re.compile(r"\W{0,4}(?:sentence )?(\d{1,3})\W{0,2}?\s*(?:([:.)])\s*+(.*)|(-).*)?", re.IGNORECASE)
+_NONE = re.compile(r"\W*(?:none|all (?:are|sentences are) borne out)\b.*", re.IGNORECASE | re.DOTALL)
+
+
+class Reading(Budgeted):
+    """The input of this node."""
+
+    question: str
+    sentences: list[TracedSentence]
+    segments: list[Segment]
+    evidence: list[Evidence]
+
+
+def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
+    """Show the passages that are cited, and the sentences that cite them."""
+    ids = used(state["segments"])
+    cited = {id_ for one in state["sentences"] for id_ in one["evidence"]}
+    passages = {passage["id"]: passage for passage in state["evidence"]}
+    shown = [
+        section("evidence", titled(passages[id_]), id=str(number))
+        for number, id_ in enumerate(ids, 1)
+        if id_ in cited and id_ in passages
+    ]
+    lines = [
+        f"{place}. {with_marks(' '.join(one['text'].split()), [ids.index(id_) + 1 for id_ in one['evidence']])}"
+        for place, one in enumerate(state["sentences"], 1)
+        if one["evidence"]
+    ]
+    form = _MEND if context.check == "mend" else _FLAG
+    return prompt(context.check_instructions, form, "check", [*shown, section("answer", "\n".join(lines))])
+
+
+def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
+    """The sentences that are not borne out, by their place, with what is written instead."""
+    text = unwrapped(text_of(reply)).strip()
+    if _NONE.fullmatch(text):
+        return {"verdicts": {}}
+    verdicts: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        found = _LINE.fullmatch(line)
+        place = int(found[1]) if found else 0
+        if found and 0 < place <= len(state["sentences"]) and state["sentences"][place - 1]["evidence"]:
+            verdicts[str(place)] = "" if found[4] or context.check == "flag" else (found[3] or "").strip()
+    if not verdicts:
+        raise UnreadableReply("there was neither the number of a sentence in it nor NONE.")
+    return {"verdicts": verdicts}
+
+
+def skipped(_state: Reading, _why: str) -> dict[str, Any]:
+    """The answer as it is."""
+    return {"verdicts": {}}
+
+
+check = model_node("check", ask, read, fallback=skipped)

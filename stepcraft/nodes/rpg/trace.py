@@ -1,0 +1,154 @@
+"""What each sentence of the answer rests on, and the numbering of the evidence."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langgraph.runtime import get_runtime
+
+from stepcraft.contexts.rpg import RpgContext
+from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budgeted
+from stepcraft.nodes.rpg.answer import passage_of_sentences
+from stepcraft.segments import Segment, TracedSentence, used
+from stepcraft.text.citations import cited_sentences, renumbered, with_marks
+from stepcraft.text.clean import stems
+
+_SAME = 0.7
+"""The part of a sentence's words that it shares with another one that says the same."""
+
+
+class Reading(Budgeted):
+    """The input of this node."""
+
+    answer: str
+    raw_answer: str
+    segments: list[Segment]
+    evidence: list[Evidence]
+    verdicts: dict[str, str] | None
+
+
+def trace(state: Reading) -> dict[str, Any]:
+    """The sentences with the ids of what they cite, the answer with final marks, and the cited passages in order.
+
+    In the answer that comes in, the marks number all passages that the segments were written from. After a check it is
+    made again from the same answer: `verdicts` has the sentences that are not borne out, by their place, with what is
+    written instead ("" for a sentence that is dropped), or None where they are only marked as unsupported.
+    """
+    context = RpgContext.current(state)
+    verdicts = state.get("verdicts")
+    raw = state["answer"] if verdicts is None else state["raw_answer"]
+    ids = used(state["segments"])
+    sentences = traced(raw, state["segments"], context)
+    if verdicts:
+        sentences = _judged(sentences, verdicts, ids, mend=context.check == "mend")
+    answer, cited = _written(sentences, ids, context)
+    update: dict[str, Any] = {"answer": answer, "raw_answer": raw, "sentences": sentences}
+    if is_checked_next({**state, "sentences": sentences}, context):
+        return update
+    passages = {passage["id"]: passage for passage in state["evidence"]}
+    chosen = [one for segment in state["segments"] for one in segment["sentences"]]
+    evidence = [passages.get(id_) or passage_of_sentences(id_, chosen, passages) for id_ in cited]
+    get_runtime().stream_writer({"answer": answer, "sentences": sentences})
+    numbers = {place: cited.index(id_) + 1 for place, id_ in enumerate(ids, 1) if id_ in cited}
+    shown = numbers if context.citations == "inline" else {}
+    segments: list[Segment] = [
+        {**segment, "text": renumbered(segment["text"], shown).strip()} if context.marks else segment
+        for segment in state["segments"]
+    ]
+    return {**update, "evidence": evidence, "segments": segments}
+
+
+def is_checked_next(state: Mapping[str, Any], context: RpgContext) -> bool:
+    """Whether the sentences are still to be checked."""
+    supported = any(sentence["supported"] for sentence in state["sentences"])
+    return context.check != "off" and state.get("verdicts") is None and supported
+
+
+def traced(text: str, segments: Sequence[Segment], context: RpgContext) -> list[TracedSentence]:
+    """The sentences of an answer, without marks, with the ids of the passages that they cite.
+
+    A sentence without a mark that says what a marked sentence of a segment says has its marks. Where the model was
+    asked for no marks, a sentence rests on what its segment was written from.
+    """
+    ids = used(segments)
+    numbers = range(1, len(ids) + 1)
+    if not context.marks:
+        return _of_segments(text, segments)
+    known = [
+        (stems(sentence), cited)
+        for segment in segments
+        for sentence, cited in cited_sentences(segment["text"], numbers)
+        if cited
+    ]
+    found: list[TracedSentence] = []
+    for sentence, cited in cited_sentences(text, numbers):
+        rests_on = cited or _marks_of_the_same(stems(sentence), known)
+        found.append(
+            TracedSentence(
+                text=sentence, evidence=[ids[number - 1] for number in rests_on], supported=bool(rests_on)
+            )
+        )
+    return found
+
+
+def _of_segments(text: str, segments: Sequence[Segment]) -> list[TracedSentence]:
+    found: list[TracedSentence] = []
+    for sentence, _ in cited_sentences(text, ()):
+        own = [segment for segment in segments if sentence.strip() in segment["text"]] or segments
+        ids = list(dict.fromkeys(id_ for segment in own for id_ in segment["evidence"]))
+        found.append(TracedSentence(text=sentence, evidence=ids, supported=bool(ids)))
+    return found
+
+
+def _marks_of_the_same(own: frozenset[str], known: Sequence[tuple[frozenset[str], list[int]]]) -> list[int]:
+    shared = [
+        (len(own & other) / max(len(own), len(other)), cited) for other, cited in known if len(other) > 2
+    ]
+    best, cited = max(shared, key=lambda pair: pair[0], default=(0.0, []))
+    return cited if best >= _SAME else []
+
+
+def _judged(
+    sentences: Sequence[TracedSentence], verdicts: dict[str, str], ids: Sequence[str], *, mend: bool
+) -> list[TracedSentence]:
+    """The sentences after a check: unsupported ones marked as such, or rewritten or dropped."""
+    kept: list[TracedSentence] = []
+    for place, one in enumerate(sentences, 1):
+        if str(place) not in verdicts:
+            kept.append(one)
+        elif not mend:
+            kept.append({**one, "supported": False})
+        elif verdicts[str(place)]:
+            blanks = one["text"][: len(one["text"]) - len(one["text"].lstrip())]
+            behind = one["text"][len(one["text"].rstrip()) :]
+            [*_, (said, cited)] = [
+                ("", list[int]()),
+                *cited_sentences(verdicts[str(place)], range(1, len(ids) + 1)),
+            ]
+            rests_on = [ids[number - 1] for number in cited] or one["evidence"]
+            kept.append(
+                TracedSentence(text=f"{blanks}{said.strip()}{behind}", evidence=rests_on, supported=True)
+            )
+        elif kept:
+            kept[-1] = {
+                **kept[-1],
+                "text": kept[-1]["text"].rstrip() + one["text"][len(one["text"].rstrip()) :],
+            }
+    return kept
+
+
+def _written(
+    sentences: list[TracedSentence], ids: Sequence[str], context: RpgContext
+) -> tuple[str, list[str]]:
+    """The answer, whose marks are numbered by first use, and the ids of what it cites; `sentences` get the marks."""
+    cited = list(dict.fromkeys(id_ for one in sentences for id_ in one["evidence"]))
+    if not context.marks:
+        cited = list(ids)
+    if context.citations == "inline":
+        for place, one in enumerate(sentences):
+            numbers = [cited.index(id_) + 1 for id_ in one["evidence"]]
+            sentences[place] = {**one, "text": with_marks(one["text"], numbers)}
+    if sentences:
+        sentences[0] = {**sentences[0], "text": sentences[0]["text"].lstrip()}
+        sentences[-1] = {**sentences[-1], "text": sentences[-1]["text"].rstrip()}
+    return "".join(one["text"] for one in sentences), cited

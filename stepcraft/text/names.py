@@ -1,0 +1,107 @@
+"""Names in the code of texts: calls, classes, modules, options and files, as they are written in backticks or blocks."""
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable, Iterator
+
+from stepcraft.text import markdown
+from stepcraft.text.clean import stems
+
+_STRING = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'")
+_COMMENT = re.compile(r"(?:(?<=\s)|^)(?:#|//)[^\n]*", re.MULTILINE)
+_TOKEN = re.compile(r"(?<![\w.$/-])(?:--[a-z][\w-]*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)(?P<call>[ \t]?\()?")
+_SINGLE = re.compile(r"(?:--?|@|\./)?[A-Za-z_][\w.:/@-]{1,99}(?:\(\))?")
+_SHAPED = re.compile(r"[_.]|^--|[a-z0-9][A-Z]|[A-Za-z][0-9]|^[A-Z][a-z]+[A-Z]")
+_BOUND = re.compile(
+    r"^[ \t]*(?:async )?(?:def|class) (\w+)|^[ \t]*([A-Za-z_]\w*)(?:[ \t]?:[^=\n]{1,80})?[ \t]=[ \t]|\bas (\w+)|\bfor (\w+) in\b",
+    re.MULTILINE,
+)
+_NAMED = re.compile(
+    r"(?<![\w.-])(?:[A-Za-z][a-z0-9]*+[A-Z_]\w*+|(?<=[a-z,] )[A-Z][\w-]++)(?:\.[A-Za-z_]\w*+)*+(?![\w-])"
+)
+_SEPARATOR = re.compile(r"[,;\n\uff0c\u3001]")
+_COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls", "args", "kwargs"})
+"""Names that belong to Python itself."""
+
+
+def names_in(texts: Iterable[str]) -> dict[str, int]:
+    """Return the names in the code of texts, each with the number (from 1) of the first text that has it.
+
+    A code span of one word is a name; in other code only words that look like one: with a dot, an underscore or inner
+    capitals, an option, or a call. Names that the code itself defines and names of Python itself are none.
+    """
+    codes = [list(_codes(text)) for text in texts]
+    own = {
+        name for code in codes for piece in code for bound in _BOUND.findall(piece) for name in bound if name
+    }
+    found: dict[str, int] = {}
+    for number, code in enumerate(codes, 1):
+        for piece in code:
+            for name in _names(piece):
+                parts = name.split(".")
+                while len(parts) > 1 and parts[0] in own | _COMMON:
+                    del parts[0]
+                rest = ".".join(parts)
+                if len(rest) > 1 and rest not in own and rest not in _COMMON:
+                    found.setdefault(rest, number)
+    return found
+
+
+def unused(asked: str, resources: str, text: str) -> list[str]:
+    """Return the names in a goal, and the resources, that a text does not mention.
+
+    Names are words that look like one (see `names_in`) and capitalised words inside a sentence. A resource is mentioned
+    by half of its words.
+    """
+    plain = text.casefold()
+    words = stems(plain)
+    things = [" ".join(thing.split()).strip(" .`") for thing in _SEPARATOR.split(resources)]
+    missing = [thing for thing in things if thing and 2 * len(stems(thing) & words) < len(stems(thing))]
+    names = dict.fromkeys([*names_in([asked]), *(name[0] for name in _NAMED.finditer(asked))])
+    missing += [name for name in names if name.casefold() not in plain]
+    return list(dict.fromkeys(missing))
+
+
+def mentions(text: str, name: str) -> bool:
+    """Tell whether a text has a name, exactly and as a word; of a dotted name each part counts on its own."""
+    return _has(text, name) or ("." in name and all(_has(text, part) for part in name.split(".") if part))
+
+
+def _has(text: str, name: str) -> bool:
+    start = text.find(name)
+    while start >= 0:
+        before, after = text[start - 1 : start], text[start + len(name) : start + len(name) + 1]
+        if not (_continues(before) or _continues(after)):
+            return True
+        start = text.find(name, start + len(name))
+    return False
+
+
+def _continues(character: str) -> bool:
+    return character == "_" or character.isalnum()
+
+
+def _codes(text: str) -> Iterator[str]:
+    """Yield the code spans and blocks of a text, without backticks and fences."""
+    if "`" not in text and "~~~" not in text:
+        return
+    end = 0
+    for start, stop in [*markdown.outside_code(text), (len(text), len(text))]:
+        code = text[end:start]
+        if "\n" in code:
+            yield code.partition("\n")[2].rpartition("\n")[0]
+        elif code:
+            yield code.strip("`").strip()
+        end = stop
+
+
+def _names(code: str) -> Iterator[str]:
+    if _SINGLE.fullmatch(code):
+        yield code.removesuffix("()")
+        return
+    plain = _COMMENT.sub("", _STRING.sub('""', code))
+    for token in _TOKEN.finditer(plain):
+        name = token[0].rstrip(" \t(")
+        if token["call"] or _SHAPED.search(name):
+            yield name

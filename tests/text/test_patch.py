@@ -1,0 +1,261 @@
+"""Patches of a list of steps, as models write them."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepcraft.errors import UnreadableReply
+from stepcraft.text.patch import Change, Patch, read_patch
+
+STEPS = ["Mix.", "Knead.", "Let it rise.", "Bake."]
+WORD = st.text(st.sampled_from("bdgklmprtuw\u00e4\u0436\u5b89"), min_size=2, max_size=6)
+SENTENCE = st.lists(WORD, min_size=1, max_size=5).map(" ".join)
+
+
+def patched(reply: str, steps: list[str] = STEPS) -> list[str]:
+    patch = read_patch(reply, len(steps))
+    return patch.apply(steps) if isinstance(patch, Patch) else patch
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "3: Wait.", "3:  Wait.", "- 3: Wait.", "* 3: Wait.", "**3:** Wait.", "**3**: Wait.", "`3:` Wait.", "`3`: Wait.",
+        "Step 3: Wait.", "**Step 3:** Wait.", "step 3: Wait.", "- **Step 3:** Wait.", "3. Wait.", "Step 3. Wait.",
+        "3) Wait.", "3\uff1aWait.", "\u7b2c3\u6b65\uff1aWait.", "3:\nWait.", "3:\n   Wait.", "3: `Wait.`".replace("`", ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}",
+        "Here are the changes:\n\n{}",
+        "```\n{}\n```",
+        "{}\n\nLet me know if you need more.",
+        "{}\n4: Bake.",
+    ],
+)
+def test_a_replaced_step(line: str, around: str) -> None:
+    assert patched(around.format(line)) == ["Mix.", "Knead.", "Wait.", "Bake."]
+
+
+@pytest.mark.parametrize(
+    "line", ["2+: Rest.", "2+ Rest.", "2 +: Rest.", "**2+:** Rest.", "- 2+: Rest.", "Step 2+: Rest."]
+)
+def test_an_added_step(line: str) -> None:
+    assert patched(line) == ["Mix.", "Knead.", "Rest.", "Let it rise.", "Bake."]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["3-", "3 -", "- 3-", "**3-**", "Step 3-", "3\u2013", "3- (step 2 does this already)", "3-: it is doubled", "3- It is\nnot needed."],
+)  # fmt: skip
+def test_a_removed_step(line: str) -> None:
+    assert patched(line) == ["Mix.", "Knead.", "Bake."]
+
+
+def test_several_changes_in_any_order() -> None:
+    reply = "4-\n1+: Sieve.\n1+: Weigh.\n0+: Wash your hands.\n2: Knead well."
+    assert patched(reply) == ["Wash your hands.", "Mix.", "Sieve.", "Weigh.", "Knead well.", "Let it rise."]
+
+
+def test_an_indented_patch() -> None:
+    assert patched("   3: Wait.\n   4-") == ["Mix.", "Knead.", "Wait."]
+
+
+def test_code_and_inner_lists_belong_to_their_step() -> None:
+    reply = "3: Write this:\n   ```python\n   x = {\n       4: 1,\n   }\n   ```\n3+: Do:\n1. a\n2. b\n4. c\n4: Bake at 180 \u00b0C."
+    assert patched(reply) == [
+        "Mix.",
+        "Knead.",
+        "Write this:\n```python\nx = {\n    4: 1,\n}\n```",
+        "Do:\n1. a\n2. b\n4. c",
+        "Bake at 180 \u00b0C.",
+    ]
+
+
+def test_a_bold_title_stays() -> None:
+    assert patched("**3: Wait** an hour.")[2] == "**Wait** an hour."
+    assert patched("3: **Wait** an hour.")[2] == "**Wait** an hour."
+
+
+@pytest.mark.parametrize(
+    "reply", ["3. Wait.\n4. Bake long.", "1. Mix.\n4. Bake long.", "2: Knead.\n4. Bake long."]
+)
+def test_a_full_stop_names_a_step_where_the_numbers_are_no_list(reply: str) -> None:
+    assert len(patched(reply)) == 4
+    assert patched(reply)[3] == "Bake long."
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "1. A.\n2. B.\n3. C.\n4. D.",
+        "Here is the list:\n\n1. A.\n2. B.\n3. C.\n4. D.",
+        "1) A.\n2) B.\n3) C.\n4) D.",
+        "1: A.\n2: B.\n3: C.\n4: D.",
+        "Step 1: A.\nStep 2: B.\nStep 3: C.\nStep 4: D.",
+    ],
+)
+def test_a_whole_list_is_taken_as_one(reply: str) -> None:
+    assert patched(reply) == ["A.", "B.", "C.", "D."]
+    assert patched(reply, STEPS[:3]) == ["A.", "B.", "C.", "D."]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "1. (unchanged)\n2. Unchanged\n3. Wait.\n4. (no change)\n5. Eat.",
+        "1: No change.\n2: unchanged\n3: Wait.\n4: NO CHANGE\n5: Eat.",
+    ],
+)
+def test_a_list_that_says_which_steps_are_unchanged(reply: str) -> None:
+    assert patched(reply) == ["Mix.", "Knead.", "Wait.", "Bake.", "Eat."]
+
+
+def test_a_list_of_nothing_is_none() -> None:
+    patch = read_patch("1:\n2:\n3:\n4:\n5:", 4)
+    assert isinstance(patch, Patch)
+    assert (patch.changes, len(patch.problems)) == ((), 5)
+
+
+@pytest.mark.parametrize("reply", ["1. Mix well.", "1. Mix well.\n2. Knead well.", "1. A.\n1. B."])
+def test_what_may_be_a_list_or_a_patch_is_not_guessed(reply: str) -> None:
+    with pytest.raises(UnreadableReply, match="fewer than the 4 steps"):
+        patched(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["NO CHANGE", "No change.", "**NO CHANGE**", "no changes needed", "NO CHANGE\nAll is right.", "3: NO CHANGE", "2: unchanged"],
+)  # fmt: skip
+def test_nothing_changes(reply: str) -> None:
+    assert patched(reply) == STEPS
+
+
+@pytest.mark.parametrize(
+    "reply", ["I would bake it longer.", "- Bake it longer.", "", "3-4 minutes are enough."]
+)
+def test_a_reply_of_neither_is_unreadable(reply: str) -> None:
+    with pytest.raises(UnreadableReply, match="neither changes"):
+        patched(reply)
+
+
+def test_steps_are_not_all_removed() -> None:
+    with pytest.raises(UnreadableReply, match="removes every step"):
+        patched("1-\n2-\n3-\n4-")
+    assert patched("1-\n2-\n3-\n4-\n4+: Buy it.") == ["Buy it."]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("9: Eat.", "step 9 is not there: the steps are 1 to 4."),
+        ("9-", "step 9 is not there: the steps are 1 to 4."),
+        ("5+: Eat.", "step 5 is not there: the steps are 1 to 4."),
+        ("0: Eat.", "step 0 is not there: the steps are 1 to 4."),
+        ("2:", "the change of step 2 has no text."),
+        ("2: [[ ]]", "the change of step 2 has no text."),
+        ("4: Cool.", "step 4 is changed twice."),
+        ("4-", "step 4 is changed twice."),
+    ],
+)
+def test_only_the_line_that_cannot_be_applied_is_left_out(line: str, problem: str) -> None:
+    patch = read_patch(f"4: Bake long.\n{line}", 4)
+    assert isinstance(patch, Patch)
+    assert patch.problems == (problem,)
+    assert patch.apply(STEPS) == [*STEPS[:3], "Bake long."]
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("Repeat step 2.", "Repeat step 3."),
+        ("Repeat Steps 2 and 3.", "Repeat Steps 3 and 5."),
+        ("See steps 1-3 and step 4.", "See steps 1-5 and step 6."),
+        ("See steps 1, 2, and 3.", "See steps 1, 3, and 5."),
+        ("See steps 2\u20134, then wait 3 hours.", "See steps 3\u20136, then wait 3 hours."),
+        ("See step 9 and footstep 2.", "See step 9 and footstep 2."),
+        ("In step 2 and 3 minutes later", "In step 3 and 3 minutes later"),
+        ("A step 2.5 m wide, `step 2`", "A step 2.5 m wide, `step 2`"),
+    ],
+)
+def test_references_follow(text: str, after: str) -> None:
+    assert patched("1+: Weigh.\n2+: Rest.", ["Mix.", "Knead.", "Let it rise.", text])[-1] == after
+
+
+def test_references_in_new_texts_follow() -> None:
+    assert patched("1-\n4: Bake what step 3 gave.\n4+: Repeat step 4.")[2:] == [
+        "Bake what step 2 gave.",
+        "Repeat step 3.",
+    ]
+
+
+def test_a_reference_to_a_removed_step_names_the_one_before() -> None:
+    assert patched("2-\n4: Bake after step 2.")[-1] == "Bake after step 1."
+    assert patched("1-\n4: Bake after step 1.")[-1] == "Bake after step 1."
+
+
+@st.composite
+def patches(draw: st.DrawFn) -> tuple[list[str], list[Change]]:
+    steps = [
+        f"{number} {text}" for number, text in enumerate(draw(st.lists(SENTENCE, min_size=1, max_size=8)))
+    ]
+    changes = []
+    for number in range(len(steps) + 1):
+        if number and (kind := draw(st.sampled_from(["keep", "replace", "remove"]))) == "replace":
+            changes.append(Change("replace", number, f"new {draw(SENTENCE)}"))
+        elif number and kind == "remove":
+            changes.append(Change("remove", number, ""))
+        changes += [
+            Change("add", number, f"added behind {number} {text}")
+            for text in draw(st.lists(SENTENCE, max_size=2))
+        ]
+    return steps, changes
+
+
+def written(changes: list[Change]) -> str:
+    sign = {"replace": ":", "add": "+:", "remove": "-"}
+    return "\n".join(f"{change.step}{sign[change.kind]} {change.text}".rstrip() for change in changes)
+
+
+@given(patches())
+def test_no_step_is_lost_moved_or_doubled_that_the_patch_does_not_name(
+    drawn: tuple[list[str], list[Change]],
+) -> None:
+    steps, changes = drawn
+    after = Patch(tuple(changes)).apply(steps)
+    named = {change.step for change in changes if change.kind != "add"}
+    kept = [step for number, step in enumerate(steps, 1) if number not in named]
+    assert [step for step in after if step in steps] == kept
+    assert [step for step in after if step not in steps] == [change.text for change in changes if change.text]
+    for change in changes:
+        if change.kind == "add" and change.step and change.step not in named:
+            assert after.index(change.text) > after.index(steps[change.step - 1])
+
+
+@given(patches())
+def test_what_is_written_is_read(drawn: tuple[list[str], list[Change]]) -> None:
+    steps, changes = drawn
+    kinds = {change.kind for change in changes}
+    every = [change.step for change in changes] == [*range(1, len(steps) + 1)]
+    if changes and not (every and kinds == {"remove"}):
+        assert read_patch(written(changes), len(steps)) == Patch(tuple(changes))
+
+
+@given(patches(), st.data())
+def test_numbers_follow_their_steps(drawn: tuple[list[str], list[Change]], data: st.DataObject) -> None:
+    steps, changes = drawn
+    named = {change.step for change in changes if change.kind != "add"}
+    unnamed = [number for number in range(1, len(steps) + 1) if number not in named]
+    if unnamed:
+        number, holder = (data.draw(st.sampled_from(unnamed)) for _ in range(2))
+        steps[holder - 1] += f" as in step {number}"
+        after = Patch(tuple(changes)).apply(steps)
+        referring = next(step for step in after if " as in step " in step)
+        at = int(re.findall(r"\d+$", referring)[0])
+        assert after[at - 1].removesuffix(f" as in step {at}") == steps[number - 1].removesuffix(
+            f" as in step {number}"
+        )
