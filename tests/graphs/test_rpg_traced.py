@@ -218,6 +218,12 @@ def test_the_check(run: Any, check: str, reply: str, texts: list[str], supported
     assert "in the year 700" in asked
 
 
+def test_the_check_sees_one_mark_for_each_passage(run: Any) -> None:
+    model = ScriptedModel(writer("short\n- rye", answer="A is so [1]. B is so [1]."))
+    run(model, check="flag", citations="inline")
+    assert section(model.calls[-1].prompt, "answer") == "1. A is so [1].\n2. B is so [1]."
+
+
 def test_a_check_that_cannot_be_read_leaves_the_answer(run: Any) -> None:
     model = ScriptedModel(writer("short\n- rye", answer="A is so [1].", check="Well, well."))
     result = run(model, check="mend")

@@ -13,7 +13,7 @@ from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt, titled
 from stepcraft.llm.reply import text_of, unwrapped
 from stepcraft.segments import Segment, TracedSentence, used
-from stepcraft.text.citations import with_marks
+from stepcraft.text.citations import renumbered, with_marks
 from stepcraft.text.sections import section
 
 _FLAG = """\
@@ -46,11 +46,11 @@ def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
         for number, id_ in enumerate(ids, 1)
         if id_ in cited and id_ in passages
     ]
-    lines = [
-        f"{place}. {with_marks(' '.join(one['text'].split()), [ids.index(id_) + 1 for id_ in one['evidence']])}"
-        for place, one in enumerate(state["sentences"], 1)
-        if one["evidence"]
-    ]
+    lines: list[str] = []
+    for place, one in enumerate(state["sentences"], 1):
+        if one["evidence"]:
+            bare = renumbered(" ".join(one["text"].split()), {})
+            lines.append(f"{place}. {with_marks(bare, [ids.index(id_) + 1 for id_ in one['evidence']])}")
     form = _MEND if context.check == "mend" else _FLAG
     return prompt(context.check_instructions, form, "check", [*shown, section("answer", "\n".join(lines))])
 
