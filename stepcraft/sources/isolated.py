@@ -149,6 +149,9 @@ class _Pool:
                 reply = worker.call({"parser": parser, "seconds": seconds, "options": options}, data)
             finally:
                 self._put_back(worker, usable=reply is not None and not reply["last"])
+        # What came before may have taken a part of the memory.
+        if reply is None and not is_new and not worker.was_late:
+            return self.call(parser, data, seconds, options)
         if reply is None:
             raise Unparsed(
                 f"it takes more than {seconds:g} s to parse"
@@ -226,14 +229,17 @@ def serve() -> None:
                 Exception
             ):  # such as for want of memory; no exit code of a traceback, which is that of lateness
                 sys.exit(2)
-            data = source.read(request["size"])
-            slack = _bound_seconds(request["seconds"])
-            faulthandler.dump_traceback_later(slack * request["seconds"], exit=True, file=nowhere)
-            reply = _reply(partial(parser, data, **request["options"]))
-            reply["last"] = "full" in reply or _peak_mb() > _LARGE_MB
-            written = json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
-            target.write(b"%d\n" % len(written) + written)
-            target.flush()
+            try:
+                data = source.read(request["size"])
+                slack = _bound_seconds(request["seconds"])
+                faulthandler.dump_traceback_later(slack * request["seconds"], exit=True, file=nowhere)
+                reply = _reply(partial(parser, data, **request["options"]))
+                reply["last"] = "full" in reply or _peak_mb() > _LARGE_MB
+                written = json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
+                target.write(b"%d\n" % len(written) + written)
+                target.flush()
+            except MemoryError:  # no traceback either: the document gets a new process
+                sys.exit(2)
 
 
 def _reply(parse: Callable[[], Any]) -> dict[str, Any]:
