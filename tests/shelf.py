@@ -1,6 +1,7 @@
 """A shelf of passages and scripts for RAT, shared by the tests of nodes and graphs."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,8 @@ from pydantic import PrivateAttr
 QUESTION = {"question": "Who built the old bridge of Mostar?"}
 THOUGHTS = ["The bridge was built in 1566.\n\n", "Its builder was Haldruvin.\n\n", "It was rebuilt in 2004."]
 DRAFT = "".join(THOUGHTS)
+NUMBER = re.compile(r"^\[[0-9]+\] ", re.MULTILINE)
+"""The number of a paragraph in the prompt of a revision."""
 
 
 class Shelf(BaseRetriever):
@@ -50,13 +53,15 @@ def passage(query: str, number: int) -> Document:
 def thinker(changes: str, draft: str = DRAFT, *, finish: str = "The answer.") -> Callable[[str, str], str]:
     """A model whose revision of each thought, in order, changes it ("x") or does not (".").
 
-    What it does depends on its prompt alone, so that the order of the calls does not matter.
+    Where the paragraphs are numbered, it writes the changed one alone. What it does depends on its prompt alone, so that
+    the order of the calls does not matter.
     """
     thoughts = draft.split("\n\n")
 
     def reply(node: str, prompt: str) -> str:
         text = section(prompt, "text")
-        last = text.split("\n\n")[-1]
+        numbered = text.split("\n\n")[-1]
+        last = NUMBER.sub("", numbered)
         if node == "draft":
             return draft
         if node == "to_query":
@@ -64,7 +69,7 @@ def thinker(changes: str, draft: str = DRAFT, *, finish: str = "The answer.") ->
         if node == "revise":
             if last not in thoughts or changes[thoughts.index(last)] == ".":
                 return "NO CHANGE"
-            whole = section(prompt, "thought") or text
+            whole = section(prompt, "thought") or (text if numbered == last else numbered)
             return f"{whole} (checked against {len(section(prompt, 'evidence'))})"
         return finish
 

@@ -1,7 +1,8 @@
 """The settings of AAG, with the instructions of its nodes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -57,8 +58,7 @@ CRITIC_INSTRUCTIONS = """\
 You are the last to check a procedure before somebody follows it to the letter.
 Go through it step by step. Does following the steps in this order reach the goal? Is every resource used where it is
 needed? Is anything wrong, missing, contradictory, unsafe, doubled or in the wrong place?
-Ask for an edit only where somebody who follows the steps would fail, be misled or get stuck: at most five edits, the
-most important first. Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing
+Ask for an edit only where somebody who follows the steps would fail, be misled or get stuck. Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing
 else is left, ask for none.
 The evidence and the notes, where there are any, go before what you remember. The evidence holds procedures for similar
 goals; use it as a check. Where it shows that a name, a call, a value or a necessary step is wrong or missing, ask for
@@ -75,7 +75,7 @@ Where an edit leaves details open, take them from the notes or the evidence if t
 Do not mention the edits, the notes or the evidence."""
 
 _PAPER = {"examples": True, "questions": True, "critic_evidence": False, "names": False, "rewrite": "whole"}
-"""The paper's values of the settings whose defaults are ours; those that switch a part off stay as they are given."""
+"""The paper's values of the settings whose defaults are ours."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,9 @@ class AagContext(Context):
         ),
     ] = True
     critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
+    max_edits: Annotated[
+        int, Field(ge=1, le=50, description="Limit on the edits of a critique, the most important first.")
+    ] = 5
     critic_evidence: Annotated[
         bool,
         Field(
@@ -186,12 +189,9 @@ class AagContext(Context):
     critic_instructions: Annotated[str, prompt_of("critic")] = CRITIC_INSTRUCTIONS
     edit_instructions: Annotated[str, prompt_of("edit")] = EDIT_INSTRUCTIONS
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.paper:
-            for name, value in _PAPER.items():
-                if getattr(self, name) == getattr(AagContext, name):
-                    object.__setattr__(self, name, value)
+    def preset(self) -> Mapping[str, Any]:
+        """The settings of the paper's method."""
+        return _PAPER if self.paper else {}
 
     def search_settings(self) -> SearchSettings:
         """The memory, with the sources where the questions are answered from both."""

@@ -91,15 +91,20 @@ class Context:
     ] = 0.5
 
     def __new__(cls, *_args: object, **values: object) -> Self:
-        """Check the names of the fields before the constructor of the dataclass raises a TypeError."""
+        """Check the names of the fields before the constructor of the dataclass raises a TypeError; note those given."""
         for name in values:
             if name not in _adapters(cls):
                 near = difflib.get_close_matches(name, _adapters(cls), 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_adapters(cls))}"
                 raise BadInput(f"there is no setting {name!r}; {hint}")
-        return super().__new__(cls)
+        made = super().__new__(cls)
+        object.__setattr__(made, "_given", frozenset(values))
+        return made
 
     def __post_init__(self) -> None:
+        for name, value in self.preset().items():
+            if name not in self.__dict__["_given"]:
+                object.__setattr__(self, name, value)
         for name, adapter in _adapters(type(self)).items():
             value = getattr(self, name)
             try:
@@ -156,6 +161,10 @@ class Context:
                 f"node with a context of its own"
             ) from None
 
+    def preset(self) -> Mapping[str, Any]:
+        """The values of settings that are not given, where another setting stands for several."""
+        return {}
+
     @property
     def step_limit_s(self) -> float | None:
         """Time limit of one step of the graph in seconds; None without a limit."""
@@ -179,7 +188,9 @@ class Context:
 
         `values` holds them by name; `withheld` names those that hold a secret, which no checkpoint may have.
         """
-        values = {name: getattr(self, name) for name in self.differences(_default(type(self)))}
+        names = self.differences(_default(type(self)))
+        given = [name for name in self.preset() if name in self.__dict__["_given"] and name not in names]
+        values = {name: getattr(self, name) for name in [*names, *given]}
         withheld = [name for name, value in values.items() if without_secrets(str(value)) != str(value)]
         return {
             "values": {name: value for name, value in values.items() if name not in withheld},

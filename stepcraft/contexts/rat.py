@@ -27,12 +27,16 @@ An answer to the question is being written thought by thought, and each thought 
 The text is the answer so far; the thought is the part of it that is looked up now.
 Write the one search query that would best show whether the thought is right: short and specific, with the names of
 the persons, places, works or products in full, and with what is claimed of them as what is sought, not as known.
+What the text says before the thought has been checked: where the thought contradicts it, ask about what the question
+asks about, in the text's terms.
 Whoever searches knows neither the question nor the text."""
 
 REVISE_INSTRUCTIONS = f"""\
 The text is the beginning of an answer to the question. Its last thought was looked up, and the evidence is what was
 found. Correct what the evidence shows to be wrong, and add what the text lacks, the question needs and the evidence
 gives. Evidence that is about something else shows nothing; where it is silent, the text stands.
+What comes before the last thought has been checked: where the thought contradicts it, the thought is corrected. Where a
+correction makes another sentence of the text wrong, correct that as well: in the end the text agrees with itself.
 What stands in rest follows the text and is not yours to write: do not bring it forward, answer it or repeat it.
 Leave all other words, the paragraphs and the headings as they are. Do not mention the evidence or the correction.
 If nothing has to be corrected or added, reply {UNCHANGED}."""
@@ -87,6 +91,12 @@ class RatContext(Context):
         Literal["prefix", "thought"],
         Field(description="What a revision rewrites: the text so far (the paper), or the thought alone."),
     ] = "prefix"
+    rewrite: Annotated[
+        Literal["patch", "whole"],
+        Field(
+            description="What a revision of the text so far writes: the changed paragraphs alone, or the whole text (the paper)."
+        ),
+    ] = "patch"
     show_rest: Annotated[
         bool,
         Field(description="Show a revision the thoughts that follow, so that it does not repeat them."),

@@ -1,7 +1,8 @@
 """The settings of RPG, with the instructions of its nodes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -67,7 +68,7 @@ _PAPER = {
     "max_cycles": 3,
     "max_evidence_tokens": 800,
 }
-"""The settings of the paper's loop (RPG §4), where a run does not set others."""
+"""The settings of the paper's loop (RPG §4)."""
 
 
 @dataclass(frozen=True)
@@ -175,30 +176,9 @@ class RpgContext(Context):
     finish_instructions: Annotated[str, prompt_of("combine")] = FINISH_INSTRUCTIONS
     check_instructions: Annotated[str, prompt_of("check")] = CHECK_INSTRUCTIONS
 
-    def __new__(cls, *args: object, **values: object) -> Self:
-        """Note which settings are given: `paper` leaves those as they are."""
-        made = super().__new__(cls, *args, **values)
-        object.__setattr__(made, "_given", frozenset(values))
-        return made
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.paper:
-            for name, value in _PAPER.items():
-                if name not in self._own_names():
-                    object.__setattr__(self, name, value)
-
-    def for_state(self) -> dict[str, Any]:
-        """As for every context; of the settings that `paper` changes, those that were given hold after a resumption."""
-        kept = super().for_state()
-        if self.paper:
-            kept["values"] |= {name: getattr(self, name) for name in _PAPER if name in self._own_names()}
-        return kept
-
-    def _own_names(self) -> frozenset[str]:
-        """The names of the settings that were given."""
-        given: frozenset[str] = self.__dict__["_given"]
-        return given
+    def preset(self) -> Mapping[str, Any]:
+        """The settings of the paper's loop."""
+        return _PAPER if self.paper else {}
 
     @property
     def marks(self) -> bool:

@@ -37,22 +37,29 @@ from stepcraft.graphs.compile import (
     compile_graph,
     graph_resources,
 )
-from stepcraft.llm.budget import Budgeted, Usage, add_usage, add_warnings, branches, calls_left
+from stepcraft.llm.budget import Budgeted, Usage, branches, calls_left
 from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode, checked_option
-from stepcraft.nodes.retrieve import RetrieveNode, distinct_ids, ranked
+from stepcraft.nodes.retrieve import RetrieveNode, ranked
 from stepcraft.nodes.rpg.answer import answer
 from stepcraft.nodes.rpg.check import check
 from stepcraft.nodes.rpg.combine import combine
 from stepcraft.nodes.rpg.input_passages import Passage, given_passages
 from stepcraft.nodes.rpg.outline import outline
 from stepcraft.nodes.rpg.plan import plan, repeats
+from stepcraft.nodes.rpg.segment import (
+    SegmentOutput,
+    SegmentState,
+    finds_nothing,
+    gather,
+    note,
+    publish_outlined,
+)
 from stepcraft.nodes.rpg.select import Reading as SelectReading
 from stepcraft.nodes.rpg.select import SelectNode
 from stepcraft.nodes.rpg.trace import is_checked_next, trace
 from stepcraft.retrieval.target import RetrievalTarget
-from stepcraft.segments import Outlined, Segment, Selected, TracedSentence, used
-from stepcraft.text.citations import renumbered
+from stepcraft.segments import Outlined, Segment, Selected, TracedSentence
 from stepcraft.text.sections import COMPLETE, NO_INFO
 
 __all__ = ["Input", "Output", "RpgContext", "State", "build_rpg", "graph"]
@@ -240,19 +247,13 @@ def after_select(state: State) -> Literal["retrieve", "plan", "answer", "combine
         return "answer"
     if _lacks_evidence(state) and not state["selected"]:
         return "retrieve"
-    if _finds_nothing(state):
+    if finds_nothing(state):
         return "combine" if repeats(state["plan"], state["plans"]) and state["segments"] else "pass_over"
     known = {
         (one["passage"], one["position"]) for segment in state["segments"] for one in segment["sentences"]
     }
     new = any((one["passage"], one["position"]) not in known for one in state["selected"])
     return "answer" if new else _unless_repeated(state)
-
-
-def _finds_nothing(state: Mapping[str, Any]) -> bool:
-    """Whether a plan has no evidence, so that no segment is written for it."""
-    context = RpgContext.current(state)
-    return context.retrieve and context.grounding == "open" and bool(state["plan"]) and not state["selected"]
 
 
 def pass_over(state: State) -> dict[str, Any]:
@@ -297,90 +298,9 @@ def publish(state: State) -> dict[str, Any]:
     return {}
 
 
-class SegmentState(Budgeted):
-    """The state of one segment of an outline."""
-
-    question: str
-    answer_style: str
-    plan: str
-    place: int
-    """Its index in the outline."""
-    topics: list[str]
-    """The topics of all segments of the outline."""
-    signal: str
-    plans: list[str]
-    looked_up: list[str]
-    passages_given: bool
-    searched: bool
-    evidence: list[Evidence]
-    selected: list[Selected]
-    segments: list[Segment]
-    outlined: list[Outlined]
-
-
-class SegmentOutput(TypedDict):
-    """What a segment of an outline returns."""
-
-    outlined: list[Outlined]
-    warnings: Annotated[list[str], add_warnings]
-    usage: Annotated[Usage, add_usage]
-
-
 def after_select_for_segment(state: SegmentState) -> Literal["answer", "note"]:
     """To the answer, where anything was found."""
-    return "note" if _finds_nothing(state) else "answer"
-
-
-def note(state: SegmentState) -> dict[str, Any]:
-    """The segment with its place, and the passages that it was written from."""
-    segments = state.get("segments") or []
-    chosen = {id_ for segment in segments for id_ in segment["evidence"]}
-    topic = (state["plans"] or [state["plan"]])[-1]
-    passages = [passage for passage in state["evidence"] if passage["id"] in chosen]
-    return {
-        "outlined": [Outlined(place=state["place"], plan=topic, segments=segments, passages=passages)],
-        "warnings": [] if segments or not _finds_nothing(state) else [f"nothing was found on: {topic}"],
-    }
-
-
-def publish_outlined(made: dict[str, Any]) -> dict[str, Any]:
-    """Stream a segment of the outline from the graph itself; what a subgraph streams, few callers ask for."""
-    for one in made["outlined"]:
-        for segment in one["segments"]:
-            get_runtime().stream_writer({"segment": segment})
-    return made
-
-
-def gather(state: State) -> dict[str, Any]:
-    """Put the segments in the order of the outline; their marks are numbered through."""
-    made = sorted(state["outlined"], key=lambda one: one["place"])
-    found = distinct_ids([state["evidence"], *(one["passages"] for one in made)])
-    pool = {passage["id"]: passage for passages in found for passage in passages}
-    segments: list[Segment] = []
-    for one, passages in zip(made, found[1:], strict=True):
-        renamed = {old["id"]: new["id"] for old, new in zip(one["passages"], passages, strict=True)}
-        for segment in one["segments"]:
-            ids = [renamed.get(id_, id_) for id_ in segment["evidence"]]
-            known = list(dict.fromkeys([*used(segments), *ids]))
-            numbers = {place: known.index(id_) + 1 for place, id_ in enumerate(ids, 1)}
-            sentences: list[Selected] = [
-                {**sentence, "passage": renamed.get(sentence["passage"], sentence["passage"])}
-                for sentence in segment["sentences"]
-            ]
-            text = (
-                renumbered(segment["text"], numbers) if RpgContext.current(state).marks else segment["text"]
-            )
-            segments.append({**segment, "sentences": sentences, "evidence": ids, "text": text})
-    return {
-        "segments": segments,
-        "plans": [one["plan"] for one in made],
-        "missing": [one["plan"] for one in made if not one["segments"]],
-        "evidence": list(pool.values()),
-        "outlined": Overwrite([]),
-        "outline": [],
-        "plan": "",
-        "signal": "" if segments else NO_INFO,
-    }
+    return "note" if finds_nothing(state) else "answer"
 
 
 def after_gather(state: State) -> Literal["answer", "combine"]:

@@ -149,8 +149,8 @@ class _Pool:
                 reply = worker.call({"parser": parser, "seconds": seconds, "options": options}, data)
             finally:
                 self._put_back(worker, usable=reply is not None and not reply["last"])
-        # What came before may have taken a part of the memory.
-        if reply is None and not is_new and not worker.was_late:
+        if not is_new and (bool(reply.get("full")) if reply else not worker.was_late):
+            # What came before may have taken a part of the memory.
             return self.call(parser, data, seconds, options)
         if reply is None:
             raise Unparsed(
@@ -158,10 +158,6 @@ class _Pool:
                 if worker.was_late
                 else f"its parser crashed, or needs more than {MAX_MB} MB of memory"
             )
-        if reply.get("full") and not is_new:
-            return self.call(
-                parser, data, seconds, options
-            )  # what came before has taken a part of the memory
         if "reason" in reply:
             raise Unparsed(str(reply["reason"]))
         return reply["value"]

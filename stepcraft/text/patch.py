@@ -1,10 +1,11 @@
-"""Patches of a numbered list: the changes alone, in lines that name a step by its present number.
+"""Patches of numbered steps or paragraphs: the changes alone, in lines that name a part by its present number.
 
-    3: …     replaces step 3
-    3+: …    adds a step after step 3; 0+ adds one before the first
-    3-       removes step 3
+    3: …     or [3] …     replaces part 3
+    3+: …    or [3+] …    adds a part after part 3; 0+ adds one before the first
+    3-       or [3-]      removes part 3
 
-All other steps stay as they are, and references to steps ("step 4", "steps 2-4") follow where numbers move.
+All other parts stay as they are. Steps are named without brackets, paragraphs with them, because a paragraph may begin
+with "1." itself. References to steps ("step 4", "steps 2-4") follow where numbers move.
 """
 
 import re
@@ -28,6 +29,11 @@ _ADDRESS = re.compile(
     r"|(?P<remove>[-\u2013\u2014\u2212](?![0-9\w>+])|[ \t][-\u2013\u2014\u2212](?=[*_` \t]{0,3}$))"
     r"|(?:\*\*|__|`)?(?P<replace>[:\uff1a])(?=[\s*_`]|[^\x00-\x7f]|[A-Z\[]|$)"
     r"|(?P<dotted>[.)])(?=[\s*_`]|$))"
+)
+_BRACKETED = re.compile(
+    r"(?P<mark>\*\*|__|`)?\[(?P<number>[0-9]{1,3})(?:\](?=[+\-\u2013\u2014\u2212]))?"
+    r"(?:(?P<add>\+)|(?P<remove>[-\u2013\u2014\u2212]))?\]?(?<=[\]+\-\u2013\u2014\u2212])"
+    r"(?:\*\*|__|`)?:?(?=[\s*_`]|[^\x00-\x7f]|$)(?P<dotted>(?!))?"
 )
 _NUMBER = r"[0-9]{1,3}(?![0-9]|[.,][0-9]{3}|\.[0-9])"
 _BETWEEN = r"[ \t]{0,2}(?:,[ \t]{0,2}(?:and|or)?|-|\u2013|\u2014|&|and|or|to|through)[ \t]{0,2}"
@@ -63,9 +69,10 @@ class Patch:
 
     changes: tuple[Change, ...]
     problems: tuple[str, ...] = ()
+    of: Literal["step", "paragraph"] = "step"
 
     def apply(self, steps: Sequence[str]) -> list[str]:
-        """Return the changed list; its references to steps carry the new numbers.
+        """Return the changed list; references to its steps carry the new numbers.
 
         A reference to a removed step becomes one to the step before it, or to the first.
         """
@@ -82,7 +89,7 @@ class Patch:
                 changed.append(replaced.get(number, step))
             numbers[number] = max(1, len(changed))
             changed += added.get(number, ())
-        if all(number == new for number, new in numbers.items()):
+        if self.of == "paragraph" or all(number == new for number, new in numbers.items()):
             return changed
         return [_renumbered(step, numbers) for step in changed]
 
@@ -99,7 +106,7 @@ class Patch:
 
 
 class _Entry(NamedTuple):
-    """A line that names a step, with the lines below it."""
+    """A line that names a part, with the lines below it."""
 
     address: re.Match[str]
     lines: list[tuple[str, bool]]
@@ -126,7 +133,7 @@ def read_patch(reply: str, count: int) -> Patch | list[str]:
             remove every step, or it cannot be told whether the reply is a list or a patch.
     """
     text = unfenced(clean(reply))
-    entries = _entries(text)
+    entries = _entries(text, _ADDRESS)
     numbers = [entry.number for entry in entries]
     whole = numbers == list(range(1, len(numbers) + 1))
     if not entries:
@@ -146,11 +153,27 @@ def read_patch(reply: str, count: int) -> Patch | list[str]:
         texts = [_text(entry, last=entry is entries[-1]) for entry in entries]
         if all(without_markers(text).strip() for text in texts):
             return _of_list(texts, count)
-    patch = _checked(entries, count)
-    gone = sum(change.kind == "remove" for change in patch.changes)
-    if gone == count and not any(change.kind == "add" for change in patch.changes):
-        raise UnreadableReply("it removes every step.")
-    return patch
+    return _checked(entries, count, "step")
+
+
+def read_paragraphs(reply: str, count: int) -> Patch | None:
+    """Read the changes of a text of `count` numbered paragraphs; None where no line of the reply names one.
+
+    A line that names a paragraph that is not there, that has no text, or that changes a paragraph again is left out
+    and told as one of the patch's problems.
+
+    Raises:
+        UnreadableReply: The changes remove every paragraph.
+    """
+    text = unfenced(clean(reply))
+    return (
+        _checked(_entries(text, _BRACKETED), count, "paragraph") if names_paragraphs(text.lstrip()) else None
+    )
+
+
+def names_paragraphs(text: str) -> bool:
+    """Whether the first line begins with the number of a paragraph, as a change of it would."""
+    return _BRACKETED.match(text) is not None
 
 
 def _of_list(texts: list[str], count: int) -> Patch | list[str]:
@@ -165,12 +188,12 @@ def _of_list(texts: list[str], count: int) -> Patch | list[str]:
     return Patch(tuple(changes))
 
 
-def _entries(text: str) -> list[_Entry]:
-    """Return the lines at the margin that name a step; what stands before the first is an introduction."""
+def _entries(text: str, form: re.Pattern[str]) -> list[_Entry]:
+    """Return the lines at the margin that name a part; what stands before the first is an introduction."""
     lines = [(line.rstrip().expandtabs(4), code) for line, code in markdown.lines(text, unclosed=False)]
     found: dict[int, re.Match[str]] = {}
     for place, (line, code) in enumerate(lines):
-        if not code and (address := _ADDRESS.match(line.lstrip())):
+        if not code and (address := form.match(line.lstrip())):
             found[place] = address
     margin = min((_indent(lines[place][0]) for place in found), default=0) + 1
     found = {place: address for place, address in found.items() if _indent(lines[place][0]) <= margin}
@@ -220,7 +243,7 @@ def _text(entry: _Entry, *, last: bool) -> str:
     ).strip()
 
 
-def _checked(entries: Sequence[_Entry], count: int) -> Patch:
+def _checked(entries: Sequence[_Entry], count: int, of: Literal["step", "paragraph"]) -> Patch:
     changes: list[Change] = []
     problems: list[str] = []
     changed: set[int] = set()
@@ -228,18 +251,21 @@ def _checked(entries: Sequence[_Entry], count: int) -> Patch:
         kind, number = entry.kind, entry.number
         text = "" if kind == "remove" else _text(entry, last=entry is entries[-1])
         if not (0 if kind == "add" else 1) <= number <= count:
-            problems.append(f"step {number} is not there: the steps are 1 to {count}.")
+            problems.append(f"{of} {number} is not there: the {of}s are 1 to {count}.")
         elif kind != "remove" and is_unchanged(text):
             continue
         elif kind != "remove" and not without_markers(text).strip():
-            problems.append(f"the change of step {number} has no text.")
+            problems.append(f"the change of {of} {number} has no text.")
         elif kind != "add" and number in changed:
-            problems.append(f"step {number} is changed twice.")
+            problems.append(f"{of} {number} is changed twice.")
         else:
             changes.append(Change(kind, number, text))
             if kind != "add":
                 changed.add(number)
-    return Patch(tuple(changes), tuple(problems))
+    gone = sum(change.kind == "remove" for change in changes)
+    if gone == count and not any(change.kind == "add" for change in changes):
+        raise UnreadableReply(f"it removes every {of}.")
+    return Patch(tuple(changes), tuple(problems), of)
 
 
 def _renumbered(text: str, numbers: dict[int, int]) -> str:

@@ -96,15 +96,19 @@ PATTERNS = ["".join(pattern) for pattern in product(".x", repeat=5)]
     changes=st.sampled_from(PATTERNS),
     window=st.integers(2, 8) | st.just("auto"),
     scope=st.sampled_from(["prefix", "thought"]),
+    rewrite=st.sampled_from(["patch", "whole"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_every_window_gives_what_strict_order_gives(changes: str, window: Any, scope: str) -> None:
+def test_every_window_gives_what_strict_order_gives(
+    changes: str, window: Any, scope: str, rewrite: str
+) -> None:
     draft = "\n\n".join(f"Claim number {number}." for number in range(5))
 
     def outcome(width: Any) -> Any:
         model = ScriptedModel(thinker(changes, draft))
         graph = build_rat(model=model, retriever=Shelf())
-        context = RatContext(window=width, revise_scope=scope, finish="thoughts")
+        written = "whole" if width == 1 else rewrite
+        context = RatContext(window=width, revise_scope=scope, rewrite=written, finish="thoughts")
         result = graph.invoke(QUESTION, context=context)
         thrown = result["usage"].pop("discarded", {"calls": 0})["calls"]
         assert result["usage"].pop("calls") == len(model.calls) == 11 + thrown
@@ -181,6 +185,54 @@ def test_a_reply_that_lost_most_of_the_text_is_asked_for_again(run: Any) -> None
     result = run(ScriptedModel(reply), window=1, finish="thoughts")
     assert result["answer"].startswith("The bridge was built in 1567.\n\nIts builder was Haldruvin.\n\n")
     assert result["warnings"] == []
+
+
+A, B, C = (thought.strip() for thought in THOUGHTS)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("[2] Its builder was Hayruddin.", f"{A}\n\nIts builder was Hayruddin.\n\n{C}"),
+        ("The changed paragraph:\n[2] X.", f"{A}\n\nX.\n\n{C}"),
+        ("**[2]** X.\n\n[3]: Y.", f"{A}\n\nX.\n\nY."),
+        ("[1+] X.\n[3+] Y.\n[3+] Z.", f"{A}\n\nX.\n\n{B}\n\n{C}\n\nY.\n\nZ."),
+        ("[0+] X.", f"X.\n\n{DRAFT}"),
+        ("[2-]", f"{A}\n\n{C}"),
+        ("[3]-\n[1]+ X.", f"{A}\n\nX.\n\n{B}"),
+        ("[2] X, of\n\ntwo paragraphs.", f"{A}\n\nX, of\n\ntwo paragraphs.\n\n{C}"),
+        ("[1] NO CHANGE\n[2] X.\n[3] unchanged", f"{A}\n\nX.\n\n{C}"),
+        (f"[1] {A}\n\n[2] {B}\n\n[3] {C}", DRAFT),
+        (f"{A}\n\nX.\n\n{C}", f"{A}\n\nX.\n\n{C}"),
+    ],
+)
+def test_a_revision_writes_the_changed_paragraphs_alone(run: Any, reply: str, answer: str) -> None:
+    think = thinker("...")
+    model = ScriptedModel(lambda node, prompt: reply if node == "revise" else think(node, prompt))
+    result = run(model, query_from="draft", finish="thoughts")
+    assert result["answer"] == answer
+    assert section(model.calls[-1].prompt, "text") == f"[1] {A}\n\n[2] {B}\n\n[3] {C}"
+    assert result["revisions"][0]["changed"] is (answer != DRAFT)
+
+
+def test_a_paragraph_that_is_not_there_is_handed_back_once_and_then_left_out(run: Any) -> None:
+    think = thinker("...")
+    model = ScriptedModel(lambda node, prompt: "[2] X.\n[7] Y." if node == "revise" else think(node, prompt))
+    result = run(model, query_from="draft", finish="thoughts")
+    assert [call.node for call in model.calls] == ["draft", "to_query", "revise", "revise"]
+    assert "paragraph 7 is not there: the paragraphs are 1 to 3" in model.calls[-1].prompt
+    assert result["answer"] == f"{A}\n\nX.\n\n{C}"
+    assert "paragraph 7 is not there" in " ".join(result["warnings"])
+
+
+def test_a_text_with_numbers_of_its_own_is_shown_without_further_ones(run: Any) -> None:
+    draft = f"{A}\n\n[1] A history of bridges."
+    think = thinker("...", draft)
+    reply = "[1] X.\n\n[1] A history of bridges."
+    model = ScriptedModel(lambda node, prompt: reply if node == "revise" else think(node, prompt))
+    result = run(model, query_from="draft", finish="thoughts")
+    assert section(model.calls[-1].prompt, "text") == draft
+    assert result["answer"] == reply
 
 
 @pytest.mark.parametrize("fails", ["to_query", "retrieve", "revise", "nothing found"])

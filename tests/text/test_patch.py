@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcraft.errors import UnreadableReply
-from stepcraft.text.patch import Change, Patch, read_patch
+from stepcraft.text.patch import Change, Patch, read_paragraphs, read_patch
 
 STEPS = ["Mix.", "Knead.", "Let it rise.", "Bake."]
 WORD = st.text(st.sampled_from("bdgklmprtuw\u00e4\u0436\u5b89"), min_size=2, max_size=6)
@@ -259,3 +259,37 @@ def test_numbers_follow_their_steps(drawn: tuple[list[str], list[Change]], data:
         assert after[at - 1].removesuffix(f" as in step {at}") == steps[number - 1].removesuffix(
             f" as in step {number}"
         )
+
+
+PARAGRAPHS = st.lists(SENTENCE, min_size=1, max_size=5)
+
+
+@given(steps=PARAGRAPHS, data=st.data())
+def test_paragraphs_that_are_not_named_stay(steps: list[str], data: st.DataObject) -> None:
+    number = data.draw(st.integers(1, len(steps)))
+    text = data.draw(SENTENCE)
+    kind = data.draw(st.sampled_from(["", "+", "-"]) if len(steps) > 1 else st.sampled_from(["", "+"]))
+    patch = read_paragraphs(f"[{number}{kind}] {text if kind != '-' else ''}", len(steps))
+    assert patch
+    before, own, behind = steps[: number - 1], steps[number - 1], steps[number:]
+    expected = {"": [text], "+": [own, text], "-": []}[kind]
+    assert patch.apply(steps) == [*before, *expected, *behind]
+
+
+def test_numbers_in_the_words_of_a_paragraph_stay() -> None:
+    patch = read_paragraphs("[1-]", 2)
+    assert patch
+    assert patch.apply(["Gone.", "See step 2."]) == ["See step 2."]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["The whole text.", "NO CHANGE", "[2](https://x.org) is a link.", "[note] X.", "[1999] X.", "1: X."],
+)
+def test_what_names_no_paragraph_is_no_patch(reply: str) -> None:
+    assert read_paragraphs(reply, 3) is None
+
+
+def test_a_patch_that_removes_every_paragraph() -> None:
+    with pytest.raises(UnreadableReply, match="removes every paragraph"):
+        read_paragraphs("[1-]\n[2-]", 2)

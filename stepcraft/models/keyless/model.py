@@ -26,6 +26,7 @@ REPLIES: dict[str, Callable[[Material], str]] = {
     "thoughts": prose.think,
     "query": prose.query,
     "revision": prose.revise,
+    "paragraphs": prose.revise_paragraphs,
     "answer": prose.finish,
     "article": prose.article,
     "outline": prose.outline,

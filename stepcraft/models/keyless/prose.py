@@ -35,6 +35,7 @@ _ASKING = STOP_WORDS | {
     "are",
     "the",
 }
+_PARAGRAPH = re.compile(r"^\[[0-9]{1,3}\] ", re.MULTILINE)
 _ENDED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)\]\u300d]*\Z")
 """The end of a sentence, which titles and headings lack."""
 _END = ".!?\u3002\uff01\uff1f\"'\u201d)"
@@ -90,6 +91,20 @@ def query(material: Material) -> str:
 
 def revise(material: Material) -> str:
     """Add to the text the sentences of the evidence that say most about the question and the last thought."""
+    text = material.text("thought") or material.text("text")
+    added = _added(material)
+    return f"{text.rstrip()} {added}" if added else UNCHANGED
+
+
+def revise_paragraphs(material: Material) -> str:
+    """As `revise`, with the last paragraph alone, behind its number."""
+    text = material.text("text").rstrip()
+    added = _added(material)
+    last = max((found.start() for found in _PARAGRAPH.finditer(text)), default=0)
+    return f"{text[last:]} {added}" if added else UNCHANGED
+
+
+def _added(material: Material) -> str:
     question, text, thought = (material.text(name) for name in ("question", "text", "thought"))
     passages = [section.text for section in material.named("evidence")]
     told = [one for passage in passages for one in sentences(passage) if _ENDED.search(one)]
@@ -103,9 +118,7 @@ def revise(material: Material) -> str:
         if not is_alike(sentence, known):
             added.append(sentence)
             known.append(stems(sentence))
-    if not added:
-        return UNCHANGED
-    return f"{(thought or text).rstrip()} {' '.join(sorted(added, key=told.index))}"
+    return " ".join(sorted(added, key=told.index))
 
 
 def finish(material: Material) -> str:

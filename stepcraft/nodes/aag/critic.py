@@ -22,7 +22,8 @@ from stepcraft.text.sections import CONTENT, section
 _FORMAT = f"""\
 Either exactly the line
 {CONTENT}
-or a list of edits, each on one line that begins with "- ". Nothing else: no praise, no summary, no rewritten list."""
+or a list of at most {{most}} edits, the most important first, each on one line that begins with "- ". Nothing else: no
+praise, no summary, no rewritten list."""
 
 
 class Critique(TypedDict):
@@ -59,17 +60,19 @@ def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
         section("steps", numbered(state["steps"])),
         section("names", "\n".join(new)) if (new := _unverified(state)) else "",
     ]
-    return prompt(context.critic_instructions, _FORMAT, "critique", sections)
+    form = _FORMAT.format(most=context.max_edits)
+    return prompt(context.critic_instructions, form, "critique", sections)
 
 
-def read(reply: str, state: Reading, _context: AagContext) -> dict[str, Any]:
-    """The bulleted edits. The phrase without any, or as the last line, means that the critic is content."""
+def read(reply: str, state: Reading, context: AagContext) -> dict[str, Any]:
+    """The bulleted edits, up to their limit. The phrase without any, or as the last line, means that the critic is content."""
     lines = [line for line in reply.splitlines() if line.strip()]
     edits = [edit for edit in map(without_markers, read_bullets(reply)) if edit and not _is_phrase(edit)]
     if lines and _is_phrase(lines[-1]):
         edits = []
     elif not edits and CONTENT not in reply.upper():
         raise UnreadableReply(f'there was neither a list of edits that begin with "- " nor {CONTENT} in it.')
+    edits = edits[: context.max_edits]
     seen = [
         {**past, "status": "verified"} if past["status"] == "unverified" else past
         for past in state["critiques"]

@@ -1,5 +1,7 @@
 """Revise the text so far with the evidence for its last thought (RAT §3.2)."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -12,9 +14,17 @@ from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
 from stepcraft.llm.reply import text_of
 from stepcraft.text.clean import is_unchanged, normalised
+from stepcraft.text.patch import Change, Patch, names_paragraph, read_paragraphs
 from stepcraft.text.sections import UNCHANGED, section
+from stepcraft.text.thoughts import split_thoughts
 
 _WHOLE = f"Exactly {UNCHANGED}, or the whole text with its corrections and nothing else."
+_PARAGRAPHS = f"""\
+Exactly {UNCHANGED}, or the changed paragraphs alone and nothing else, each written out in full behind its number:
+"[2] ..." replaces paragraph 2;
+"[2+] ..." adds a paragraph after paragraph 2;
+"[2-]" removes paragraph 2.
+Paragraphs that no number names stay word for word."""
 _THOUGHT = f"""\
 Exactly {UNCHANGED}, or the thought alone with its corrections and nothing else: the text before it stands as it is."""
 
@@ -33,28 +43,47 @@ class Reading(Budgeted):
 
 def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
     """Show the question and the text first and the evidence last, so that a provider's prompt cache hits."""
+    pieces = _paragraphs(state, context)
+    numbered = "\n\n".join(f"[{number}] {piece.strip()}" for number, piece in enumerate(pieces, 1))
     whole = context.revise_scope == "prefix"
     sections = [
         section("question", state["question"]),
-        section("text", state["text"].rstrip()),
+        section("text", numbered or state["text"].rstrip()),
         "" if whole else section("thought", state["thought"].strip()),
         section("rest", state["rest"].strip()) if state["rest"].strip() else "",
         *evidence_sections(state["evidence"]),
     ]
+    if pieces:
+        return prompt(context.revise_instructions, _PARAGRAPHS, "paragraphs", sections)
     form = _WHOLE if whole else _THOUGHT
     return prompt(context.revise_instructions, form, "revision", sections)
+
+
+def _paragraphs(state: Reading, context: RatContext) -> list[str]:
+    """The paragraphs that are numbered, so that a change of one need not repeat the others.
+
+    None where only the thought is revised, or where a line of the text looks like such a number.
+    """
+    patched = context.rewrite == "patch" and context.revise_scope == "prefix"
+    if not patched or any(names_paragraph(line.strip()) for line in state["text"].splitlines()):
+        return []
+    return split_thoughts(state["text"])
 
 
 def read(reply: str, state: Reading, context: RatContext) -> dict[str, Any]:
     """The revised text, or thought, with the whitespace around it as it was.
 
     Raises:
-        UnreadableReply: Most of the text is missing.
+        UnreadableReply: Most of the text is missing, or not all changes of paragraphs can be applied.
     """
     before = state["text"] if context.revise_scope == "prefix" else state["thought"]
     after = text_of(reply, fenced=before.lstrip().startswith(("```", "~~~")))
-    if is_unchanged(after.partition("\n")[0]) or normalised(after) == normalised(before):
+    if is_unchanged(after.partition("\n")[0]):
         return {"after": before}
+    pieces = _paragraphs(state, context)
+    patch = read_paragraphs(reply, len(pieces)) if pieces else None
+    if patch:
+        after = _patched(pieces, patch)
     kept = before.removesuffix(state["thought"]).strip()
     if len(after) < len(kept) / 2:
         raise UnreadableReply(
@@ -62,7 +91,28 @@ def read(reply: str, state: Reading, context: RatContext) -> dict[str, Any]:
         )
     inner = before.strip()
     start = before.index(inner) if inner else 0
-    return {"after": before[:start] + after + before[start + len(inner) :]}
+    is_same = normalised(after) == normalised(before)
+    update = {"after": before if is_same else before[:start] + after + before[start + len(inner) :]}
+    if patch and patch.problems:
+        raise UnreadableReply(" ".join(patch.problems), update=update if patch.changes else None)
+    return update
+
+
+def _patched(pieces: Sequence[str], patch: Patch) -> str:
+    """The text with the changed paragraphs, each with the blank lines of the one that it replaces or follows."""
+    changes: list[Change] = []
+    for change in patch.changes:
+        piece = pieces[max(0, change.step - 1)]
+        behind = piece[len(piece.rstrip()) :]
+        if change.kind == "add":
+            last = change.step == len(pieces)
+            text = (
+                f"\n\n{change.text}" if last else change.text + (behind if behind.count("\n") > 1 else "\n\n")
+            )
+        else:
+            text = piece[: len(piece) - len(piece.lstrip())] + change.text + behind
+        changes.append(change._replace(text=text))
+    return "".join(replace(patch, changes=tuple(changes)).apply(pieces)).strip()
 
 
 def skipped(_state: Reading, why: str) -> dict[str, Any]:

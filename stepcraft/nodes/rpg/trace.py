@@ -116,24 +116,21 @@ def _judged(
     for place, one in enumerate(sentences, 1):
         if str(place) not in verdicts:
             kept.append(one)
-        elif not mend:
+            continue
+        if not mend:
             kept.append({**one, "supported": False})
-        elif verdicts[str(place)]:
-            blanks = one["text"][: len(one["text"]) - len(one["text"].lstrip())]
-            behind = one["text"][len(one["text"].rstrip()) :]
-            [*_, (said, cited)] = [
-                ("", list[int]()),
-                *cited_sentences(verdicts[str(place)], range(1, len(ids) + 1)),
-            ]
-            rests_on = [ids[number - 1] for number in cited] or one["evidence"]
-            kept.append(
-                TracedSentence(text=f"{blanks}{said.strip()}{behind}", evidence=rests_on, supported=True)
-            )
+            continue
+        behind = one["text"][len(one["text"].rstrip()) :]
+        rewritten = cited_sentences(verdicts[str(place)].strip(), range(1, len(ids) + 1))
+        texts = [text for text, _ in rewritten]
+        if texts:
+            texts[0] = one["text"][: len(one["text"]) - len(one["text"].lstrip())] + texts[0]
+            texts[-1] = texts[-1].rstrip() + behind
         elif kept:
-            kept[-1] = {
-                **kept[-1],
-                "text": kept[-1]["text"].rstrip() + one["text"][len(one["text"].rstrip()) :],
-            }
+            kept[-1] = {**kept[-1], "text": kept[-1]["text"].rstrip() + behind}
+        for text, (_, cited) in zip(texts, rewritten, strict=True):
+            evidence = [ids[number - 1] for number in cited] or one["evidence"]
+            kept.append(TracedSentence(text=text, evidence=evidence, supported=True))
     return kept
 
 
