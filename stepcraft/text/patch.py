@@ -165,15 +165,13 @@ def read_paragraphs(reply: str, count: int) -> Patch | None:
     Raises:
         UnreadableReply: The changes remove every paragraph.
     """
-    text = unfenced(clean(reply))
-    return (
-        _checked(_entries(text, _BRACKETED), count, "paragraph") if names_paragraphs(text.lstrip()) else None
-    )
+    entries = _entries(unfenced(clean(reply)), _BRACKETED)
+    return _checked(entries, count, "paragraph") if entries else None
 
 
-def names_paragraphs(text: str) -> bool:
-    """Whether the first line begins with the number of a paragraph, as a change of it would."""
-    return _BRACKETED.match(text) is not None
+def names_paragraph(line: str) -> bool:
+    """Whether a line begins as a change of a paragraph would."""
+    return _BRACKETED.match(line) is not None
 
 
 def _of_list(texts: list[str], count: int) -> Patch | list[str]:
