@@ -36,6 +36,7 @@ _ASKING = STOP_WORDS | {
     "the",
 }
 _PARAGRAPH = re.compile(r"^\[[0-9]{1,3}\] ", re.MULTILINE)
+_LIST_NUMBER = re.compile(r"\A\d{1,3}[.)]\s+")
 _ENDED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)\]\u300d]*\Z")
 """The end of a sentence, which titles and headings lack."""
 _END = ".!?\u3002\uff01\uff1f\"'\u201d)"
@@ -107,7 +108,7 @@ def revise_paragraphs(material: Material) -> str:
 def _added(material: Material) -> str:
     question, text, thought = (material.text(name) for name in ("question", "text", "thought"))
     passages = [section.text for section in material.named("evidence")]
-    told = [one for passage in passages for one in sentences(passage) if _ENDED.search(one)]
+    told = [one for passage in passages for one in _statements(passage) if _ENDED.search(one)]
     weighing = weights([question, *told])
     wanted = stems(question) | stems(thought or text.rstrip().rpartition("\n\n")[2])
     known = [stems(sentence) for sentence in sentences(text)]
@@ -153,7 +154,7 @@ def plan(material: Material) -> str:
 def segment(material: Material) -> str:
     """Take the sentences of the evidence that fit plan and question best and are new; cite them if the format does."""
     question, topic, text = (material.text(name) for name in ("question", "plan", "text"))
-    told = [(one, passage.id) for passage in material.named("evidence") for one in sentences(passage.text)]
+    told = [(one, passage.id) for passage in material.named("evidence") for one in _statements(passage.text)]
     told = [pair for pair in told if pair[0][-1:] in _END] or told
     weighing = weights([question, *(sentence for sentence, _ in told)])
     wanted = stems(topic) | stems(question)
@@ -223,8 +224,13 @@ def _new_names(question: str, text: str) -> list[str]:
     return [name for name in names if not known & set(terms(name))][:3]
 
 
+def _statements(text: str) -> list[str]:
+    """Return the sentences of a text without the numbers of a list, which mean nothing elsewhere."""
+    return [_LIST_NUMBER.sub("", sentence) for sentence in sentences(text)]
+
+
 def _best_sentences(question: str, text: str) -> str:
-    told = [one for one in sentences(text) if not _SCAFFOLD.search(one)] or sentences(text)
+    told = [one for one in _statements(text) if not _SCAFFOLD.search(one)] or _statements(text)
     weighing = weights([question, *told])
     wanted = stems(question)
     best = sorted(range(len(told)), key=lambda place: -fit(wanted, told[place], weighing))[:_MAX_ANSWER]
