@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from stepcraft.cli import app
 from stepcraft.memory.files import write_jsonl
-from tests.kitchen import GOAL, PROCEDURES
+from tests.kitchen import GOAL, OUTPUT_KEYS, PROCEDURES
 from tests.report.reports import Reader
 
 PROGRESS = re.compile(
@@ -53,16 +53,7 @@ def test_steps_and_procedures_on_stdout_the_rest_on_stderr(kitchen: str) -> None
 def test_json(kitchen: str) -> None:
     result = bake(kitchen, "--json", "--set", "paper=true")
     told = json.loads(result.stdout)
-    assert set(told) == {
-        "answer",
-        "steps",
-        "questions",
-        "evidence",
-        "critiques",
-        "names",
-        "warnings",
-        "usage",
-    }
+    assert set(told) == OUTPUT_KEYS
     assert told["answer"].startswith(f"1. {told['steps'][0]}")
     assert (result.exit_code, told["usage"]["calls"] >= 8) == (0, True)
 

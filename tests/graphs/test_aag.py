@@ -10,7 +10,18 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import AagContext, BadInput, MemoryFailure, ModelFailure, NoAnswer, Procedure, build_aag
 from stepcraft.memory.local import LocalMemory
-from tests.kitchen import CONTENT, DRAFT, GOAL, PAPER, QUESTIONS, REVISED, cook, edited, small_memory
+from tests.kitchen import (
+    CONTENT,
+    DRAFT,
+    GOAL,
+    OUTPUT_KEYS,
+    PAPER,
+    QUESTIONS,
+    REVISED,
+    cook,
+    edited,
+    small_memory,
+)
 from tests.scripted import ScriptedModel
 
 ONCE = ["answer"] * 4
@@ -127,16 +138,7 @@ def test_five_searches_with_k(run: Any) -> None:
 def test_output(run: Any, memory: LocalMemory) -> None:
     model = ScriptedModel(cook(1))
     result = run(build_aag(model=model, memory=memory))
-    assert set(result) == {
-        "answer",
-        "steps",
-        "questions",
-        "evidence",
-        "critiques",
-        "names",
-        "warnings",
-        "usage",
-    }
+    assert set(result) == OUTPUT_KEYS
     assert result["steps"] == ["Mix.", "Edited 1 times."]
     assert result["answer"] == edited(1)
     assert result["critiques"] == [

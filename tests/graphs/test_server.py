@@ -33,16 +33,7 @@ def test_a_run_with_a_context_of_its_own(client: SyncLangGraphClient) -> None:
     assert result["critiques"] == []
     assert result["usage"]["calls"] == 5
     assert "no language model wrote this" in result["warnings"][0]
-    assert set(result) == {
-        "answer",
-        "steps",
-        "questions",
-        "evidence",
-        "critiques",
-        "names",
-        "warnings",
-        "usage",
-    }
+    assert set(result) == OUTPUT_KEYS
 
 
 def test_an_assistant_keeps_its_context(client: SyncLangGraphClient) -> None:
