@@ -9,6 +9,8 @@ import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
+from tests.kitchen import OUTPUT_KEYS
+
 GIVEN = {"question": "add long-term memory to a chat agent", "resources": ["a LangGraph agent", "a store"]}
 
 
