@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
@@ -169,23 +170,34 @@ def _in_environment(text: str) -> Iterator[tuple[int, int]]:
             start = text.find(secret, stop)
 
 
-def _environment() -> set[tuple[str, bool]]:
+def _environment() -> frozenset[tuple[str, bool]]:
     """The values of secret variables as they may appear in a message, and whether only whole words count."""
+    # Every message and label is masked: what the values look like in one is kept until a variable changes.
+    return _forms(tuple((name, os.environ.get(name, "")) for name in os.environ if _names_secret(name)))
+
+
+@lru_cache(maxsize=4096)
+def _names_secret(variable: str) -> bool:
+    return _SECRET_VARIABLE.search(variable) is not None
+
+
+@lru_cache(maxsize=4)
+def _forms(variables: tuple[tuple[str, str], ...]) -> frozenset[tuple[str, bool]]:
     values: set[tuple[str, bool]] = set()
-    for name, value in os.environ.items():
+    for name, value in variables:
         secret = value.strip()
         limit = secret.isdecimal() and "TOKENS" in name.upper()
         ordinary = (
             _MASK in secret or not any(map(str.isalnum, secret)) or secret.lower() in _NO_SECRETS or limit
         )
-        if len(secret) < _LEAST or ordinary or not _SECRET_VARIABLE.search(name):
+        if len(secret) < _LEAST or ordinary:
             continue
         forms = {secret, " ".join(secret.split()), *_quoted(secret)}
         forms |= {repr(secret)[1:-1], json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
         if "\n" in secret:  # a key in several lines may be shown in part
             forms |= {line for line in map(str.strip, secret.splitlines()) if len(line) >= 16}
         values |= {(form, len(secret) < _ANYWHERE) for form in forms}
-    return values
+    return frozenset(values)
 
 
 def _quoted(secret: str) -> set[str]:

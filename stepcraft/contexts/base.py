@@ -8,14 +8,14 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Self, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import get_runtime
 from pydantic import Field, TypeAdapter, ValidationError
 
 from stepcraft.errors import BadInput
-from stepcraft.secrets import excerpt, without_secrets
+from stepcraft.secrets import excerpt, redacted
 
 C = TypeVar("C", bound="Context")
 
@@ -129,7 +129,7 @@ class Context:
         """
         context = cls.of(getattr(get_runtime(), "context", None))
         kept = _kept(state)
-        return context if kept is None or context.changed() else cls._restored(kept)
+        return context if kept is None or context.changed else cls._restored(kept)
 
     @classmethod
     def of(cls, held: object) -> Self:
@@ -178,7 +178,8 @@ class Context:
         """The names of the settings that differ from those of another context of this type."""
         return [name for name in _adapters(type(self)) if getattr(self, name) != getattr(other, name)]
 
-    def changed(self) -> dict[str, Any]:
+    @cached_property
+    def changed(self) -> Mapping[str, Any]:
         """The settings that differ from the defaults, for traces; the value of changed instructions is "changed"."""
         names = self.differences(_default(type(self)))
         return {name: "changed" if name.endswith("_instructions") else getattr(self, name) for name in names}
@@ -191,7 +192,7 @@ class Context:
         names = self.differences(_default(type(self)))
         given = [name for name in self.preset() if name in self.__dict__["_given"] and name not in names]
         values = {name: getattr(self, name) for name in [*names, *given]}
-        withheld = [name for name, value in values.items() if without_secrets(str(value)) != str(value)]
+        withheld = [name for name, value in values.items() if redacted(value) != value]
         return {
             "values": {name: value for name, value in values.items() if name not in withheld},
             "withheld": withheld,

@@ -98,7 +98,7 @@ class ModelCall:
         self.attempt = 1
         context = budget.context
         self.temperature = context.temperature
-        self.temperature_is_default = "temperature" not in context.changed()
+        self.temperature_is_default = "temperature" not in context.changed
         # The set is empty in most processes; the digest of a model need not be made then.
         if (
             _refuses_temperature

@@ -48,7 +48,7 @@ class GraphResources:
         """
         context = self.context.current(state)
         if self.policy.refuses("instructions"):
-            changed = [name for name in context.changed() if name.endswith("_instructions")]
+            changed = [name for name in context.changed if name.endswith("_instructions")]
             if changed:
                 raise BadInput(
                     f"a run may not set {', '.join(changed)} here (STEPCRAFT_ALLOW has !instructions)"
@@ -57,6 +57,6 @@ class GraphResources:
 
     def labels(self, context: Context) -> Mapping[str, Any]:
         """Trace metadata of a run: method, version, retrieval target and the settings that differ from the defaults."""
-        settings = {f"stepcraft_{name}": redacted(value) for name, value in context.changed().items()}
+        settings = {f"stepcraft_{name}": redacted(value) for name, value in context.changed.items()}
         own = {"stepcraft_method": self.method, "stepcraft_version": VERSION}
         return {**settings, **own, **self.searched.labels(context)}

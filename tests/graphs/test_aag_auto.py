@@ -120,7 +120,7 @@ def test_the_paper_is_a_preset() -> None:
     values = (paper.examples, paper.questions, paper.critic_evidence, paper.names, paper.rewrite)
     assert values == (True, True, False, False, "whole")
     assert AagContext(paper=True, questions=False, answers=False).questions is False
-    assert AagContext(**{name: getattr(paper, name) for name in paper.changed()}) == paper
+    assert AagContext(**{name: getattr(paper, name) for name in paper.changed}) == paper
 
 
 @pytest.mark.parametrize("context", [{"examples": False}, {"questions": "often"}, {"rewrite": "some"}])

@@ -215,6 +215,16 @@ def test_a_revision_writes_the_changed_paragraphs_alone(run: Any, reply: str, an
     assert result["revisions"][0]["changed"] is (answer != DRAFT)
 
 
+def test_an_added_paragraph_stands_between_blank_lines_at_every_step(run: Any) -> None:
+    def reply(node: str, prompt: str) -> str:
+        number = section(prompt, "text").count("\n\n") + 1
+        return f"[{number}+] Added." if node == "revise" else think(node, prompt)
+
+    think = thinker("...")
+    result = run(ScriptedModel(reply), finish="thoughts")
+    assert result["answer"] == f"{A}\n\nAdded.\n\n{B}\n\nAdded.\n\n{C}\n\nAdded."
+
+
 def test_a_paragraph_that_is_not_there_is_handed_back_once_and_then_left_out(run: Any) -> None:
     think = thinker("...")
     model = ScriptedModel(lambda node, prompt: "[2] X.\n[7] Y." if node == "revise" else think(node, prompt))

@@ -43,7 +43,7 @@ def test_every_setting_says_what_it_is(name: str) -> None:
     schema = get_graph(name).get_context_jsonschema()
     assert schema is not None
     assert all(field.get("description") for field in schema["properties"].values())
-    assert context_of(name)().changed() == {}
+    assert context_of(name)().changed == {}
 
 
 @pytest.mark.parametrize(

@@ -104,13 +104,11 @@ def _patched(pieces: Sequence[str], patch: Patch) -> str:
     for change in patch.changes:
         piece = pieces[max(0, change.step - 1)]
         behind = piece[len(piece.rstrip()) :]
-        if change.kind == "add":
-            last = change.step == len(pieces)
-            text = (
-                f"\n\n{change.text}" if last else change.text + (behind if behind.count("\n") > 1 else "\n\n")
-            )
-        else:
+        blank = "\n" * (2 - behind.count("\n"))
+        if change.kind != "add":
             text = piece[: len(piece) - len(piece.lstrip())] + change.text + behind
+        else:
+            text = blank + change.text + behind if change.step else change.text + behind + blank
         changes.append(change._replace(text=text))
     return "".join(replace(patch, changes=tuple(changes)).apply(pieces)).strip()
 
