@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from typing_extensions import TypedDict
 
-from stepcraft.evidence import Evidence
-
 
 class Selected(TypedDict):
     """A sentence that was selected for a plan (RPG §3.2)."""
@@ -41,8 +39,6 @@ class Outlined(TypedDict):
     plan: str
     segments: list[Segment]
     """The segment; empty where nothing was found for its plan, or its step failed."""
-    passages: list[Evidence]
-    """The passages that it was written from."""
 
 
 class TracedSentence(TypedDict):

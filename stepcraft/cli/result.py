@@ -124,11 +124,10 @@ _RPG_PROGRESS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "segment": _outlined,
     "gather": lambda update: [_count(update.get("segments", []), "segment")],
     "pass_over": lambda update: [f"nothing was found on: {one_line(update['plans'][-1])}"],
-    "publish": lambda _: [],
     "trace": lambda update: [_support(update)],
     "check": _objections,
 }
-"""The lines about what each node of RPG returned; `publish` passes on what was shown when it was written."""
+"""The lines about what each node of RPG returned."""
 
 
 def show_revisions(result: Mapping[str, Any], console: Console) -> None:

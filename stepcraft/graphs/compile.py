@@ -14,7 +14,6 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import CachePolicy
 
 from stepcraft.contexts.base import Context, with_names
 from stepcraft.llm.cache import ReplyCache
@@ -45,7 +44,7 @@ class Persistence:
 
     @property
     def replies(self) -> ReplyCache | None:
-        """The cache as one that skips the replies of failed steps; None without a cache."""
+        """The cache as the nodes read it; None without one."""
         return ReplyCache(self.cache) if self.cache else None
 
 
@@ -109,16 +108,9 @@ def graph_resources(
 def add_model_node(
     builder: Builder, resources: GraphResources, node: ModelNode, persistence: Persistence
 ) -> None:
-    """Add a node that asks a model. Its input schema is the annotation of the state in its `ask` function.
-
-    With a cache the node is given the whole state: LangGraph keeps the route that follows a node with its writes, and
-    the router may read any key.
-    """
-    runnable = node.with_resources(resources)
-    if persistence.cache:
-        builder.add_node(node.node, runnable, cache_policy=CachePolicy(key_func=node.cache_key))
-    else:
-        builder.add_node(node.node, runnable, input_schema=get_type_hints(node.ask)["state"])
+    """Add a node that asks a model. Its input schema is the annotation of the state in its `ask` function."""
+    runnable = node.with_resources(resources, persistence.replies)
+    builder.add_node(node.node, runnable, input_schema=get_type_hints(node.ask)["state"])
 
 
 def compile_graph(
@@ -130,9 +122,7 @@ def compile_graph(
     environment.
     """
     _resources[builder] = resources
-    compiled = builder.compile(
-        persistence.checkpointer, cache=persistence.replies, store=persistence.store, name=resources.method
-    )
+    compiled = builder.compile(persistence.checkpointer, store=persistence.store, name=resources.method)
     metadata = {"stepcraft_method": resources.method, "stepcraft_version": VERSION}
     return compiled.with_config(RunnableConfig(metadata=metadata, recursion_limit=recursion_limit))
 

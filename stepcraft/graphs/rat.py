@@ -187,7 +187,7 @@ def _step_graph(resources: GraphResources, persistence: Persistence) -> Graph:
     builder.add_edge("retrieve", "revise")
     builder.add_edge("revise", "note")
     builder.add_edge("note", END)
-    return builder.compile(cache=persistence.replies, name="step")
+    return builder.compile(name="step")
 
 
 graph = build_rat(fallback="memory")

@@ -1,11 +1,11 @@
 """Retrieve-plan-generate: an answer in segments, each planned, then written from selected sentences (RPG §3).
 
-    outline:  begin → retrieve → outline → segment (for each topic: retrieve → select → answer) → gather → combine → trace
+    outline:  begin → retrieve → outline → retrieve → segment (for each topic: select → answer) → gather → combine → trace
     step:     begin → retrieve → plan → (retrieve → select → answer → plan)* → combine → trace
     paper:    begin → retrieve ‖ plan → select → answer → (plan → select → answer)* → combine → trace
 
-`outline` plans all topics of a long answer in one call, and their segments are written in parallel. `step` plans each
-topic after the last segment, as questions of several hops need it. With `paper=True` there is one search, for the question,
+`outline` plans all topics of a long answer in one call and searches for all of them; their segments are written in
+parallel, each from the sentences that fit it among all passages. `step` plans each topic after the last segment, as questions of several hops need it. With `paper=True` there is one search, for the question,
 which runs in parallel with the first plan, because the planner does not see what it finds.
 """
 
@@ -20,7 +20,6 @@ from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
@@ -180,42 +179,46 @@ def after_begin(state: State) -> list[Send | Literal["plan", "outline", "retriev
         return [_planner(state)]
     if not RpgContext.current(state).paper:
         return ["retrieve"]
-    return [Send("retrieve", {"question": state["question"], **branches(state, None, 1)[0]}), "plan"]
+    own = {name: state[name] for name in ("question", "evidence", "searched", "looked_up")}
+    return [Send("retrieve", {**own, **branches(state, None, 1)[0]}), "plan"]
 
 
 def to_look_up(state: State) -> list[str]:
     """The question first, then each plan that was not looked up yet."""
-    if not state.get("searched"):
+    if not state["searched"]:
         return [state["question"]]
-    return [state["plan"]] if _is_looked_up_next(state) else []
-
-
-def _is_looked_up_next(state: State) -> bool:
-    """Whether the plan is still to be searched for."""
     context = RpgContext.current(state)
-    searches = context.retrieve and context.search == "plan" and not state["passages_given"]
-    return bool(searches and state["plan"] and state["plan"] not in state["looked_up"])
+    if not context.retrieve or context.search != "plan" or state["passages_given"]:
+        return []
+    plans = state["outline"] or [state["plan"]]
+    return [plan for plan in plans if plan and plan not in state["looked_up"]]
 
 
-def after_retrieve(state: State) -> Literal["plan", "outline", "select"]:
-    """To the planner, or to the sentences for its plan."""
+def after_retrieve(state: State) -> list[Send | Literal["plan", "outline", "select"]]:
+    """To the planner, to the sentences for its plan, or to the segments of an outline."""
+    if state["outline"]:
+        return [*_segments(state)]
     if RpgContext.current(state).paper or state["plan"] or state["signal"]:
-        return "select"
-    return _planner(state)
+        return ["select"]
+    return [_planner(state)]
 
 
 def after_outline(state: State) -> list[Send | Literal["retrieve", "select", "answer"]]:
-    """To a segment for each topic in parallel; a single plan goes on as in the loop."""
+    """To the search for its topics, then to a segment for each; a single plan goes on as in the loop."""
     if state["signal"]:
         return ["answer"]
+    if to_look_up(state):
+        return ["retrieve"]
+    return [*_segments(state)] if state["outline"] else ["select"]
+
+
+def _segments(state: State) -> list[Send]:
+    """A segment for each topic in parallel, each with its share of the model calls."""
     topics = state["outline"]
-    if not topics:
-        return ["retrieve" if _is_looked_up_next(state) else "select"]
     left = calls_left(state, RpgContext.current(state))
     shares = branches(state, None if left is None else max(0, left - 1), len(topics))
-    shared = {name: state[name] for name in ("question", "answer_style", "evidence", "passages_given")}
-    own: dict[str, Any] = {"searched": True, "segments": [], "plans": [], "looked_up": [], "signal": ""}
-    own["topics"] = topics
+    shared = {name: state[name] for name in ("question", "answer_style", "evidence")}
+    own: dict[str, Any] = {"segments": [], "plans": [], "signal": "", "topics": topics}
     return [
         Send("segment", {**shared, **own, "plan": topic, "place": place, **share})
         for place, (topic, share) in enumerate(zip(topics, shares, strict=True))
@@ -230,7 +233,7 @@ def after_plan(state: State) -> Literal["retrieve", "select", "answer", "combine
     if state["signal"] == COMPLETE:
         return "combine"
     if state["signal"] != NO_INFO and RpgContext.current(state).retrieve:
-        return "retrieve" if _is_looked_up_next(state) else "select"
+        return "retrieve" if to_look_up(state) else "select"
     return _unless_repeated(state)
 
 
@@ -289,13 +292,6 @@ def after_pass_over(state: State) -> Literal["plan", "answer", "combine"]:
 def _cycles(state: State) -> int:
     """The limit on the segments."""
     return 1 if state["answer_style"] == "short" else RpgContext.current(state).max_cycles
-
-
-def publish(state: State) -> dict[str, Any]:
-    """Stream the newest segment, also one whose reply was cached."""
-    if state["segments"]:
-        get_runtime().stream_writer({"segment": state["segments"][-1]})
-    return {}
 
 
 def after_select_for_segment(state: SegmentState) -> Literal["answer", "note"]:
@@ -360,14 +356,10 @@ def build_rpg(
             select.prepare(state["evidence"], context)
 
     def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
-        looked_up = [state["plan"]] if state.get("searched") and state.get("plan") else []
+        looked_up = to_look_up(state) if state["searched"] else []
         evidence = ranked(state["evidence"] if looked_up else [], *found)
         select.prepare(evidence, RpgContext.current(state))
-        return {
-            "evidence": evidence,
-            "searched": True,
-            "looked_up": [*(state.get("looked_up") or []), *looked_up],
-        }
+        return {"evidence": evidence, "searched": True, "looked_up": [*state["looked_up"], *looked_up]}
 
     names = [node.node for node in MODEL_NODES]
     begin = BeginNode(
@@ -380,18 +372,19 @@ def build_rpg(
     )
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     builder.add_node("begin", begin)
-    retrieve = RetrieveNode(to_look_up, keep_found, resources)
-    builder.add_node("retrieve", retrieve)
+    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, resources))
     builder.add_node("select", select, input_schema=SelectReading)
     for node in MODEL_NODES:
         add_model_node(builder, resources, node, persistence)
-    segment = _segment_graph(resources, persistence, retrieve, select)
+    segment = _segment_graph(resources, persistence, select)
     builder.add_node("segment", segment | InlineNode(publish_outlined))
-    for inline in (gather, pass_over, publish, trace):
+    for inline in (gather, pass_over, trace):
         builder.add_node(inline.__name__, InlineNode(inline))
     builder.add_edge(START, "begin")
     builder.add_conditional_edges("begin", InlineNode(after_begin), ["retrieve", "plan", "outline"])
-    builder.add_conditional_edges("retrieve", InlineNode(after_retrieve), ["plan", "outline", "select"])
+    builder.add_conditional_edges(
+        "retrieve", InlineNode(after_retrieve), ["plan", "outline", "select", "segment"]
+    )
     ends = ["segment", "retrieve", "select", "answer"]
     builder.add_conditional_edges("outline", InlineNode(after_outline), ends)
     builder.add_edge("segment", "gather")
@@ -399,8 +392,7 @@ def build_rpg(
     builder.add_conditional_edges("plan", InlineNode(after_plan), ["retrieve", "select", "answer", "combine"])
     ends = ["retrieve", "plan", "answer", "combine", "pass_over"]
     builder.add_conditional_edges("select", InlineNode(after_select), ends)
-    builder.add_edge("answer", "publish")
-    builder.add_conditional_edges("publish", InlineNode(after_cycle), ["plan", "combine"])
+    builder.add_conditional_edges("answer", InlineNode(after_cycle), ["plan", "combine"])
     ends = ["plan", "answer", "combine"]
     builder.add_conditional_edges("pass_over", InlineNode(after_pass_over), ends)
     builder.add_edge("combine", "trace")
@@ -409,21 +401,17 @@ def build_rpg(
     return compile_graph(builder, resources, persistence)
 
 
-def _segment_graph(
-    resources: GraphResources, persistence: Persistence, retrieve: RetrieveNode, select: SelectNode
-) -> Graph:
+def _segment_graph(resources: GraphResources, persistence: Persistence, select: SelectNode) -> Graph:
     """The subgraph of one segment of an outline."""
     builder: Builder = StateGraph(SegmentState, resources.context, output_schema=SegmentOutput)
-    builder.add_node("retrieve", retrieve)
     builder.add_node("select", select, input_schema=SelectReading)
     add_model_node(builder, resources, answer, persistence)
     builder.add_node("note", InlineNode(note))
-    builder.add_edge(START, "retrieve")
-    builder.add_edge("retrieve", "select")
+    builder.add_edge(START, "select")
     builder.add_conditional_edges("select", InlineNode(after_select_for_segment), ["answer", "note"])
     builder.add_edge("answer", "note")
     builder.add_edge("note", END)
-    return builder.compile(cache=persistence.replies, name="segment")
+    return builder.compile(name="segment")
 
 
 graph = build_rpg(fallback="memory")

@@ -1,62 +1,63 @@
 """The cache of model replies: only steps that succeeded are stored, and a cached step costs no calls."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Mapping
 from typing import Any
 
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.cache.base import BaseCache, FullKey
 
-from stepcraft.llm.budget import no_usage
+Update = dict[str, Any]
 
-Pairs = Mapping[FullKey, tuple[Any, int | None]]
+_NOT_IN_KEY = frozenset({"usage", "warnings", "started", "share", "answered", "elapsed", "step_started"})
+"""Keys of the state that differ between runs and do not change a reply."""
 
 
-class ReplyCache(BaseCache[Any]):
-    """A LangGraph node cache in front of another, which filters what is stored.
+class ReplyCache:
+    """What model nodes made of their replies, kept in a LangGraph cache by node and state.
 
-    Steps with a warning (a failed call, a limit that was reached) are not stored. Of the others the usage is stored
-    as zero and the clocks of the run are left out, as they hold for one run only.
+    The nodes read the cache themselves, because of a node that LangGraph has cached nothing runs: it would stream
+    nothing, and its route would be cached with it.
+
+    Args:
+        cache: Where it is kept.
     """
 
     def __init__(self, cache: BaseCache[Any]) -> None:
-        super().__init__(serde=cache.serde)
         self.cache = cache
 
-    def get(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
-        """The stored writes of these keys."""
-        return self.cache.get(keys)
+    def get(self, key: FullKey) -> Update | None:
+        """The stored update, if there is one."""
+        return self.cache.get([key]).get(key)
 
-    async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
+    async def aget(self, key: FullKey) -> Update | None:
         """As `get`."""
-        return await self.cache.aget(keys)
+        return (await self.cache.aget([key])).get(key)
 
-    def set(self, pairs: Pairs) -> None:
-        """Store the writes of the steps that succeeded."""
-        self.cache.set(_storable(pairs))
+    def set(self, key: FullKey, update: Update) -> None:
+        """Store an update."""
+        self.cache.set({key: (update, None)})
 
-    async def aset(self, pairs: Pairs) -> None:
+    async def aset(self, key: FullKey, update: Update) -> None:
         """As `set`."""
-        await self.cache.aset(_storable(pairs))
-
-    def clear(self, namespaces: Sequence[tuple[str, ...]] | None = None) -> None:
-        """Delete everything, or what is stored in some namespaces."""
-        self.cache.clear(namespaces)
-
-    async def aclear(self, namespaces: Sequence[tuple[str, ...]] | None = None) -> None:
-        """As `clear`."""
-        await self.cache.aclear(namespaces)
+        await self.cache.aset({key: (update, None)})
 
 
-def _storable(pairs: Pairs) -> Pairs:
-    return {
-        key: (_reusable(writes), ttl)
-        for key, (writes, ttl) in pairs.items()
-        if not any(channel == "warnings" and value for channel, value in writes)
-    }
+def reply_key(node: str, state: Mapping[str, Any]) -> FullKey:
+    """The key of a reply: the node and its state, of which `settings` identifies settings and models."""
+    inputs = {name: value for name, value in state.items() if name not in _NOT_IN_KEY}
+    text = json.dumps(inputs, sort_keys=True, default=_message_key)
+    return ("stepcraft", node), hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _reusable(writes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    return [
-        (channel, no_usage() if channel == "usage" else value)
-        for channel, value in writes
-        if channel not in {"started", "step_started"}
-    ]
+def _message_key(value: object) -> object:
+    """What identifies a message; its ids, and those of tool calls, differ from run to run.
+
+    Raises:
+        TypeError: The value is not a message, and the state may hold nothing else that is not JSON.
+    """
+    if not isinstance(value, BaseMessage):
+        raise TypeError(f"a cached step reads {type(value).__name__}, which is neither JSON nor a message")
+    calls = value.tool_calls if isinstance(value, AIMessage) else []
+    return [value.type, value.content, [[call["name"], call["args"]] for call in calls]]

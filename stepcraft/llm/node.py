@@ -7,18 +7,19 @@ the run.
 """
 
 import copy
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.cache.base import FullKey
 from langgraph.runtime import get_runtime
 
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.budget import Budget
+from stepcraft.llm.cache import ReplyCache, Update, reply_key
 from stepcraft.llm.call import CallFailed, acall_model, call_model, skip_reason
 from stepcraft.llm.prompt import fit_prompt, input_limit
 from stepcraft.llm.reply import Refused, is_cut_off, reply_text
@@ -27,7 +28,6 @@ from stepcraft.models.resolve import aresolve_model, resolve_model
 
 State = Any
 """The input of a node: a TypedDict of the node's own."""
-Update = dict[str, Any]
 
 
 class ModelNode(Runnable[Any, Update]):
@@ -44,7 +44,8 @@ class ModelNode(Runnable[Any, Update]):
         skip_model: Makes the update where no model is needed; None where one is.
         truncate_key: The state's list of scored items that are left out of a prompt that is too long.
         reserve_calls: How many of the remaining calls are left to later nodes.
-        stream_event: Makes an event from the update, sent to `stream_mode="custom"` as soon as the reply is read.
+        stream_event: Makes an event from the state and the update that a reply gives, sent to `stream_mode="custom"`;
+            None for no event.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class ModelNode(Runnable[Any, Update]):
         skip_model: Callable[[State, Any], Update | None] | None = None,
         truncate_key: str = "evidence",
         reserve_calls: Callable[[State], int] | None = None,
-        stream_event: Callable[[Update], object] | None = None,
+        stream_event: Callable[[State, Update], object] | None = None,
     ) -> None:
         self.name = self.node = name
         self.ask = ask
@@ -68,17 +69,13 @@ class ModelNode(Runnable[Any, Update]):
         self.reserve_calls = reserve_calls
         self.stream_event = stream_event
         self.resources = GraphResources()
+        self.replies: ReplyCache | None = None
 
-    def with_resources(self, resources: GraphResources) -> "ModelNode":
-        """A copy of the node for a graph that is built with these resources."""
+    def with_resources(self, resources: GraphResources, replies: ReplyCache | None) -> "ModelNode":
+        """A copy of the node for a graph that is built with these resources and caches replies, if it does."""
         node = copy.copy(self)
-        node.resources = resources
+        node.resources, node.replies = resources, replies
         return node
-
-    def cache_key(self, state: Mapping[str, Any]) -> str:
-        """The key of a cached reply: the node and its state, of which `settings` identifies settings and models."""
-        inputs = {name: value for name, value in state.items() if name not in _NOT_IN_KEY}
-        return json.dumps([self.node, inputs], sort_keys=True, default=_message_key)
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
         """Ask the model and return the state update.
@@ -88,6 +85,9 @@ class ModelNode(Runnable[Any, Update]):
             NoAnswer: the step failed and the run cannot go on without it.
         """
         step = self._begin(input)
+        if self.replies and step.key:
+            step.update = self.replies.get(step.key)
+            step.is_known = step.update is not None
         if step.update is None:
             config = self._traced(step, config)
             try:
@@ -100,11 +100,18 @@ class ModelNode(Runnable[Any, Update]):
                     self._read_reply(step, reply)
             except (CallFailed, Refused, UnreadableReply, TimeoutError) as failure:
                 self._fall_back(step, failure)
-        return step.result()
+        result = step.result()
+        if self.replies and step.key and step.update is not None and step.is_read and not result["warnings"]:
+            self.replies.set(step.key, step.update)
+        self._stream(step)
+        return result
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`, on the running event loop."""
         step = self._begin(input)
+        if self.replies and step.key:
+            step.update = await self.replies.aget(step.key)
+            step.is_known = step.update is not None
         if step.update is None:
             config = self._traced(step, config)
             try:
@@ -117,7 +124,11 @@ class ModelNode(Runnable[Any, Update]):
                     self._read_reply(step, reply)
             except (CallFailed, Refused, UnreadableReply, TimeoutError) as failure:
                 self._fall_back(step, failure)
-        return step.result()
+        result = step.result()
+        if self.replies and step.key and step.update is not None and step.is_read and not result["warnings"]:
+            await self.replies.aset(step.key, step.update)
+        self._stream(step)
+        return result
 
     def _begin(self, state: State) -> "_Step":
         """The step, with its update where no model is to be called."""
@@ -132,6 +143,8 @@ class ModelNode(Runnable[Any, Update]):
         elif limit := step.budget.spent():
             step.warnings.append(limit)
             step.update = self.fallback(state, limit)
+        elif self.replies:
+            step.key = reply_key(self.node, state)
         return step
 
     def _traced(self, step: "_Step", config: RunnableConfig | None) -> RunnableConfig:
@@ -172,8 +185,13 @@ class ModelNode(Runnable[Any, Update]):
             said = [reply] if reply.text.strip() else []
             step.messages = [*step.prompt, *said, HumanMessage(_HAND_BACK.format(problem))]
         else:
-            if self.stream_event:
-                get_runtime().stream_writer(self.stream_event(step.update))
+            step.is_read = True
+
+    def _stream(self, step: "_Step") -> None:
+        if self.stream_event and (step.is_read or step.is_known):
+            event = self.stream_event(step.state, step.update or {})
+            if event is not None:
+                get_runtime().stream_writer(event)
 
     def _fall_back(self, step: "_Step", failure: Exception) -> None:
         if step.readable is not None:
@@ -203,25 +221,15 @@ class _Step:
     readable: UnreadableReply | None = None
     """What the readable part of a reply gives, if any."""
     update: Update | None = None
+    key: FullKey | None = None
+    """The key of its reply in the cache, where there is one."""
+    is_known: bool = False
+    """Whether the update comes from the cache."""
+    is_read: bool = False
+    """Whether the update comes from a reply."""
 
     def result(self) -> Update:
         return {**(self.update or {}), **self.budget.update(self.warnings)}
-
-
-_NOT_IN_KEY = frozenset({"usage", "warnings", "started", "share", "answered", "elapsed", "step_started"})
-"""Keys of the state that differ between runs and do not change a reply."""
-
-
-def _message_key(value: object) -> object:
-    """What identifies a message; its ids, and those of tool calls, differ from run to run.
-
-    Raises:
-        TypeError: the value is not a message, and the state may hold nothing else that is not JSON.
-    """
-    if not isinstance(value, BaseMessage):
-        raise TypeError(f"a cached step reads {type(value).__name__}, which is neither JSON nor a message")
-    calls = value.tool_calls if isinstance(value, AIMessage) else []
-    return [value.type, value.content, [[call["name"], call["args"]] for call in calls]]
 
 
 _HAND_BACK = (

@@ -142,6 +142,11 @@ def reserved_calls(state: Reading) -> int:
     return int(state["answer_style"] == "multihop" and bool(state["segments"]))
 
 
+def segment_event(state: Reading, update: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The segment; none for one of an outline, which the graph itself streams."""
+    return None if state.get("topics") else {"segment": update["segments"][-1]}
+
+
 answer = model_node(
     "answer",
     ask,
@@ -149,4 +154,5 @@ answer = model_node(
     fallback=skipped,
     truncate_key="selected",
     reserve_calls=reserved_calls,
+    stream_event=segment_event,
 )

@@ -10,7 +10,6 @@ from typing_extensions import TypedDict
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted, Usage, add_usage, add_warnings
-from stepcraft.nodes.retrieve import distinct_ids
 from stepcraft.segments import Outlined, Segment, Selected, used
 from stepcraft.text.citations import renumbered
 from stepcraft.text.sections import NO_INFO
@@ -28,9 +27,6 @@ class SegmentState(Budgeted):
     """The topics of all segments of the outline."""
     signal: str
     plans: list[str]
-    looked_up: list[str]
-    passages_given: bool
-    searched: bool
     evidence: list[Evidence]
     selected: list[Selected]
     segments: list[Segment]
@@ -52,13 +48,11 @@ def finds_nothing(state: Mapping[str, Any]) -> bool:
 
 
 def note(state: SegmentState) -> dict[str, Any]:
-    """The segment with its place, and the passages that it was written from."""
-    segments = state.get("segments") or []
-    chosen = {id_ for segment in segments for id_ in segment["evidence"]}
+    """The segment with its place."""
+    segments = state["segments"]
     topic = (state["plans"] or [state["plan"]])[-1]
-    passages = [passage for passage in state["evidence"] if passage["id"] in chosen]
     return {
-        "outlined": [Outlined(place=state["place"], plan=topic, segments=segments, passages=passages)],
+        "outlined": [Outlined(place=state["place"], plan=topic, segments=segments)],
         "warnings": [] if segments or not finds_nothing(state) else [f"nothing was found on: {topic}"],
     }
 
@@ -73,29 +67,19 @@ def publish_outlined(made: dict[str, Any]) -> dict[str, Any]:
 
 def gather(state: Mapping[str, Any]) -> dict[str, Any]:
     """Put the segments in the order of the outline; their marks are numbered through."""
-    made = sorted(state["outlined"], key=lambda one: one["place"])
-    found = distinct_ids([state["evidence"], *(one["passages"] for one in made)])
-    pool = {passage["id"]: passage for passages in found for passage in passages}
+    made: list[Outlined] = sorted(state["outlined"], key=lambda one: one["place"])
     segments: list[Segment] = []
-    for one, passages in zip(made, found[1:], strict=True):
-        renamed = {old["id"]: new["id"] for old, new in zip(one["passages"], passages, strict=True)}
-        for segment in one["segments"]:
-            ids = [renamed.get(id_, id_) for id_ in segment["evidence"]]
-            known = list(dict.fromkeys([*used(segments), *ids]))
-            numbers = {place: known.index(id_) + 1 for place, id_ in enumerate(ids, 1)}
-            sentences: list[Selected] = [
-                {**sentence, "passage": renamed.get(sentence["passage"], sentence["passage"])}
-                for sentence in segment["sentences"]
-            ]
-            text = (
-                renumbered(segment["text"], numbers) if RpgContext.current(state).marks else segment["text"]
-            )
-            segments.append({**segment, "sentences": sentences, "evidence": ids, "text": text})
+    for segment in (segment for one in made for segment in one["segments"]):
+        known = used([*segments, segment])
+        numbers = {place: known.index(id_) + 1 for place, id_ in enumerate(segment["evidence"], 1)}
+        marked = RpgContext.current(state).marks
+        segments.append(
+            {**segment, "text": renumbered(segment["text"], numbers) if marked else segment["text"]}
+        )
     return {
         "segments": segments,
         "plans": [one["plan"] for one in made],
         "missing": [one["plan"] for one in made if not one["segments"]],
-        "evidence": list(pool.values()),
         "outlined": Overwrite([]),
         "outline": [],
         "plan": "",
