@@ -22,7 +22,7 @@ An answer to the question is written from what is looked up, and you plan it bef
 Say what kind of answer the question asks for: "short" where one fact answers it, "multihop" where one fact has to be
 found out before it is known what to look up next, "long" where several things have to be told.
 Then name the topics that are looked up: each is one thing that the question asks for, or that has to be known to answer
-it, and together they leave out nothing that it asks. What the same pages tell is one topic, not several. Where the question
+it, and together they leave out nothing that it asks, in the order in which it asks. What the same pages tell is one topic, not several. Where the question
 can be read in several ways, each way is a topic.
 For a short answer one topic is enough, and for a multihop one the first that has to be found out.
 Whoever looks a topic up sees neither the question nor the other topics: name persons, places, works and things in full.
@@ -32,9 +32,10 @@ question."""
 ANSWER_INSTRUCTIONS = """\
 An answer to the question is written segment by segment. The text, if there is one, is the answer so far; the plan, if
 there is one, is the topic of the segment that you write now; the evidence, if there is any, was looked up for it.
-Write what the evidence says on the plan, as far as the question needs it, so that it follows on the text. Pass over
-what in it is about something else. What a passage says from the side of one tool, product or case holds for that alone:
-say so, or leave it out. Say what a thing is where you first name it, and use your own words.
+Write what the evidence says on the plan, in your own words, with the names, numbers, conditions, reasons and exceptions
+that somebody who asks this question needs. Where it asks how something is done, say how: with the calls, settings and code
+that it takes, and what goes wrong otherwise. Pass over what is about something else. What a passage says from the side of
+one tool, product or case holds for that alone: say so, or leave it out. Say what a thing is where you first name it.
 Repeat nothing that the text says. The plans, if there are any, are the topics of the other segments, which are written
 beside yours: leave to them what is theirs. Do not speak of plans, segments or evidence."""
 
@@ -45,11 +46,13 @@ answer to the question, and nothing that it does not ask for. Go by the text."""
 FINISH_INSTRUCTIONS = """\
 The text holds what was found out to answer the question, topic by topic, in the order in which it was looked up. Make it
 one answer for somebody who reads nothing else.
-Begin with what the question asks: the direct answer, or what the things it asks about have in common. Draw every
-comparison that it asks for yourself. Then tell the rest in the order in which a reader needs it.
-Say each thing once, in your own words. Leave out what the question does not need. Add no fact that the text does not
-have, and leave none out that the question asks for; where the text says that something is not known, say so once. Keep
-marked and unmarked facts in sentences of their own.
+Answer the parts of the question in the order in which it asks them, each completely and in one place. Begin with the
+answer to the first, without an introduction; what has been said is not summed up. Draw every comparison that it asks for,
+side by side.
+Say each thing once, in your own words. Keep the facts, numbers, conditions and code that the reader needs, and leave out
+what the question does not ask for. Add no fact that the text does not have. What the text tells in one place is known, also
+where another place says that it was not found; of what the question asks for and the text tells nowhere, say once that it
+was not found. Keep marked and unmarked facts in sentences of their own.
 Do not speak of the text, of topics or of looking up."""
 
 CHECK_INSTRUCTIONS = """\
@@ -126,8 +129,11 @@ class RpgContext(Context):
         ),
     ] = "open"
     segment_tokens: Annotated[
-        int, Field(ge=20, le=2_000, description="Length limit of a segment of a long answer in tokens.")
-    ] = 200
+        int,
+        Field(
+            ge=20, le=2_000, description="Length limit of a segment of a long answer in tokens, beside code."
+        ),
+    ] = 300
     finish: Annotated[
         bool, Field(description="Write one answer from the segments of a long answer; off, they are joined.")
     ] = True

@@ -18,7 +18,8 @@ _FORMAT = """\
 The final answer alone, in as few words as it takes: the name, the date, the number, the thing, or yes or no. No
 sentence around it, no explanation."""
 _FINISH = """\
-The answer alone, as running text for a reader."""
+The answer alone: running text, or numbered steps with their code in fenced blocks where the question asks how something
+is done."""
 _MARKS = " Behind it the marks in square brackets, like [1], of the pieces that it rests on."
 _FINISH_MARKS = """
 Each sentence that rests on marked sentences of the text ends with their marks, like [1] or [1][3], before its full stop.
