@@ -23,8 +23,8 @@ Only the changes, each on a new line, with the numbers that the steps have now:
 "3+: ..." adds a step after step 3, and "0+: ..." one before the first;
 "3-" removes step 3. A step moves by both: it is removed, and added in its new place.
 Steps that no line names stay word for word. Refer to other steps by the numbers that they have now; where steps move,
-the numbers are brought up to date afterwards, but not in code: refer to no step there. Code of more than one line stands under its step, between ``` fences. No
-lists within a step. If nothing is to be changed, exactly: {UNCHANGED}"""
+the numbers are brought up to date afterwards, but not in code: refer to no step there. Code of more than one line
+stands under its step, between ``` fences. No lists within a step. If nothing is to be changed, exactly: {UNCHANGED}"""
 
 
 def read_changes(reply: str, steps: Sequence[str]) -> tuple[list[str], list[StepChange] | None, str]:
