@@ -180,9 +180,12 @@ class Context:
 
     @cached_property
     def changed(self) -> Mapping[str, Any]:
-        """The settings that differ from the defaults, for traces; the value of changed instructions is "changed"."""
+        """The settings that differ from the defaults, as traces show them: without secrets, instructions as "changed"."""
         names = self.differences(_default(type(self)))
-        return {name: "changed" if name.endswith("_instructions") else getattr(self, name) for name in names}
+        return {
+            name: "changed" if name.endswith("_instructions") else redacted(getattr(self, name))
+            for name in names
+        }
 
     def for_state(self) -> dict[str, Any]:
         """The settings that differ from the defaults, as JSON that `current` reads when the run is resumed.

@@ -10,7 +10,6 @@ from stepcraft.errors import BadInput
 from stepcraft.models.resolve import GivenModels
 from stepcraft.policy import Policy
 from stepcraft.retrieval.target import RetrievalTarget
-from stepcraft.secrets import redacted
 
 VERSION = version("stepcraft")
 """The installed version of Stepcraft."""
@@ -57,6 +56,6 @@ class GraphResources:
 
     def labels(self, context: Context) -> Mapping[str, Any]:
         """Trace metadata of a run: method, version, retrieval target and the settings that differ from the defaults."""
-        settings = {f"stepcraft_{name}": redacted(value) for name, value in context.changed.items()}
+        settings = {f"stepcraft_{name}": value for name, value in context.changed.items()}
         own = {"stepcraft_method": self.method, "stepcraft_version": VERSION}
         return {**settings, **own, **self.searched.labels(context)}

@@ -122,7 +122,9 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
     def _digest(self, context: Context) -> str:
         """Identifies the settings and the models, for the keys of cached replies."""
         choices = [self.resources.models.choice(node, context) for node in self.model_nodes]
-        models = [model_identity(choice) for choice in choices]
+        distinct = {id(choice): choice for choice in choices}
+        identities = {key: model_identity(choice) for key, choice in distinct.items()}
+        models = [identities[id(choice)] for choice in choices]
         return hashlib.sha256(json.dumps([models, asdict(context)], sort_keys=True).encode()).hexdigest()
 
 

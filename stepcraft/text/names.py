@@ -3,6 +3,7 @@
 import builtins
 import keyword
 import re
+import sys
 from collections.abc import Iterable, Iterator
 
 from stepcraft.text import markdown
@@ -29,7 +30,7 @@ def names_in(texts: Iterable[str]) -> dict[str, int]:
     """Return the names in the code of texts, each with the number (from 1) of the first text that has it.
 
     A code span of one word is a name; in other code only words that look like one: with a dot, an underscore or inner
-    capitals, an option, or a call. Names that the code itself defines and names of Python itself are none.
+    capitals, an option, or a call. Names that the code itself defines and names of Python and its library are none.
     """
     codes = [list(_codes(text)) for text in texts]
     own = {
@@ -43,7 +44,7 @@ def names_in(texts: Iterable[str]) -> dict[str, int]:
                 while len(parts) > 1 and parts[0] in own | _COMMON:
                     del parts[0]
                 rest = ".".join(parts)
-                if len(rest) > 1 and rest not in own and rest not in _COMMON:
+                if len(rest) > 2 and rest not in own | _COMMON and parts[0] not in sys.stdlib_module_names:
                     found.setdefault(rest, number)
     return found
 
