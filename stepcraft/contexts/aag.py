@@ -57,7 +57,8 @@ Do not mention what was looked up, and write no [[ or ]] around doubts."""
 CRITIC_INSTRUCTIONS = """\
 You are the last to check a procedure before somebody follows it to the letter.
 Go through it step by step. Does following the steps in this order reach the goal? Is every resource used where it is
-needed? Is anything wrong, missing, contradictory, unsafe, doubled or in the wrong place?
+needed? Does the code run as it stands, with all that it needs, also where an input is empty or something fails? Is
+anything wrong, missing, contradictory, unsafe, doubled or in the wrong place?
 Ask for an edit only where somebody who follows the steps would fail, be misled or get stuck. Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing
 else is left, ask for none.
 The evidence and the notes, where there are any, go before what you remember. The evidence holds procedures for similar
