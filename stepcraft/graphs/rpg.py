@@ -159,8 +159,13 @@ def _searches(given: Mapping[str, Any], context: RpgContext) -> bool:
 
 
 def _lacks_evidence(state: State) -> bool:
-    """Whether a search has still to be made; not where passages are there without one."""
-    return RpgContext.current(state).retrieve and not state["searched"] and not state["evidence"]
+    """Whether the search for the question has still to be made."""
+    return RpgContext.current(state).retrieve and not _is_searched(state)
+
+
+def _is_searched(state: State) -> bool:
+    """Whether there was a search, or passages are there without one, as `update_state` may have put them."""
+    return state["searched"] or bool(state["evidence"])
 
 
 def _planner(state: State) -> Literal["outline", "plan"]:
@@ -185,7 +190,7 @@ def after_begin(state: State) -> list[Send | Literal["plan", "outline", "retriev
 
 def to_look_up(state: State) -> list[str]:
     """The question first, then each plan that was not looked up yet."""
-    if not state["searched"]:
+    if not _is_searched(state):
         return [state["question"]]
     context = RpgContext.current(state)
     if not context.retrieve or context.search != "plan" or state["passages_given"]:
@@ -356,7 +361,7 @@ def build_rpg(
             select.prepare(state["evidence"], context)
 
     def keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -> dict[str, Any]:
-        looked_up = to_look_up(state) if state["searched"] else []
+        looked_up = to_look_up(state) if _is_searched(state) else []
         evidence = ranked(state["evidence"] if looked_up else [], *found)
         select.prepare(evidence, RpgContext.current(state))
         return {"evidence": evidence, "searched": True, "looked_up": [*state["looked_up"], *looked_up]}
