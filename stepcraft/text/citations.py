@@ -91,9 +91,13 @@ def _cited_in_prose(text: str) -> list[tuple[str, list[int]]]:
 
 
 def with_marks(sentence: str, numbers: Iterable[int]) -> str:
-    """Return a sentence with marks of these numbers before its full stop, or at its end where it has none."""
+    """Return a sentence with marks of these numbers before its full stop, or at its end where it has none.
+
+    The marks of a sentence with a block of code stand before the block; a block alone carries none.
+    """
     written = "".join(f"[{number}]" for number in numbers)
-    bare = sentence.rstrip()
+    prose = sentence[: next((block.start for block in code_blocks(sentence)), len(sentence))]
+    bare = prose.rstrip()
     if not written or not bare:
         return sentence
     unclosed = bare.rstrip(_CLOSING)

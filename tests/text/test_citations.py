@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.text.citations import marks, with_marks_of
+from stepcraft.text.citations import cited_sentences, marks, with_marks, with_marks_of
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,27 @@ def test_only_what_exists_is_cited_in_any_text(text: str) -> None:
     kept = with_marks_of(text, {1, 2})
     assert marks(kept) <= {1, 2}
     assert with_marks_of(kept, {1, 2}) == kept
+
+
+@pytest.mark.parametrize(
+    ("sentence", "marked"),
+    [
+        ("It was built. ", "It was built [1][3]. "),
+        ("Call it", "Call it [1][3]"),
+        (
+            "Call it like this:\n\n```python\nf(x[1])\n```\n\n",
+            "Call it like this [1][3]:\n\n```python\nf(x[1])\n```\n\n",
+        ),
+        ("```\nf()\n```\n", "```\nf()\n```\n"),
+    ],
+)
+def test_the_marks_of_a_sentence(sentence: str, marked: str) -> None:
+    assert with_marks(sentence, [1, 3]) == marked
+
+
+def test_a_mark_behind_a_block_of_code_is_that_of_the_sentence_before_it() -> None:
+    text = "Call it like this:\n\n```\nf()\n``` [2]\n\nThen wait [1]."
+    assert cited_sentences(text, {1, 2}) == [
+        ("Call it like this:\n\n```\nf()\n```\n\n", [2]),
+        ("Then wait.", [1]),
+    ]
