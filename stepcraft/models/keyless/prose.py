@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from stepcraft.models.keyless import procedures
 from stepcraft.models.keyless.material import Material, fit, is_alike, weights
+from stepcraft.text.citations import with_marks
 from stepcraft.text.clean import CAPITALS, STOP_WORDS, stems, terms
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sections import COMPLETE, NOT_SAID, UNCHANGED
@@ -169,7 +170,10 @@ def segment(material: Material) -> str:
             known.append(stems(sentence))
             left -= words
     cites = "[1]" in material.instructions
-    written = [_cited(*told[place]) if cites else told[place][0] for place in sorted(kept)]
+    written = [
+        with_marks(told[place][0], [int(told[place][1])]) if cites else told[place][0]
+        for place in sorted(kept)
+    ]
     return " ".join(written) or _NOTHING
 
 
@@ -225,8 +229,10 @@ def _new_names(question: str, text: str) -> list[str]:
 
 
 def _statements(text: str) -> list[str]:
-    """Return the sentences of a text without the numbers of a list, which mean nothing elsewhere."""
-    return [_LIST_NUMBER.sub("", sentence) for sentence in sentences(text)]
+    """Return the sentences of a passage without the path of its headings and the numbers of a list."""
+    first, _, below = text.partition("\n")
+    told = below if below and " \u203a " in first else text
+    return [_LIST_NUMBER.sub("", sentence) for sentence in sentences(told)]
 
 
 def _best_sentences(question: str, text: str) -> str:
@@ -249,9 +255,3 @@ def _topics(question: str, text: str) -> Sequence[str]:
         *(f"{name}: {' '.join(sought)}" for name in (*missing, *told)),
         f"{', '.join(named)}: {' '.join(unsaid)}" if unsaid else "",
     ]
-
-
-def _cited(sentence: str, number: str) -> str:
-    """Put the citation mark before the full stop, so that it stays with its sentence."""
-    end = len(sentence.rstrip(_END))
-    return f"{sentence[:end]} [{number}]{sentence[end:]}"
