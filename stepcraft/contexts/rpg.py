@@ -35,7 +35,8 @@ there is one, is the topic of the segment that you write now; the evidence, if t
 Write what the evidence says on the plan, in your own words, with the names, numbers, conditions, reasons and exceptions
 that somebody who asks this question needs. Where it asks how something is done, say how: with the calls, settings and code
 that it takes, and what goes wrong otherwise. Pass over what is about something else. What a passage says from the side of
-one tool, product or case holds for that alone: say so, or leave it out. Say what a thing is where you first name it.
+one tool, product or case holds for that alone: say so, or leave it out. Where the evidence contradicts itself, say so and
+give both. Say what a thing is where you first name it.
 Repeat nothing that the text says. The plans, if there are any, are the topics of the other segments, which are written
 beside yours: leave to them what is theirs. Do not speak of plans, segments or evidence."""
 
@@ -50,9 +51,9 @@ Answer the parts of the question in the order in which it asks them, each comple
 answer to the first, without an introduction; what has been said is not summed up. Draw every comparison that it asks for,
 side by side.
 Say each thing once, in your own words. Keep the facts, numbers, conditions and code that the reader needs, and leave out
-what the question does not ask for. Add no fact that the text does not have. What the text tells in one place is known, also
-where another place says that it was not found; of what the question asks for and the text tells nowhere, say once that it
-was not found. Keep marked and unmarked facts in sentences of their own.
+what the question does not ask for; pieces of code become one that fits together. What the text tells in one place is
+known, also where another place says that it was not found; of what the question asks for and the text tells nowhere, say
+once that it was not found, and what comes nearest to it. Keep marked and unmarked facts in sentences of their own.
 Do not speak of the text, of topics or of looking up."""
 
 CHECK_INSTRUCTIONS = """\
@@ -133,7 +134,7 @@ class RpgContext(Context):
         Field(
             ge=20, le=2_000, description="Length limit of a segment of a long answer in tokens, beside code."
         ),
-    ] = 300
+    ] = 400
     finish: Annotated[
         bool, Field(description="Write one answer from the segments of a long answer; off, they are joined.")
     ] = True

@@ -95,7 +95,7 @@ def test_what_the_evidence_does_not_say_is_in_sentences_without_a_mark_or_left_o
 
 
 def test_a_segment_of_a_long_answer_has_its_own_limit() -> None:
-    assert "at most 300 tokens (about 210 words)" in form(FOUND)
+    assert "at most 400 tokens (about 280 words)" in form(FOUND)
     assert "at most 50 tokens (about 35 words)" in form(FOUND, segment_tokens=50)
     assert "at most 100 tokens" in form(FOUND, paper=True)
     assert "at most 100 tokens" in form({**FOUND, "answer_style": "short"}, segment_tokens=50)

@@ -20,7 +20,7 @@ _FORMATS = {
     "long": "The segment alone: one to four sentences of running text, at most 100 tokens (about 70 words).",
     "traced": """\
 The segment alone: running text of as many sentences as the evidence bears, at most {tokens} tokens (about {words}
-words). Where the question asks how something is done, its code stands in fenced blocks beside that.""",
+words) beside code. Where the question asks how something is done, its code stands in fenced blocks.""",
     "short": """\
 The answer alone, in as few words as it takes and at most 100 tokens: the name, the date, the number, or yes or no;
 a sentence only where the question asks for one.""",
@@ -30,13 +30,14 @@ tokens (about 70 words).""",
 }
 _MARKS = """
 Behind each sentence stands the number of the evidence that bears it out, in square brackets: [1], or [1][3] for two.
-A sentence with a number says nothing beyond that evidence, no definition or name either. Nothing else is cited."""
+A sentence with a number says nothing beyond that evidence, no definition or name either, and code below it is that of the
+evidence. Nothing else is cited."""
 _OPEN = """
 Where the evidence is silent on what the plan needs, add what you are sure of, in sentences of their own without a number;
 where the two differ, go by the evidence."""
 _STRICT = """
 Write nothing that the evidence does not say. Of what the plan asks for and the evidence does not tell, say once, without a
-number, that it was not found; speak of no other gap."""
+number, that it was not found, and what comes nearest to it; speak of no other gap."""
 _STRICT_OF_PAPER = " Add nothing that the evidence does not say."
 _WITHOUT = """
 There is no evidence: write only what you are sure of, in one sentence; if that is nothing, say what was not found."""

@@ -21,6 +21,11 @@ _FINISH = """\
 The answer alone: running text, or numbered steps with their code in fenced blocks where the question asks how something
 is done."""
 _MARKS = " Behind it the marks in square brackets, like [1], of the pieces that it rests on."
+_FINISH_OPEN = """
+What the reader needs beside the text and you are sure of, such as a default, a trap, or a line without which the code
+does not run, stands in sentences of its own without a mark."""
+_FINISH_STRICT = """
+Add no fact that the text does not have."""
 _FINISH_MARKS = """
 Each sentence that rests on marked sentences of the text ends with their marks, like [1] or [1][3], before its full stop.
 A sentence that rests on unmarked ones has no mark."""
@@ -41,7 +46,11 @@ def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
     sections = [section("question", state["question"]), section("text", text)]
     marked = context.marks and bool(marks(text))
     if state["answer_style"] in {"auto", "long"}:
-        form = _FINISH + _FINISH_MARKS * marked
+        form = (
+            _FINISH
+            + (_FINISH_OPEN if context.grounding == "open" else _FINISH_STRICT)
+            + _FINISH_MARKS * marked
+        )
         return prompt(context.finish_instructions, form, "finish", sections)
     return prompt(context.combine_instructions, _FORMAT + _MARKS * marked, "combine", sections)
 

@@ -127,8 +127,12 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
             budget = context.max_evidence_tokens
             if context.paper:
                 return _update(chosen(ready.sentences, scores, least, budget, used), warnings)
+            # Where one sentence fits, others that nearly do are told apart by the model better than by the reranker.
+            fill = least / 2 if context.threshold is None and least > 0 else least
+            if max(scores, default=least) <= least:
+                return _update([], warnings)
             around = context.context_sentences
-            return _update(chosen_in_context(ready.sentences, scores, least, budget, around), warnings)
+            return _update(chosen_in_context(ready.sentences, scores, fill, budget, around), warnings)
         return _update([], warnings)
 
     def _scores(self, state: Reading, plan: str, reranker: Reranker) -> tuple[Ready, list[float]]:
