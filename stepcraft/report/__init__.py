@@ -20,6 +20,7 @@ from stepcraft.errors import BadInput
 from stepcraft.report._views import VIEWS, StepTime, cost_tables, counted, seconds
 from stepcraft.secrets import redacted
 from stepcraft.text.clean import clean
+from stepcraft.text.markdown import outside_code
 
 __all__ = ["StepTime", "page"]
 
@@ -77,6 +78,23 @@ def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+def _with_code(text: str) -> list[tuple[str, str]]:
+    """Split a text into prose, spans and blocks of code, without backticks and fences."""
+    pieces: list[tuple[str, str]] = []
+    end = 0
+    for start, stop in [*outside_code(text), (len(text), len(text))]:
+        code = text[end:start]
+        if "\n" in code:
+            lines = code.splitlines()
+            is_closed = lines[-1].strip().startswith(("```", "~~~"))
+            pieces.append(("block", "\n".join(lines[1:-1] if is_closed else lines[1:])))
+        elif code:
+            pieces.append(("span", code.strip("`").strip()))
+        pieces.append(("prose", text[start:stop]))
+        end = stop
+    return pieces
+
+
 def _is_web_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
@@ -88,11 +106,12 @@ def _is_web_address(text: str) -> bool:
 _TEMPLATES = Environment(
     loader=FunctionLoader(_source), autoescape=True, undefined=StrictUndefined, finalize=_cleaned
 )
-_FILTERS: dict[str, Callable[..., str]] = {
+_FILTERS: dict[str, Callable[..., Any]] = {
     "clean": clean,
     "counted": counted,
     "one_line": _one_line,
     "score": "{:.2f}".format,
+    "with_code": _with_code,
 }
 _TESTS: dict[str, Callable[..., bool]] = {"web_address": _is_web_address}
 _TEMPLATES.filters.update(_FILTERS)

@@ -16,7 +16,7 @@ TAGS = set(
     re.findall(
         r"\w+",
         """html head meta title style body header nav main section footer div article p h1 h2 h3 ul ol li a b span
-        details summary del ins mark blockquote label button table caption thead tbody tfoot tr th td svg rect""",
+        details summary del ins mark code blockquote label button table caption thead tbody tfoot tr th td svg rect""",
     )
 )
 ATTRIBUTES = {
