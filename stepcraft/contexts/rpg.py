@@ -53,7 +53,8 @@ side by side.
 Say each thing once, in your own words. Keep the facts, numbers, conditions and code that the reader needs, and leave out
 what the question does not ask for; pieces of code become one that fits together. What the text tells in one place is
 known, also where another place says that it was not found; of what the question asks for and the text tells nowhere, say
-once that it was not found, and what comes nearest to it. Keep marked and unmarked facts in sentences of their own.
+once that it was not found, and what nearly answers it if anything does. Keep marked and
+unmarked facts in sentences of their own.
 Do not speak of the text, of topics or of looking up."""
 
 CHECK_INSTRUCTIONS = """\

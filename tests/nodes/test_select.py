@@ -175,3 +175,20 @@ def test_many_runs_forget_the_oldest_and_stay_right() -> None:
     for number in range(300):
         found = selecting("who built the bridge", evidence(f"In {number} they built the bridge of Mostar."))
         assert found[0]["text"].startswith(f"In {number} ")
+
+
+AIRLINE = evidence(
+    "Velmora, legally Kasten Aviation Corporation, is a government-owned low-cost airline with its head office in Terminal 2.",
+    "Arno Velt is the Chief Operating Officer of Velmora, the low-cost carrier that belongs to the Kasten state.",
+    "A limited company belongs to those who hold its shares.",
+)
+
+
+@pytest.mark.parametrize(
+    ("context", "passages"),
+    [({"paper": False}, ["p0", "p1"]), ({"paper": False, "threshold": 0.13}, ["p0"]), ({}, ["p0"])],
+)
+def test_sentences_that_nearly_fit_fill_the_budget(context: dict[str, object], passages: list[str]) -> None:
+    """A model could not say who owns the airline, because that stood in a sentence a hair below the threshold."""
+    chosen = SELECTING("Velmora airline type, owner and base airport", AIRLINE, **context)
+    assert [one["passage"] for one in chosen] == passages
