@@ -178,9 +178,12 @@ def test_many_runs_forget_the_oldest_and_stay_right() -> None:
 
 
 AIRLINE = evidence(
-    "Velmora, legally Kasten Aviation Corporation, is a government-owned low-cost airline with its head office in Terminal 2.",
-    "Arno Velt is the Chief Operating Officer of Velmora, the low-cost carrier that belongs to the Kasten state.",
+    "Velmora, legally Kasten Aviation Corporation, is a government-owned low-cost airline with its head office in "
+    "Terminal 2 of Kasten Airport.",
+    "Arno Velt is the Chief Operating Officer of Velmora, the low-cost carrier that belongs to the Kasten state. He had "
+    "been a pilot.",
     "A limited company belongs to those who hold its shares.",
+    "Rye bread is baked slowly in a warm oven.",
 )
 
 
@@ -191,4 +194,4 @@ AIRLINE = evidence(
 def test_sentences_that_nearly_fit_fill_the_budget(context: dict[str, object], passages: list[str]) -> None:
     """A model could not say who owns the airline, because that stood in a sentence a hair below the threshold."""
     chosen = SELECTING("Velmora airline type, owner and base airport", AIRLINE, **context)
-    assert [one["passage"] for one in chosen] == passages
+    assert list(dict.fromkeys(one["passage"] for one in chosen)) == passages
