@@ -50,11 +50,11 @@ one answer for somebody who reads nothing else.
 Answer the parts of the question in the order in which it asks them, each completely and in one place. Begin with the
 answer to the first, without an introduction; what has been said is not summed up. Draw every comparison that it asks for,
 side by side.
-Say each thing once, in your own words. Keep the facts, numbers, conditions and code that the reader needs, and leave out
-what the question does not ask for; pieces of code become one that fits together. What the text tells in one place is
-known, also where another place says that it was not found; of what the question asks for and the text tells nowhere, say
-once that it was not found, and what nearly answers it if anything does. Keep marked and
-unmarked facts in sentences of their own.
+Say each thing once, in your own words. Keep the facts, numbers, conditions and code that bear on the question, and leave
+out what is about something else. Pieces of code become one that fits together and runs as it stands, with nothing left to a
+comment. What the text tells in one place is known, also where another place says that it was not found; of what the question
+asks for and the text tells nowhere, say once and plainly that it is not known. Keep marked and unmarked facts in sentences
+of their own.
 Do not speak of the text, of topics or of looking up."""
 
 CHECK_INSTRUCTIONS = """\
