@@ -1,0 +1,119 @@
+"""`stepcraft eval`: run methods on questions of one's own, and report what was found."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from stepcraft.cli.options import (
+    Memory,
+    Model,
+    Quiet,
+    Settings,
+    Sources,
+    check_writable,
+    context_fields,
+    reported,
+)
+from stepcraft.cli.output import say
+
+eval_app = typer.Typer(help="Evaluate methods on your own questions.", no_args_is_help=True)
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of an evaluation.")]
+Concurrency = Annotated[int, typer.Option(min=1, max=1_000, help="Samples that run at the same time.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many questions.")]
+MaxCalls = Annotated[int | None, typer.Option(min=1, help="Stop after so many model calls in all.")]
+MaxTokens = Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens in all.")]
+
+
+@eval_app.command("run")
+@reported()
+def run(
+    questions: Annotated[
+        Path,
+        typer.Argument(
+            help="A .jsonl, .json or .csv file with question and, if known, answer, contains or steps."
+        ),
+    ],
+    methods: Annotated[
+        str, typer.Option(help="Methods with their settings: rag:k=10,rat:window=1,self_refinement.")
+    ] = "rag,rat,rpg",
+    directory: Annotated[Path, typer.Option("--into", help="The directory of the evaluation.")] = Path(
+        "eval"
+    ),
+    sources: Sources = None,
+    memory: Memory = None,
+    model: Model = None,
+    settings: Settings = None,
+    limit: Limit = None,
+    concurrency: Concurrency = 4,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run failed samples again.")] = False,
+    allow_keyless: Annotated[
+        bool, typer.Option("--allow-keyless", help="Score the keyless model, to try the evaluation itself.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run methods on questions and print the report. The same command goes on with a run that was stopped."""
+    from stepcraft.evals.evaluate import Budget, Progress, evaluate
+    from stepcraft.evals.methods import read_methods
+    from stepcraft.evals.samples import read_samples
+    from stepcraft.evals.summary import markdown, summarise
+
+    fields = context_fields(settings, model=model, retriever=sources, memory=memory)
+    named, samples = read_methods(methods, fields), read_samples(questions, limit)
+    err = Console(stderr=True, quiet=quiet)
+
+    def show(progress: Progress) -> None:
+        rate = progress.done / progress.seconds if progress.seconds else 0.0
+        err.print(
+            f"{progress.done:,} of {progress.total:,} done, {progress.failed:,} failed, {progress.calls:,} calls, "
+            f"{progress.tokens:,} tokens, {rate:.2f} a second",
+            highlight=False,
+        )
+
+    asyncio.run(
+        evaluate(
+            named,
+            samples,
+            directory,
+            concurrency=concurrency,
+            budget=Budget(max_calls, max_tokens),
+            retry_errors=retry_errors,
+            allow_keyless=allow_keyless,
+            on_progress=show,
+        )
+    )
+    say(markdown(summarise(directory)))
+
+
+@eval_app.command("report")
+@reported()
+def report(
+    directory: Directory,
+    to: Annotated[Path | None, typer.Option("--to", help="Write it into this file.")] = None,
+) -> None:
+    """Report what an evaluation found so far, as Markdown."""
+    from stepcraft.evals.summary import markdown, summarise
+
+    if to:
+        check_writable(to)
+    text = markdown(summarise(directory))
+    if to:
+        to.write_text(text, encoding="utf-8")
+    else:
+        say(text)
+
+
+@eval_app.command("list")
+def methods() -> None:
+    """List the methods, one per line."""
+    from stepcraft.evals.methods import SELF_REFINEMENT
+    from stepcraft.graphs.registry import GRAPHS
+
+    for name, listed in GRAPHS.items():
+        say(f"{name:<15} {listed.line}")
+    say(f"{SELF_REFINEMENT:<15} baseline: AAG's draft, critic and edits with an empty memory")

@@ -1,0 +1,177 @@
+"""The directory of an evaluation: its configuration, and one line for each finished sample of a method.
+
+Lines are appended and forced to the disk as samples finish, so that a run that is killed at any moment goes on where it
+stopped: what is in the directory is not asked again, and of a line that was cut off the rest is cut off too.
+"""
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from io import FileIO
+from pathlib import Path
+from typing import Any, NotRequired, Self
+
+from typing_extensions import TypedDict
+
+from stepcraft.errors import BadInput, StepcraftError
+from stepcraft.files import named_path
+from stepcraft.secrets import redacted
+
+CONFIGURATION = "configuration.json"
+SAMPLES = "samples.jsonl"
+_LOCK = "lock"
+
+
+class RunStopped(StepcraftError, RuntimeError):
+    """An evaluation cannot go on; what is finished is in its directory, and the same command goes on from there."""
+
+
+class Outcome(TypedDict):
+    """What a method made of a sample."""
+
+    method: str
+    id: str
+    output: dict[str, Any]
+    """The output of the graph; empty where it failed."""
+    error: str
+    """Why there is no output, "" where there is one."""
+    scores: dict[str, float]
+    usage: dict[str, Any]
+    seconds: float
+    warnings: list[str]
+    judged: NotRequired[dict[str, Any]]
+
+
+class RunDirectory:
+    """The directory of one evaluation; held by one process at a time.
+
+    Args:
+        path: The directory; it is made if it is not there.
+        configuration: What the evaluation is about, as JSON.
+
+    Raises:
+        BadInput: The directory belongs to an evaluation with another configuration or to one that is running, holds
+            other files, or cannot be written.
+    """
+
+    def __init__(self, path: Path, configuration: Mapping[str, Any]) -> None:
+        self.path = named_path(path)
+        wanted: dict[str, Any] = redacted(configuration)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.path / _LOCK).open("ab")
+        except OSError as error:
+            raise BadInput(f"{path} cannot be used for an evaluation: {error.strerror}") from error
+        try:
+            self._hold()
+            if self._is_new(wanted):
+                text = json.dumps(wanted, indent=2, ensure_ascii=False)
+                (self.path / CONFIGURATION).write_text(text + "\n", encoding="utf-8")
+            self._file = self._opened()
+        except OSError as error:
+            self._lock.close()
+            raise BadInput(f"{path} cannot be used for an evaluation: {error.strerror}") from error
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._lock.close()
+
+    def outcomes(self) -> list[Outcome]:
+        """The outcomes so far, of each sample and method the last."""
+        last = {(outcome["method"], outcome["id"]): outcome for outcome in read_outcomes(self.path)}
+        return list(last.values())
+
+    def add(self, outcome: Outcome) -> None:
+        """Append an outcome; when this returns, it is on the disk.
+
+        Raises:
+            RunStopped: It cannot be written, for example because the disk is full.
+        """
+        line = json.dumps(redacted(outcome), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            written = self._file.write(line)
+            os.fsync(self._file.fileno())
+            reason = os.strerror(errno.ENOSPC) if written < len(line) else ""
+        except OSError as error:
+            reason = error.strerror or str(error)
+        if reason:
+            self._file.truncate(end)
+            raise RunStopped(
+                f"{self.path / SAMPLES} cannot be written: {reason}; make room and start the same command again"
+            )
+
+    def _hold(self) -> None:
+        try:
+            import fcntl  # noqa: PLC0415 - not on Windows
+        except ImportError:
+            return
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BadInput(
+                f"an evaluation is running into {self.path}; wait for it or name another directory"
+            ) from error
+
+    def _is_new(self, wanted: Mapping[str, Any]) -> bool:
+        file = self.path / CONFIGURATION
+        if not file.exists():
+            others = sorted(one.name for one in self.path.iterdir() if one.name != _LOCK)
+            if others:
+                raise BadInput(
+                    f"{self.path} holds other files, such as {others[0]!r}; name a directory of its own"
+                )
+            return True
+        known = read_configuration(self.path)
+        differing = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
+        if differing:
+            raise BadInput(
+                f"{self.path} belongs to an evaluation with another {', '.join(differing)}; name another directory, or "
+                "start it with the configuration that it was begun with"
+            )
+        return False
+
+    def _opened(self) -> FileIO:
+        (self.path / SAMPLES).touch()
+        # Unbuffered, so that what cannot be written is not tried again when the file is closed.
+        file = (self.path / SAMPLES).open("r+b", buffering=0)
+        data = file.readall()
+        if data and not data.endswith(b"\n"):
+            file.truncate(data.rfind(b"\n") + 1)
+        return file
+
+
+def read_configuration(path: Path) -> dict[str, Any]:
+    """The configuration of an evaluation.
+
+    Raises:
+        BadInput: There is none, or it cannot be read.
+    """
+    try:
+        known: dict[str, Any] = json.loads((path / CONFIGURATION).read_text("utf-8"))
+    except OSError as error:
+        raise BadInput(f"{path} is no directory of an evaluation: {error.strerror}") from error
+    except ValueError as error:
+        raise BadInput(f"{path / CONFIGURATION} is damaged: {error}; name another directory") from error
+    return known
+
+
+def read_outcomes(path: Path) -> Iterator[Outcome]:
+    """Yield the outcomes in the order in which they were written; a line that was cut off is none."""
+    try:
+        with (path / SAMPLES).open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.endswith(b"\n"):
+                    try:
+                        yield json.loads(line)
+                    except ValueError as error:
+                        raise BadInput(f"{path / SAMPLES}:{number} is damaged: {error}") from error
+    except OSError as error:
+        raise BadInput(f"{path} is no directory of an evaluation: {error.strerror}") from error

@@ -1,0 +1,240 @@
+"""Run methods on samples, side by side and within budgets, into a directory that a killed run goes on from."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from langgraph.errors import GraphBubbleUp
+
+from stepcraft.errors import BadInput, ModelFailure
+from stepcraft.evals.directory import Outcome, RunDirectory, RunStopped
+from stepcraft.evals.methods import Method
+from stepcraft.evals.samples import Sample, fingerprint
+from stepcraft.evals.scores import contains, exact_match, f1, steps_f1
+from stepcraft.graphs.compile import Graph, resources_of
+from stepcraft.graphs.registry import outputs_of
+from stepcraft.llm.resources import VERSION
+from stepcraft.models.resolve import EXTRACTIVE
+from stepcraft.secrets import without_secrets
+
+Scorer = Callable[[Sample, Mapping[str, Any]], Mapping[str, float]]
+"""The scores of an output, by name; nothing where the sample does not say what is right."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When an evaluation stops; samples that are running are finished."""
+
+    calls: int | None = None
+    """Model calls of all samples together."""
+    tokens: int | None = None
+    """Tokens read and written by all samples together."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an evaluation is."""
+
+    done: int
+    failed: int
+    total: int
+    seconds: float
+    calls: int
+    tokens: int
+
+
+def known_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
+    """The scores that fit what is known of a sample: exact match and F1, what is contained, steps."""
+    answer = str(output.get("answer") or "")
+    scores: dict[str, float] = {}
+    if answers := sample.get("answers"):
+        scores |= {"exact match": exact_match(answer, answers), "F1": f1(answer, answers)}
+    if parts := sample.get("contains"):
+        scores["contains"] = contains(answer, parts)
+    if steps := sample.get("steps"):
+        scores["steps"] = steps_f1(output.get("steps") or _lines(answer), steps)
+    return scores
+
+
+async def evaluate(
+    methods: Sequence[Method],
+    samples: Sequence[Sample],
+    directory: Path,
+    *,
+    scorers: Sequence[Scorer] = (known_scores,),
+    graph_of: Callable[[Method], Graph] = Method.compiled,
+    concurrency: int = 4,
+    budget: Budget | None = None,
+    retry_errors: bool = False,
+    allow_keyless: bool = False,
+    on_progress: Callable[[Progress], object] = lambda _progress: None,
+) -> list[Outcome]:
+    """Run each method on each sample and score the outputs; what is in the directory already is not run again.
+
+    Args:
+        methods: The methods.
+        samples: The samples.
+        directory: Where the outcomes are kept.
+        scorers: What makes the scores of an output.
+        graph_of: What makes the graph of a method.
+        concurrency: The most samples that run at the same time.
+        budget: When to stop.
+        retry_errors: Whether samples that failed are run again.
+        allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
+        on_progress: Is told of the progress after each sample.
+
+    Raises:
+        BadInput: The directory belongs to another evaluation, or a method has no language model.
+        RunStopped: The budget is used up, the model refuses every call, or the directory cannot be written.
+    """
+    graphs = {method.name: graph_of(method) for method in methods}
+    for method in methods:
+        if not allow_keyless and _is_keyless(graphs[method.name], method):
+            raise BadInput(
+                f"{method.name} has no language model, and scores of the keyless model say nothing of a method; name a "
+                "model with --model or STEPCRAFT_MODEL, or try the evaluation with --allow-keyless"
+            )
+    configuration = {
+        "version": VERSION,
+        "methods": {
+            method.name: {"graph": method.graph, "settings": dict(method.settings)} for method in methods
+        },
+        "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
+    }
+    with RunDirectory(directory, configuration) as kept:
+        outcomes = {(one["method"], one["id"]): one for one in kept.outcomes()}
+        left = [
+            (method, sample)
+            for sample in samples
+            for method in methods
+            if not (known := outcomes.get((method.name, sample["id"]))) or (retry_errors and known["error"])
+        ]
+        run = _Run(kept, outcomes, len(methods) * len(samples), budget or Budget(), on_progress)
+
+        async def one(method: Method, sample: Sample) -> None:
+            await run.add(_outcome(graphs[method.name], method, sample, scorers))
+
+        await _side_by_side([partial(one, *pair) for pair in left], concurrency, run)
+        return [
+            outcomes[method.name, sample["id"]]
+            for sample in samples
+            for method in methods
+            if (method.name, sample["id"]) in outcomes
+        ]
+
+
+class _Run:
+    """The outcomes so far, and why no further sample is begun."""
+
+    def __init__(
+        self,
+        kept: RunDirectory,
+        outcomes: dict[tuple[str, str], Outcome],
+        total: int,
+        budget: Budget,
+        on_progress: Callable[[Progress], object],
+    ) -> None:
+        self.kept = kept
+        self.outcomes = outcomes
+        self.total = total
+        self.budget = budget
+        self.on_progress = on_progress
+        self.began = time.monotonic()
+        self.stopped = ""
+
+    async def add(self, made: Awaitable[Outcome]) -> None:
+        outcome = await made
+        self.kept.add(outcome)
+        self.outcomes[outcome["method"], outcome["id"]] = outcome
+        progress = self.progress()
+        self.on_progress(progress)
+        for name, most, used in (
+            ("calls", self.budget.calls, progress.calls),
+            ("tokens", self.budget.tokens, progress.tokens),
+        ):
+            if most is not None and used >= most and progress.done < self.total:
+                self.stopped = f"the budget of {most:,} {name} is used up"
+
+    def progress(self) -> Progress:
+        known = self.outcomes.values()
+        return Progress(
+            done=len(known),
+            failed=sum(bool(one["error"]) for one in known),
+            total=self.total,
+            seconds=time.monotonic() - self.began,
+            calls=sum(int(one["usage"].get("calls", 0)) for one in known),
+            tokens=sum(tokens_of(one) for one in known),
+        )
+
+
+def tokens_of(outcome: Outcome) -> int:
+    """The tokens that a sample read and wrote."""
+    return int(outcome["usage"].get("input_tokens", 0)) + int(outcome["usage"].get("output_tokens", 0))
+
+
+async def _side_by_side(jobs: Sequence[Callable[[], Awaitable[None]]], concurrency: int, run: _Run) -> None:
+    """Do the jobs, so many at a time, until all are done or the run is stopped."""
+    waiting = iter(jobs)
+
+    async def work() -> None:
+        for job in waiting:
+            await job()
+            if run.stopped:
+                return
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(max(1, min(concurrency, len(jobs)))):
+                group.create_task(work())
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    if run.stopped:
+        raise RunStopped(
+            f"{run.stopped}: {len(run.outcomes):,} of {run.total:,} samples are done; raise it and start the same "
+            "command again"
+        )
+
+
+async def _outcome(graph: Graph, method: Method, sample: Sample, scorers: Sequence[Scorer]) -> Outcome:
+    """Run a method on a sample; a failure is the outcome, except where every further sample would fail too."""
+    began = time.monotonic()
+    outcome = Outcome(
+        method=method.name,
+        id=sample["id"],
+        output={},
+        error="",
+        scores={},
+        usage={},
+        seconds=0.0,
+        warnings=[],
+    )
+    given = method.given(sample["question"], sample.get("resources", ""))
+    try:
+        result = await graph.ainvoke(given, context=method.context())
+    except ModelFailure as failure:
+        raise RunStopped(f"{method.name} was stopped: {failure}") from failure
+    except GraphBubbleUp:
+        raise
+    except Exception as failure:
+        outcome["error"] = f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
+    else:
+        outcome["output"] = {
+            name: result[name] for name in outputs_of(method.graph) if name not in {"usage", "warnings"}
+        }
+        outcome["usage"], outcome["warnings"] = result["usage"], result["warnings"]
+        for score in scorers:
+            outcome["scores"] |= score(sample, outcome["output"])
+    outcome["seconds"] = round(time.monotonic() - began, 3)
+    return outcome
+
+
+def _is_keyless(graph: Graph, method: Method) -> bool:
+    return resources_of(graph).models.choice("answer", method.context()) == EXTRACTIVE
+
+
+def _lines(answer: str) -> list[str]:
+    return [line.strip() for line in answer.splitlines() if line.strip()]

@@ -1,0 +1,105 @@
+"""The questions of an evaluation, from a file: each with whatever is known of a right answer."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+from stepcraft.errors import BadInput
+from stepcraft.records import Record, records
+from stepcraft.text.clean import clean
+
+_KNOWN = {"id", "question", "resources", "answer", "answers", "contains", "steps", "output", "input"}
+
+
+class Sample(TypedDict):
+    """A question, and what is known of a right answer."""
+
+    id: str
+    question: str
+    resources: NotRequired[str]
+    """The available resources, for methods that take them."""
+    answers: NotRequired[list[str]]
+    """The right answers; any of them is right."""
+    contains: NotRequired[list[list[str]]]
+    """What a right answer contains: each a list of names for one thing."""
+    steps: NotRequired[list[str]]
+    """The steps of a right procedure."""
+
+
+def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
+    """Read samples from a .jsonl, .json or .csv file.
+
+    A record has `question`, and optionally `id`, `resources`, `answer` or `answers`, `contains` and `steps`. A
+    procedure (`output`, `input`, `steps`) is read as the question how its output is reached with its input.
+
+    Args:
+        path: The file.
+        limit: The number of samples to read; None for all.
+
+    Raises:
+        BadInput: The file cannot be read, has no samples, or has a record that cannot be used or an id twice.
+    """
+    samples: list[Sample] = []
+    lines: dict[str, int] = {}
+    for record in islice(records(path), limit):
+        sample = _sample(record, path)
+        if sample["id"] in lines:
+            raise BadInput(
+                f"{path}:{record.line} has the id {sample['id']!r:.80} of line {lines[sample['id']]}; "
+                "give each question an id of its own"
+            )
+        lines[sample["id"]] = record.line
+        samples.append(sample)
+    if not samples:
+        raise BadInput(f"{path} has no questions; write one record with 'question' a line")
+    return samples
+
+
+def fingerprint(samples: Sequence[Sample]) -> str:
+    """Identify samples by their content."""
+    return hashlib.sha256(json.dumps(samples, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _sample(record: Record, path: Path) -> Sample:
+    where = f"{path}:{record.line}"
+    if record.values is None:
+        raise BadInput(f"{where} cannot be read: {record.reason}")
+    fields = record.values
+    for name in fields:
+        if not isinstance(name, str) or (name.casefold() in _KNOWN and name not in _KNOWN):
+            raise BadInput(f"{where} has a field {name!r:.80}; names are written in lower case")
+    is_procedure = "question" not in fields and "output" in fields
+    question = _text(fields, "output" if is_procedure else "question", where)
+    if not question:
+        raise BadInput(f"{where} has no question; give each record one under 'question'")
+    sample = Sample(id=str(fields.get("id") or record.line), question=question)
+    if resources := _text(fields, "input" if is_procedure else "resources", where):
+        sample["resources"] = resources
+    if answers := _texts(fields, "answers", where) or _texts(fields, "answer", where):
+        sample["answers"] = answers
+    if steps := _texts(fields, "steps", where):
+        sample["steps"] = steps
+    if contains := fields.get("contains"):
+        parts = contains if isinstance(contains, list) else [contains]
+        sample["contains"] = [_texts({"contains": part}, "contains", where) for part in parts]
+    return sample
+
+
+def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise BadInput(f"{where} has a {name} that is no text: {value!r:.80}")
+    return clean(str(value)).strip()
+
+
+def _texts(fields: Mapping[str, Any], name: str, where: str) -> list[str]:
+    value = fields.get(name)
+    parts = value if isinstance(value, list) else [] if value is None else [value]
+    return [text for part in parts if (text := _text({name: part}, name, where))]

@@ -1,0 +1,206 @@
+"""What an evaluation found: scores and costs of each method, and whether it beats the cheapest one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from stepcraft.errors import BadInput
+from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
+from stepcraft.evals.evaluate import tokens_of
+from stepcraft.evals.stats import Difference, Interval, holm, mean_interval, paired_bootstrap, samples_needed
+
+_LEVEL = 0.95
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class MethodSummary:
+    """The scores and costs of a method."""
+
+    name: str
+    samples: int
+    failed: int
+    scores: Mapping[str, Interval]
+    """The mean of each score, with its interval."""
+    calls: float
+    """Model calls a sample."""
+    tokens: float
+    """Tokens read and written a sample."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A score of a method against the same score of the cheapest, on the samples that both have."""
+
+    method: str
+    cheapest: str
+    score: str
+    samples: int
+    difference: Difference
+    p: float
+    """Adjusted for the number of comparisons (Holm)."""
+    needed: int | None
+    """How many samples would show the difference seen; None where that cannot be said."""
+    factor: float
+    """Tokens of the method over those of the cheapest."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The result of an evaluation."""
+
+    methods: Sequence[MethodSummary]
+    comparisons: Sequence[Comparison]
+    is_keyless: bool
+    """Whether an output was written without a language model, so that the scores say nothing of a method."""
+
+
+def summarise(directory: Path) -> Summary:
+    """Read an evaluation's directory and compare its methods.
+
+    Raises:
+        BadInput: It is no directory of an evaluation, or nothing in it is finished.
+    """
+    names = list(read_configuration(directory)["methods"])
+    last = {(one["method"], one["id"]): one for one in read_outcomes(directory)}
+    outcomes = {name: [one for (method, _), one in last.items() if method == name] for name in names}
+    outcomes = {name: known for name, known in outcomes.items() if known}
+    if not outcomes:
+        raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
+    methods = [_method(name, known) for name, known in outcomes.items()]
+    return Summary(
+        methods=methods,
+        comparisons=_comparisons(methods, outcomes),
+        is_keyless=any("no language model" in text for one in last.values() for text in one["warnings"]),
+    )
+
+
+def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
+    done = [one for one in outcomes if not one["error"]]
+    names = dict.fromkeys(score for one in done for score in one["scores"])
+    scores = {
+        score: mean_interval([one["scores"][score] for one in done if score in one["scores"]], seed=_SEED)
+        for score in names
+    }
+    return MethodSummary(
+        name=name,
+        samples=len(done),
+        failed=len(outcomes) - len(done),
+        scores=scores,
+        calls=fmean([one["usage"].get("calls", 0) for one in done] or [0]),
+        tokens=fmean([tokens_of(one) for one in done] or [0]),
+        seconds=fmean([one["seconds"] for one in done] or [0]),
+    )
+
+
+def _comparisons(
+    methods: Sequence[MethodSummary], outcomes: Mapping[str, Sequence[Outcome]]
+) -> list[Comparison]:
+    scored = [method for method in methods if method.samples]
+    if len(scored) < 2:
+        return []
+    cheapest = min(scored, key=lambda method: method.tokens)
+    others = [method for method in scored if method is not cheapest]
+    found = [
+        (method, score, *_paired(outcomes[method.name], outcomes[cheapest.name], score))
+        for method in others
+        for score in method.scores
+        if score in cheapest.scores
+    ]
+    found = [one for one in found if one[2]]
+    differences = [paired_bootstrap(ours, theirs, seed=_SEED) for _, _, ours, theirs in found]
+    adjusted = holm([difference.p for difference in differences])
+    return [
+        Comparison(
+            method=method.name,
+            cheapest=cheapest.name,
+            score=score,
+            samples=len(ours),
+            difference=difference,
+            p=p,
+            needed=samples_needed([a - b for a, b in zip(ours, theirs, strict=True)]),
+            factor=method.tokens / cheapest.tokens if cheapest.tokens else float("inf"),
+        )
+        for (method, score, ours, theirs), difference, p in zip(found, differences, adjusted, strict=True)
+    ]
+
+
+def _paired(
+    ours: Sequence[Outcome], theirs: Sequence[Outcome], score: str
+) -> tuple[list[float], list[float]]:
+    """The scores on the samples that both methods have, in the same order."""
+    known = {one["id"]: one["scores"][score] for one in theirs if score in one["scores"]}
+    pairs = [
+        (one["scores"][score], known[one["id"]])
+        for one in ours
+        if score in one["scores"] and one["id"] in known
+    ]
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def markdown(summary: Summary) -> str:
+    """The summary as Markdown: a paragraph for whoever decides, and the tables behind it."""
+    return "\n".join(_lines(summary)) + "\n"
+
+
+def _lines(summary: Summary) -> Iterator[str]:
+    yield from ("# Evaluation", "")
+    if summary.is_keyless:
+        yield from (
+            "**The keyless model wrote these answers: the scores try the evaluation and say nothing of a method.**",
+            "",
+        )
+    yield from (verdict(summary), "")
+    names = list(dict.fromkeys(score for method in summary.methods for score in method.scores))
+    yield "| method | " + " | ".join([*names, "calls", "tokens", "seconds", "samples", "failed"]) + " |"
+    yield "|---" * (len(names) + 6) + "|"
+    for method in summary.methods:
+        scores = [_interval(method.scores[name]) if name in method.scores else "" for name in names]
+        costs = [f"{method.calls:.1f}", f"{method.tokens:,.0f}", f"{method.seconds:.1f}"]
+        cells = [method.name, *scores, *costs, str(method.samples), str(method.failed)]
+        yield "| " + " | ".join(cells) + " |"
+    if summary.comparisons:
+        yield from (
+            "",
+            f"Against {summary.comparisons[0].cheapest}, on the same samples ({_LEVEL:.0%} intervals):",
+            "",
+        )
+        yield "| method | score | difference | p | samples | tokens |"
+        yield "|---|---|---|---|---|---|"
+        for one in summary.comparisons:
+            told = f"{one.difference.mean:+.3f} ({one.difference.low:+.3f} to {one.difference.high:+.3f})"
+            yield f"| {one.method} | {one.score} | {told} | {one.p:.3f} | {one.samples} | × {one.factor:.1f} |"
+
+
+def verdict(summary: Summary) -> str:
+    """The result in one paragraph: which method beats the cheapest, by how much, and at what cost."""
+    if not summary.comparisons:
+        scored = any(method.scores for method in summary.methods)
+        return (
+            "There is one method, so nothing is compared."
+            if scored
+            else "No sample says what is right, so no score could be compared; add 'answer', 'contains' or 'steps'."
+        )
+    return " ".join(map(_sentence, summary.comparisons))
+
+
+def _sentence(one: Comparison) -> str:
+    cost = f"at {one.factor:.1f} times its tokens"
+    if one.p < 1 - _LEVEL and one.difference.mean:
+        better = "better" if one.difference.mean > 0 else "worse"
+        return (
+            f"{one.method} is {better} than {one.cheapest} by {abs(one.difference.mean):.3f} in {one.score} "
+            f"({_LEVEL:.0%} interval {one.difference.low:+.3f} to {one.difference.high:+.3f}, {one.samples} samples), {cost}."
+        )
+    more = (
+        f"; about {one.needed:,} samples would show the difference seen ({one.difference.mean:+.3f})"
+        if one.needed and one.needed > one.samples
+        else ""
+    )
+    return f"No difference in {one.score} could be shown between {one.method} and {one.cheapest} ({one.samples} samples, {cost}){more}."
+
+
+def _interval(score: Interval) -> str:
+    return f"{score.mean:.3f} ({score.low:.3f}–{score.high:.3f})"

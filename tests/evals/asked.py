@@ -1,0 +1,51 @@
+"""An evaluation in a process of its own: `python -m tests.evals.asked DIRECTORY CALLS [LIMIT]`.
+
+Each question that the model is asked is appended to the file CALLS. With LIMIT no file may grow beyond so many bytes.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from stepcraft.evals.evaluate import evaluate
+from stepcraft.evals.methods import Method
+from stepcraft.evals.samples import Sample
+from stepcraft.graphs.baselines import build_direct
+from tests.scripted import ScriptedModel
+
+
+def samples(count: int) -> list[Sample]:
+    """Questions whose answer is their number."""
+    return [
+        Sample(id=str(number), question=f"Question {number}?", answers=[str(number)])
+        for number in range(count)
+    ]
+
+
+def main(directory: str, calls: str, limit: str = "") -> None:
+    """Run it."""
+    if limit:
+        import resource  # noqa: PLC0415 - not on Windows
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+    log = Path(calls).open("ab", buffering=0)  # noqa: SIM115 - open until the process is killed
+
+    def reply(_node: str, prompt: str) -> str:
+        number = prompt.partition("Question ")[2].partition("?")[0]
+        if not limit:
+            log.write(f"{number}\n".encode())
+        return number * 20
+
+    model = ScriptedModel(reply, latency=0.02)
+    asyncio.run(
+        evaluate(
+            [Method("direct", "direct")],
+            samples(40),
+            Path(directory),
+            graph_of=lambda _: build_direct(model=model),
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

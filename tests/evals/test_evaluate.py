@@ -1,0 +1,250 @@
+"""Evaluations into a directory: what is asked, what is kept, and what is refused."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepcraft import BadInput
+from stepcraft.evals.directory import RunDirectory, RunStopped
+from stepcraft.evals.evaluate import Budget, Progress, evaluate
+from stepcraft.evals.methods import Method, read_methods
+from stepcraft.evals.samples import Sample, read_samples
+from stepcraft.evals.summary import markdown, summarise
+from stepcraft.graphs.baselines import build_direct, build_rag
+from tests.evals.asked import samples
+from tests.kitchen import small_memory
+from tests.scripted import ScriptedModel
+
+ROOT = Path(__file__).parents[2]
+DIRECT = Method("direct", "direct")
+
+
+def answering(reply: Callable[[str, str], Any] = lambda *_: "3") -> ScriptedModel:
+    return ScriptedModel(reply)
+
+
+def run(
+    directory: Path,
+    model: ScriptedModel,
+    given: list[Sample],
+    methods: list[Method] | None = None,
+    **options: Any,
+) -> list[Any]:
+    return asyncio.run(
+        evaluate(
+            methods or [DIRECT], given, directory, graph_of=lambda _: build_direct(model=model), **options
+        )
+    )
+
+
+def test_every_method_answers_every_sample_once(tmp_path: Path) -> None:
+    model = answering()
+    seen: list[Progress] = []
+    methods = [DIRECT, Method("direct:temperature=1", "direct", {"temperature": 1.0})]
+    outcomes = run(tmp_path / "run", model, samples(5), methods, on_progress=seen.append)
+    assert [(one["method"], one["id"]) for one in outcomes] == [
+        (method.name, str(number)) for number in range(5) for method in methods
+    ]
+    assert len(model.calls) == 10
+    assert [one["scores"]["exact match"] for one in outcomes if one["id"] == "3"] == [1.0, 1.0]
+    assert sum(one["scores"]["exact match"] for one in outcomes) == 2
+    assert (seen[-1].done, seen[-1].total, seen[-1].failed, seen[-1].calls) == (10, 10, 0, 10)
+    assert run(tmp_path / "run", model, samples(5), methods) == outcomes
+    assert len(model.calls) == 10
+
+
+def test_a_budget_stops_it_and_the_rest_is_done_later(tmp_path: Path) -> None:
+    model = answering()
+    with pytest.raises(RunStopped, match=r"the budget of 3 calls is used up: [34] of 9 samples are done"):
+        run(tmp_path, model, samples(9), concurrency=1, budget=Budget(calls=3))
+    outcomes = run(tmp_path, model, samples(9), concurrency=1)
+    assert len(outcomes) == len(model.calls) == 9
+
+
+def test_a_sample_that_fails_costs_that_sample(tmp_path: Path) -> None:
+    failing = True
+
+    def reply(_node: str, prompt: str) -> Any:
+        return ValueError("no such luck") if failing and "Question 1?" in prompt else "3"
+
+    model = answering(reply)
+    first = run(tmp_path, model, samples(3), concurrency=1)
+    assert ["no such luck" in one["error"] for one in first] == [False, True, False]
+    assert first[1]["scores"] == {}
+    failing, calls = False, len(model.calls)
+    assert run(tmp_path, model, samples(3))[1]["error"] == first[1]["error"]
+    again = run(tmp_path, model, samples(3), retry_errors=True)
+    assert [one["error"] for one in again] == ["", "", ""]
+    assert len(model.calls) == calls + 1
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    directory, calls = tmp_path / "run", tmp_path / "calls"
+    command = [sys.executable, "-m", "tests.evals.asked", str(directory), str(calls)]
+    for kill_at in (5, 17, None):
+        process = subprocess.Popen(command, cwd=ROOT)
+        try:
+            while kill_at and process.poll() is None:
+                if calls.exists() and calls.read_bytes().count(b"\n") >= kill_at:
+                    process.send_signal(signal.SIGKILL)
+                    break
+            assert process.wait(60) == (0 if kill_at is None else -signal.SIGKILL)
+        finally:
+            process.kill()
+            process.wait()
+    asked = Counter(calls.read_text("ascii").split())
+    kept = [json.loads(line) for line in (directory / "samples.jsonl").read_text("utf-8").splitlines()]
+    assert sorted(int(one["id"]) for one in kept) == list(range(40))
+    assert set(asked) == {str(number) for number in range(40)}
+    assert sum(asked.values()) - 40 <= 2 * 4, "only what was under way at the kill is asked again"
+
+
+def test_a_line_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
+    model = answering()
+    run(tmp_path, model, samples(3), concurrency=1)
+    file = tmp_path / "samples.jsonl"
+    file.write_bytes(file.read_bytes()[:-20])
+    assert len(run(tmp_path, model, samples(3))) == 3
+    assert len(model.calls) == 4
+    assert len(file.read_text("utf-8").splitlines()) == 3
+
+
+def test_a_disk_that_is_full_stops_it_and_nothing_is_lost(tmp_path: Path) -> None:
+    directory, calls = tmp_path / "run", tmp_path / "calls"
+    command = [sys.executable, "-m", "tests.evals.asked", str(directory), str(calls)]
+    full = subprocess.run([*command, "4000"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "RunStopped" in full.stderr
+    assert "cannot be written" in full.stderr
+    kept = (directory / "samples.jsonl").read_text("utf-8").splitlines()
+    assert 0 < len(kept) < 40
+    assert all(json.loads(line)["error"] == "" for line in kept)
+    subprocess.run(command, cwd=ROOT, check=True)
+    assert len((directory / "samples.jsonl").read_text("utf-8").splitlines()) == 40
+
+
+def test_another_configuration_into_the_same_directory_is_refused(tmp_path: Path) -> None:
+    model = answering()
+    run(tmp_path, model, samples(2))
+    with pytest.raises(BadInput, match="another samples; name another directory"):
+        run(tmp_path, model, samples(3))
+    with pytest.raises(BadInput, match="another methods"):
+        run(tmp_path, model, samples(2), [Method("direct:temperature=1", "direct", {"temperature": 1.0})])
+
+
+def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(BadInput, match=r"holds other files, such as 'thesis\.tex'"):
+        run(tmp_path, answering(), samples(1))
+
+
+def test_two_runs_into_one_directory_at_once_are_refused(tmp_path: Path) -> None:
+    with (
+        RunDirectory(tmp_path / "run", {}),
+        pytest.raises(BadInput, match="an evaluation is running into"),
+    ):
+        run(tmp_path / "run", answering(), samples(1))
+
+
+def test_the_keyless_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="direct has no language model"):
+        asyncio.run(evaluate([DIRECT], samples(1), tmp_path / "run"))
+    asyncio.run(evaluate([DIRECT], samples(1), tmp_path / "run", allow_keyless=True))
+    assert "The keyless model wrote these answers" in markdown(summarise(tmp_path / "run"))
+
+
+def test_a_secret_reaches_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "opensesame-opensesame")
+    run(tmp_path, answering(lambda *_: "It is opensesame-opensesame."), samples(1))
+    assert all("opensesame" not in file.read_text("utf-8") for file in tmp_path.iterdir())
+
+
+def test_an_effect_and_none(tmp_path: Path) -> None:
+    def reply(_node: str, prompt: str) -> str:
+        number = prompt.partition("Question ")[2].partition("?")[0]
+        return number if int(number) % 4 else "no idea"
+
+    right, wrong = answering(reply), answering(lambda *_: "no idea at all")
+    methods = [DIRECT, Method("rag", "rag"), Method("rag:k=1", "rag", {"k": 1})]
+
+    def graph_of(method: Method) -> Any:
+        with_memory = build_rag(model=right if method.name == "rag" else wrong, memory=small_memory())
+        return build_direct(model=wrong) if method.graph == "direct" else with_memory
+
+    asyncio.run(evaluate(methods, samples(24), tmp_path, graph_of=graph_of))
+    summary = summarise(tmp_path)
+    told = markdown(summary)
+    assert "rag is better than direct by 0.750 in exact match" in told
+    assert "No difference in exact match could be shown between rag:k=1 and direct" in told
+    assert [method.name for method in summary.methods] == ["direct", "rag", "rag:k=1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no method is named; name some of aag, rat"),
+        ("rta", "there is no graph 'rta'; did you mean 'rat'"),
+        ("rat:windw=1", "there is no setting 'windw'; did you mean 'window'"),
+        ("rat:window=99", "window='99' cannot be used"),
+        ("rat:window", "the setting 'window' of rat has no value; write rat:field=value"),
+        ("rag,rag", "the method 'rag' is named twice"),
+    ],
+)
+def test_methods_that_cannot_be_used(text: str, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        read_methods(text, {})
+
+
+def test_methods_take_what_they_have() -> None:
+    fields = {"model": "openai:x", "retriever": ["memory"], "memory": "a.jsonl"}
+    methods = read_methods("direct,rag:k=7,rat:window=1:finish=thoughts,aag,self_refinement", fields)
+    settings = [dict(method.settings) for method in methods]
+    assert settings[0] == {"model": "openai:x"}
+    assert (methods[1].context().search_settings().k, settings[1]["retriever"]) == (7, ["memory"])
+    assert (settings[2]["window"], settings[2]["finish"]) == ("1", "thoughts")
+    assert (settings[3]["memory"], settings[3]["answer_from"]) == ("a.jsonl", "memory+source")
+    assert (methods[4].graph, settings[4]["questions"], "memory" in settings[4]) == ("aag", False, False)
+    assert methods[3].given("bake", "flour") == {"question": "bake", "resources": "flour"}
+    assert methods[2].given("bake", "flour") == {"question": "bake (with flour)"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ([], "no questions|empty"),
+        (['{"answer": "x"}'], "1 has no question; give each record one under 'question'"),
+        (['{"question": " "}'], "1 has no question"),
+        (['{"question": ["a"]}'], "1 has a question that is no text"),
+        (['{"question": "a"}', "nonsense"], "2 cannot be read"),
+        (['{"question": "a", "id": 1}', '{"question": "b", "id": "1"}'], "2 has the id '1' of line 1"),
+        (['{"question": "a", "Answer": "b"}'], "1 has a field 'Answer'; names are written in lower case"),
+        (['{"question": "a", "answers": [{}]}'], "1 has a answers that is no text"),
+    ],
+)
+def test_questions_that_cannot_be_used(tmp_path: Path, lines: list[str], problem: str) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_text("\n".join(lines))
+    with pytest.raises(BadInput, match=problem):
+        read_samples(file)
+
+
+def test_questions_of_several_kinds(tmp_path: Path) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_text(
+        '{"question": "Who?", "answer": "Ada", "id": "one"}\n'
+        '{"question": "What?", "answers": ["a", "b"], "contains": [["x", "y"], "z"]}\n'
+        '{"output": "bake bread", "input": "flour", "steps": ["Mix.", "Bake."]}\n'
+    )
+    assert read_samples(file) == [
+        {"id": "one", "question": "Who?", "answers": ["Ada"]},
+        {"id": "2", "question": "What?", "answers": ["a", "b"], "contains": [["x", "y"], ["z"]]},
+        {"id": "3", "question": "bake bread", "resources": "flour", "steps": ["Mix.", "Bake."]},
+    ]
+    assert [one["id"] for one in read_samples(file, 1)] == ["one"]
