@@ -19,11 +19,11 @@ class Step(NamedTuple):
     """"mine", "craft" or "smelt"."""
     item: str
     """The item that it gives, such as "oak_planks"."""
-    count: int
-    """How many the inventory is to hold after it."""
+    goal: int
+    """How many of it the inventory is to hold after the step."""
 
     def __str__(self) -> str:
-        return f"{self.type} {self.count} {self.item}"
+        return f"{self.type} {self.goal} {self.item}"
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from stepcraft.evals._minecraft import Step, items
 from stepcraft.text.clean import clean
@@ -34,7 +33,7 @@ _NUMBERS = {
     "seven": 7,
     "eight": 8,
 }
-_FILLERS = frozenset({"", "step", "first", "then", "next", "finally", "now", "and"})
+_FILLERS = frozenset({"step", "first", "then", "next", "finally", "now", "and"})
 _BEFORE_ITEM = frozenset({"x", "the", "block", "blocks", "piece", "pieces", "unit", "units", "of"})
 _AFTER_ITEM = frozenset(
     {"with", "using", "from", "in", "at", "to", "for", "by", "on", "near", "until", "so", "if"}
@@ -117,28 +116,36 @@ def _elements(value: object, depth: int) -> Iterator[Step | str]:
         ]
         if isinstance(fields[0], str) and isinstance(fields[1], str):
             count = next((value[key] for key in _COUNT_KEYS if key in value), 1)
-            yield from _line(f"{fields[0]} {count} {fields[1]}") or [_short(json.dumps(value))]
+            yield from _steps_or(f"{fields[0]} {count} {fields[1]}", json.dumps(value))
             return
         inner = list(value.values())
     elif isinstance(value, list):
         if 2 <= len(value) <= 3 and isinstance(value[0], str) and value[0].strip().lower() in _TYPES:
-            yield from _line(" ".join(map(str, value))) or [_short(json.dumps(value))]
+            yield from _steps_or(" ".join(map(str, value)), json.dumps(value))
             return
         if len(value) == 3 and isinstance(value[0], str) and isinstance(value[2], int):
             yield _short(json.dumps(value))
             return
         inner = value
     else:
-        yield from (_line(value) if isinstance(value, str) else None) or [_short(str(value))]
+        yield from _steps_or(str(value), str(value))
         return
-    for element in inner if depth else ():
+    if not depth:
+        yield _short(json.dumps(value))
+        return
+    for element in inner:
         yield from _elements(element, depth - 1)
+
+
+def _steps_or(line: str, shown: str) -> Sequence[Step | str]:
+    """Return the steps of a line; where there is none, how it is shown."""
+    return _line(line) or [_short(shown)]
 
 
 def _line(line: str) -> list[Step] | None:
     """Return the steps of a line; None where there is none, or a part of it cannot be read."""
     parts = _NEXT.split(line.lower().replace("_", " "))
-    found = [_step(part) for part in parts if " ".join(_LETTERS.findall(part)) not in _FILLERS]
+    found = [_step(part) for part in parts if not _FILLERS.issuperset(_LETTERS.findall(part))]
     steps = [step for step in found if step is not None]
     return steps if steps and len(steps) == len(found) else None
 
@@ -147,16 +154,22 @@ def _step(text: str) -> Step | None:
     start = _START.match(text)
     if start is None:
         return None
+    name, count = _named(_TOKEN.findall(start[2]))
+    item = _item(name)
+    return Step(_TYPES[start[1]], item, count) if item else None
+
+
+def _named(tokens: list[str]) -> tuple[str, int]:
+    """Return the name that stands in the words after a verb, and the count; "" where there are two of one."""
     words: list[str] = []
     count: int | None = None
-    tokens = _TOKEN.findall(start[2])
     for place, part in enumerate(tokens):
         if part.isdecimal() or (part in _NUMBERS and not words):
             if count is not None or len(part) > _MAX_DIGITS:
-                return None
+                return "", 0
             count = _NUMBERS.get(part) or int(part)
         elif part[1:].isdecimal():
-            return None
+            return "", 0
         elif part.isalpha():
             if words and part in _AFTER_ITEM:
                 break
@@ -164,10 +177,9 @@ def _step(text: str) -> Step | None:
                 words.append(part)
         elif words and (part in _ENDS or (part in _JOINS and count is not None)):
             if part == "," and tokens[place + 1 : place + 2] and tokens[place + 1].isdecimal():
-                return None
+                return "", 0
             break
-    item = _item("_".join(words))
-    return Step(_TYPES[start[1]], item, 1 if count is None else count) if item else None
+    return "_".join(words), 1 if count is None else count
 
 
 def _item(name: str) -> str | None:

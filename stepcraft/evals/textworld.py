@@ -121,7 +121,7 @@ def _carry_out(step: Step, inventory: Counter[str], room: int, *, lenient: bool)
     if lenient:
         variants = tuple(variant.supplied() for variant in variants)
     times = 0
-    while inventory[step.item] < step.count:
+    while inventory[step.item] < step.goal:
         if times == room:
             return times, f"a plan may take {MAX_ACTIONS:,} actions"
         variant = next((variant for variant in variants if not variant.lacks(inventory)), None)
