@@ -63,7 +63,7 @@ def test_a_count_is_what_the_inventory_holds_and_not_what_is_added():
 @pytest.mark.parametrize(
     ("plan", "step", "reason"),
     [
-        ("craft 1 stick", 1, 'Step 1, "craft 1 stick", fails: it lacks 2 bamboo.'),
+        ("craft 1 stick", 1, 'Step 1, "craft 1 stick", fails: it lacks 2 oak_planks.'),
         ("mine 1 cobblestone", 1, 'Step 1, "mine 1 cobblestone", fails: it lacks 1 wooden_pickaxe.'),
         (
             "mine 2 log\ncraft 8 planks\ncraft 4 stick\ncraft 1 wooden_pickaxe",
@@ -86,7 +86,8 @@ def test_the_first_step_that_fails_is_named_with_its_reason(plan: str, step: int
 def test_a_step_that_fails_leaves_the_state_as_it_is():
     done = execute([("mine", "oak_log", 1), ("craft", "wooden_pickaxe", 1), ("mine", "dirt", 1)], ("dirt", 1))
     assert done.inventory == {"oak_log": 1}
-    assert "it lacks 2 stick, 3 oak_planks" in done.reason or "and 1 crafting_table" in done.reason
+    assert done.failed_step == 2
+    assert done.reason.endswith("fails: it lacks 1 crafting_table, 3 oak_planks and 2 stick.")
 
 
 @pytest.mark.parametrize(
@@ -114,16 +115,13 @@ def test_smelting_uses_up_one_coal_or_charcoal_for_each_item():
     done = execute([*glass, ("mine", "coal", 2), ("smelt", "glass", 3)], ("glass", 3))
     assert (done.executable, done.inventory["glass"]) == (False, 2)
     assert done.reason.endswith('"smelt 3 glass", fails: it lacks 1 coal.')
-    with_charcoal = [*solve("charcoal", 2), ("mine", "sand", 1)]
-    assert execute([*with_charcoal, ("smelt", "glass", 1)], ("glass", 1)).inventory["charcoal"] == 1
+    with_charcoal = [*solve("charcoal", 2), ("mine", "sand", 1), ("smelt", "glass", 1)]
+    assert execute(with_charcoal, ("glass", 1)).inventory["charcoal"] == 1
 
 
 def test_lenient_supplies_table_furnace_and_fuel_and_nothing_else():
     glass = [("mine", "sand", 2), ("smelt", "glass", 2)]
-    assert (
-        "it lacks 1 furnace and 1 coal" in execute(glass, ("glass", 2)).reason
-        or not execute(glass, ("glass", 2)).executable
-    )
+    assert execute(glass, ("glass", 2)).reason.endswith("it lacks 1 furnace and 1 coal.")
     assert execute(glass, ("glass", 2), lenient=True).inventory == {"glass": 2}
     assert not execute([], ("furnace", 1), lenient=True).executable
     assert not execute([("craft", "smoker", 1)], ("smoker", 1), lenient=True).executable
@@ -166,9 +164,7 @@ LOG, PLANKS, STICK = Step("mine", "oak_log", 3), Step("craft", "oak_planks", 12)
         "mine_oak_log 3; craft_oak_planks 12; craft_stick 4",
         "mine(oak_log, 3)\ncraft(oak_planks, 12)\ncraft(stick, 4)",
         "Mine 3 logs, then craft 12 planks and craft 4 sticks.",
-        'First:\n```json\n[["mine", "log", 3],\n ["craft", "planks", 12], ["craft", "stick", 4]]\n```'.removeprefix(
-            "First:\n"
-        ),
+        '```json\n[["mine", "log", 3],\n ["craft", "planks", 12], ["craft", "stick", 4]]\n```',
         '{"plan": [{"type": "mine", "item": "oak_log", "count": 3}, "craft 12 planks", {"action": "craft", "object": "stick", "quantity": 4}]}',
         "mine oak_log x 3\ncraft oak_planks: 12\ncraft stick \u00d7 4",
     ],
@@ -335,6 +331,9 @@ def test_what_can_be_crafted_is_what_the_released_library_crafts():
     }
     assert ours.keys() == recipes.keys()
     assert len(ours) == 562
+    for name, variants in ours.items():
+        given = {output for output, _, _ in variants}
+        assert given == {output for output, _, _ in recipes[name]}, name
     assert {name for name in ours if ours[name] != recipes[name]} == {
         "craft_brewing_stand",
         "craft_quartz_slab",
