@@ -32,9 +32,10 @@ MaxTokens = Annotated[int | None, typer.Option(min=1, help="Stop after so many t
 @reported()
 def run(
     questions: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="A .jsonl, .json or .csv file with question and, if known, answer, contains or steps."
+            help="A .jsonl, .json or .csv file with question and, if known, answer, contains or steps; or the name of a "
+            "benchmark."
         ),
     ],
     methods: Annotated[
@@ -47,6 +48,9 @@ def run(
     memory: Memory = None,
     model: Model = None,
     settings: Settings = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The file of a benchmark that is not part of the package.")
+    ] = None,
     limit: Limit = None,
     concurrency: Concurrency = 4,
     max_calls: MaxCalls = None,
@@ -58,13 +62,14 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run methods on questions and print the report. The same command goes on with a run that was stopped."""
+    from stepcraft.evals.benchmarks import named_samples
     from stepcraft.evals.evaluate import Budget, Progress, evaluate
     from stepcraft.evals.methods import read_methods
-    from stepcraft.evals.samples import read_samples
     from stepcraft.evals.summary import markdown, summarise
 
-    fields = context_fields(settings, model=model, retriever=sources, memory=memory)
-    named, samples = read_methods(methods, fields), read_samples(questions, limit)
+    samples, score, fields = named_samples(questions, data, limit)
+    fields = {**fields, **context_fields(settings, model=model, retriever=sources, memory=memory)}
+    named = read_methods(methods, fields)
     err = Console(stderr=True, quiet=quiet)
 
     def show(progress: Progress) -> None:
@@ -80,6 +85,7 @@ def run(
             named,
             samples,
             directory,
+            scorers=[score],
             concurrency=concurrency,
             budget=Budget(max_calls, max_tokens),
             retry_errors=retry_errors,
@@ -109,11 +115,15 @@ def report(
 
 
 @eval_app.command("list")
-def methods() -> None:
-    """List the methods, one per line."""
+def listing() -> None:
+    """List the methods and the benchmarks, one per line."""
+    from stepcraft.evals.benchmarks import BENCHMARKS
     from stepcraft.evals.methods import SELF_REFINEMENT
     from stepcraft.graphs.registry import GRAPHS
 
     for name, listed in GRAPHS.items():
-        say(f"{name:<15} {listed.line}")
-    say(f"{SELF_REFINEMENT:<15} baseline: AAG's draft, critic and edits with an empty memory")
+        say(f"{name:<19} {listed.line}")
+    say(f"{SELF_REFINEMENT:<19} baseline: AAG's draft, critic and edits with an empty memory")
+    say("")
+    for one in BENCHMARKS.values():
+        say(f"{one.name:<19} {one.line}; from {one.source}, licence: {one.licence}")

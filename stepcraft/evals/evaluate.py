@@ -20,6 +20,7 @@ from stepcraft.graphs.registry import outputs_of
 from stepcraft.llm.resources import VERSION
 from stepcraft.models.resolve import EXTRACTIVE
 from stepcraft.secrets import without_secrets
+from stepcraft.text.lists import read_steps
 
 Scorer = Callable[[Sample, Mapping[str, Any]], Mapping[str, float]]
 """The scores of an output, by name; nothing where the sample does not say what is right."""
@@ -56,7 +57,7 @@ def known_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
     if parts := sample.get("contains"):
         scores["contains"] = contains(answer, parts)
     if steps := sample.get("steps"):
-        scores["steps"] = steps_f1(output.get("steps") or _lines(answer), steps)
+        scores["steps"] = steps_f1(output.get("steps") or read_steps(answer), steps)
     return scores
 
 
@@ -234,7 +235,3 @@ async def _outcome(graph: Graph, method: Method, sample: Sample, scorers: Sequen
 
 def _is_keyless(graph: Graph, method: Method) -> bool:
     return resources_of(graph).models.choice("answer", method.context()) == EXTRACTIVE
-
-
-def _lines(answer: str) -> list[str]:
-    return [line.strip() for line in answer.splitlines() if line.strip()]
