@@ -71,7 +71,7 @@ def contains(answer: str, needles: Sequence[str | Sequence[str]]) -> float:
     """Return the share of the needles that occur in the answer after normalisation.
 
     A needle is a text, or several of which one is enough. A needle may be part of a word. This is ASQA's str-EM
-    (Stelmakh et al. 2022, §4), where the needles are the short answers to a question's readings.
+    (Stelmakh et al. 2022, the official script), where the needles are the short answers to a question's readings.
     """
     text = normalise(answer)
     choices = [[needle] if isinstance(needle, str) else needle for needle in needles]
@@ -117,7 +117,7 @@ def steps_f1(steps: Sequence[str], gold_steps: Sequence[str]) -> float:
                 common[found[word]] += 1
         similar = 2 * common / np.maximum(len(words) + lengths, 1)
         best[1:] = np.maximum.accumulate(np.maximum(best[1:], best[:-1] + similar))
-    return 2 * float(best[-1]) / (len(steps) + len(gold_steps))
+    return min(1.0, 2 * float(best[-1]) / (len(steps) + len(gold_steps)))
 
 
 def _counted_words(step: str) -> list[tuple[str, int]]:
