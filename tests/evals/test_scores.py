@@ -254,7 +254,7 @@ LONG = {
     "letters": "a " * 50_000,
     "sentences": "Go. " * 25_000,
     "lines": "go\n" * 33_000,
-    "Chinese": "\u70e7\u5f00\u6c34\u3002" * 25_000,
+    "Chinese": "\u70e7\u5f00\u6c34\u3002" * 8_500,
     "punctuation": "?" * 100_000,
 }
 
