@@ -1,0 +1,294 @@
+"""Scores: the values of the papers' own scripts, bounds and symmetries, and texts of any kind and length."""
+
+import logging
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepcraft.errors import BadInput
+from stepcraft.evals.scores import (
+    alias_accuracy,
+    contains,
+    exact_match,
+    f1,
+    normalise,
+    numbers_equal,
+    pass_at_k,
+    rouge_lsum,
+    steps_f1,
+)
+
+TEXTS = st.text("ab cCéß中あ.-'\n", max_size=40) | st.text(max_size=20)
+WORDS = st.lists(st.sampled_from(["red", "green", "blue", "the", "not"]), max_size=6).map(" ".join)
+STEPS = st.lists(WORDS, max_size=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("The Eiffel Tower.", "eiffel tower"),
+        ("an   apple,\ta pear", "apple pear"),
+        ("U.S.A.", "usa"),
+        ("well-known", "wellknown"),
+        ("anthem of a theatre", "anthem of theatre"),
+        ("«Ünïcode»!", "«ünïcode»"),
+        ("A", "a"),
+        ("?!", "?!"),
+        ("", ""),
+    ],
+)
+def test_the_normalisation_of_squad(text: str, normal: str) -> None:
+    assert normalise(text) == normal
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "em", "overlap"),
+    [
+        ("the Eiffel Tower", ["Eiffel Tower!"], 1, 1),
+        # 2 of 3 words are right, and 2 of 2 found: 2 · (2/3) · 1 / (2/3 + 1).
+        ("big eiffel tower", ["The Eiffel Tower"], 0, 0.8),
+        # A word counts as often as both have it: 1 of 2, and 1 of 1.
+        ("tower tower", ["tower"], 0, 2 / 3),
+        ("Paris", ["London", "in Paris", "paris."], 1, 1),
+        ("yes", ["yes it is"], 0, 0),
+        ("yes it is", ["Yes."], 0, 0),
+        ("no", ["No!"], 1, 1),
+        ("yes", ["no"], 0, 0),
+        ("noanswer", ["no answer"], 0, 0),
+        ("B", ["A"], 0, 0),
+        ("A.", ["A"], 0, 0),
+        ("", [""], 1, 1),
+        ("", ["Paris"], 0, 0),
+        ("", ["A"], 0, 0),
+        ("Paris", [], 0, 0),
+    ],
+)
+def test_exact_match_and_f1(answer: str, golds: list[str], em: float, overlap: float) -> None:
+    assert (exact_match(answer, golds), f1(answer, golds)) == (em, pytest.approx(overlap))
+
+
+@given(TEXTS, TEXTS, st.lists(TEXTS, max_size=3))
+def test_f1_is_symmetric_and_more_gold_answers_never_lower_a_score(
+    one: str, other: str, more: list[str]
+) -> None:
+    assert f1(one, [other]) == f1(other, [one])
+    assert exact_match(one, [other]) <= f1(one, [other]) <= f1(one, [other, *more]) <= 1
+    assert f1(one, [one]) == exact_match(one, [*more, one]) == 1
+
+
+def test_contains_counts_the_needles_found() -> None:
+    answer = "It was written by the Beatles in 1967, and sung by Ringo."
+    assert contains(answer, ["the beatles", "1968", ["Starr", "ringo!"]]) == pytest.approx(2 / 3)
+    assert contains(answer, [["Elvis", "Presley"]]) == 0
+    assert contains(answer, [""]) == contains(answer, [[]]) == contains(answer, []) == 0
+
+
+@given(TEXTS, st.lists(WORDS | STEPS, max_size=4))
+def test_contains_is_a_share(answer: str, needles: list[str | list[str]]) -> None:
+    assert 0 <= contains(answer, needles) == contains(answer, needles[::-1]) <= 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "aliases", "score"),
+    [
+        ("He was a politician.", ["Politician", "political leader"], 1),
+        ("Politician", ["politician"], 1),
+        ("POLITICIAN", ["politician"], 0),
+        ("He painted.", ["politician"], 0),
+        ("He painted.", ["", " "], 0),
+        ("", ["x"], 0),
+        ("x", [], 0),
+    ],
+)
+def test_alias_accuracy(answer: str, aliases: list[str], score: float) -> None:
+    assert alias_accuracy(answer, aliases) == score
+
+
+@pytest.mark.parametrize(
+    ("steps", "gold", "score"),
+    [
+        (["Boil water", "Add tea"], ["boil the water", "add tea."], 1),
+        # One of the two pairs must cross the other: S = 1, so 2 · 1 / (2 + 2).
+        (["Add tea", "Boil water"], ["Boil water", "Add tea"], 0.5),
+        # S = 2 over 3 steps and 2 gold steps.
+        (["Boil water", "Sing", "Add tea"], ["Boil water", "Add tea"], 0.8),
+        # A pair of 2 words of 3 and of 2 of 2 has 0.8, so 2 · 0.8 / (1 + 1).
+        (["boil water now"], ["boil water"], 0.8),
+        # The best alignment leaves a good pair (0.8) out for two others (1 + 1).
+        (["a1 b1", "c1 d1"], ["c1 d1 e1", "a1 b1", "c1 d1"], 0.8),
+        (["\u70e7\u5f00\u6c34"], ["\u70e7\u6c34"], 0.8),
+        (["Sing"], ["Boil water"], 0),
+        ([""], ["Boil water"], 0),
+        ([], ["Boil water"], 0),
+        (["Boil water"], [], 0),
+        ([], [], 1),
+    ],
+)
+def test_steps_f1(steps: list[str], gold: list[str], score: float) -> None:
+    assert steps_f1(steps, gold) == pytest.approx(score)
+
+
+@given(STEPS, STEPS)
+def test_no_other_alignment_in_order_fits_better(steps: list[str], gold: list[str]) -> None:
+    def total(places: tuple[int, ...], gold_places: tuple[int, ...]) -> float:
+        return sum(steps_f1([steps[i]], [gold[j]]) for i, j in zip(places, gold_places, strict=True))
+
+    best = max(
+        total(places, gold_places)
+        for size in range(min(len(steps), len(gold)) + 1)
+        for places in combinations(range(len(steps)), size)
+        for gold_places in combinations(range(len(gold)), size)
+    )
+    expected = 2 * best / (len(steps) + len(gold)) if steps or gold else 1
+    assert steps_f1(steps, gold) == pytest.approx(expected)
+    assert steps_f1(steps, gold) == pytest.approx(steps_f1(gold, steps))
+    assert steps_f1(steps, gold) == pytest.approx(steps_f1(steps[::-1], gold[::-1]))
+
+
+def test_rouge_lsum_of_the_paper_and_of_its_library() -> None:
+    # Lin 2004, §3.2: of w1 … w5 the two sentences hold w1 w2 and w1 w3 w5: recall 4/5, precision 4/10.
+    assert rouge_lsum("W1 w2 w6 w7 w8.\nW1 w3 w8 w9 w5.", "w1 w2 w3 w4 w5") == pytest.approx(2 * 0.32 / 1.2)
+    # Sentences of a line are told apart: joined, the order would cost a word.
+    assert rouge_lsum("Tea is hot. Water boils.", "Water boils. Tea is hot.") == 1
+    assert rouge_lsum("The cats were jumping", "the cat was jumped") == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "?!", "\u70e7\u5f00\u6c34\u3002"])
+def test_rouge_lsum_of_texts_without_latin_words(text: str) -> None:
+    assert rouge_lsum(text, "Boil water.") == rouge_lsum("Boil water.", text) == rouge_lsum(text, text) == 0
+
+
+def test_rouge_lsum_of_a_long_text_is_no_more_than_the_whole_would_have() -> None:
+    gold = " ".join(f"w{number}" for number in range(900))
+    assert rouge_lsum(gold, gold) == 1
+    assert rouge_lsum(f"{gold} {gold}", gold) == pytest.approx(2 / 3)
+    much = " ".join([gold] * 4)
+    assert 0.2 < rouge_lsum(much, much) < 0.5
+
+
+def test_rouge_lsum_leaves_the_logging_of_the_process_alone() -> None:
+    before = list(logging.getLogger().handlers)
+    rouge_lsum("a", "b")
+    assert logging.getLogger().handlers == before
+
+
+def test_extras_are_loaded_where_they_are_needed() -> None:
+    code = "import sys, stepcraft.evals.scores, stepcraft.evals.stats; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"rouge_score", "nltk", "trueskill", "scipy"} & set(ran.stdout.split())
+
+
+@given(TEXTS, TEXTS)
+def test_rouge_lsum_is_a_share(answer: str, gold: str) -> None:
+    assert 0 <= rouge_lsum(answer, gold) <= 1
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "k", "rate"),
+    [
+        (10, 0, 5, 0),
+        (10, 10, 1, 1),
+        (10, 3, 1, 0.3),
+        # 1 - C(7, 5) / C(10, 5) = 1 - 21/252.
+        (10, 3, 5, 11 / 12),
+        # Fewer than k are wrong.
+        (10, 6, 5, 1),
+        (200, 50, 100, 1 - math.prod((100 - i) / (200 - i) for i in range(50))),
+        (1, 1, 1, 1),
+    ],
+)
+def test_pass_at_k(n: int, c: int, k: int, rate: float) -> None:
+    assert pass_at_k(n, c, k) == pytest.approx(rate)
+
+
+@given(st.integers(1, 12), st.data())
+def test_pass_at_k_is_the_share_of_all_choices_that_hold_a_correct_one(n: int, data: st.DataObject) -> None:
+    c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    choices = [any(place < c for place in choice) for choice in combinations(range(n), k)]
+    assert pass_at_k(n, c, k) == pytest.approx(sum(choices) / len(choices))
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "k"), [(5, 6, 1), (5, -1, 1), (5, 2, 6), (5, 2, 0), (0, 0, 1), (-1, 0, 1)]
+)
+def test_pass_at_k_of_what_cannot_be(n: int, c: int, k: int) -> None:
+    with pytest.raises(BadInput, match=f"pass@{k}|{c} of {n}"):
+        pass_at_k(n, c, k)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "equal"),
+    [
+        ("18", 18, True),
+        (" 18.0009\n", "18", True),
+        (18.0011, 18, False),
+        ("1,234,567", 1234567.0, True),
+        ("1,23", 123, False),
+        ("-0.0005", 0, True),
+        ("1e3", "1,000.00", True),
+        (123456789012345680, 1.2345678901234568e17, True),
+        (10**400, 10**400, False),
+        ("inf", "inf", False),
+        ("nan", "nan", False),
+        ("", "", False),
+        ("eighteen", "eighteen", False),
+        ("9" * 100_000, 9, False),
+        (True, 1, True),
+    ],
+)
+def test_numbers_equal(answer: str | float, gold: str | float, equal: bool) -> None:
+    assert numbers_equal(answer, gold) is equal
+    assert numbers_equal(gold, answer) is equal
+
+
+LONG = {
+    "prose": "Boil the water and add 3 leaves of tea. " * 2500,
+    "one word": "a" * 100_000,
+    "letters": "a " * 50_000,
+    "sentences": "Go. " * 25_000,
+    "lines": "go\n" * 33_000,
+    "Chinese": "\u70e7\u5f00\u6c34\u3002" * 8_500,
+    "punctuation": "?" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda one, other: exact_match(one, [other]),
+        lambda one, other: f1(one, [other]),
+        lambda one, other: contains(one, [other]),
+        lambda one, other: alias_accuracy(one, [other]),
+        lambda one, other: steps_f1([one], [other]),
+        lambda one, other: steps_f1(one.splitlines()[:500], other.splitlines()[:500]),
+        rouge_lsum,
+        lambda one, other: float(numbers_equal(one, other)),
+    ],
+    ids=["em", "f1", "contains", "alias", "step", "steps", "rouge", "numbers"],
+)
+def test_a_hundred_kilobytes_are_scored_within_a_second(
+    text: str, score: Callable[[str, str], float]
+) -> None:
+    rouge_lsum("so that", "it is loaded")
+    for one, other in ((text, text), (text, "Boil water."), ("Boil water.", text)):
+        began = time.process_time()
+        assert 0 <= score(one, other) <= 1
+        assert time.process_time() - began < 1
+
+
+def test_two_hundred_steps_are_aligned_within_two_seconds() -> None:
+    steps = [
+        f"Add {number} cups of flour to the bowl and stir {number % 7} times. " * 5 for number in range(200)
+    ]
+    began = time.process_time()
+    assert steps_f1(steps, steps) == pytest.approx(1)
+    assert 0.3 < steps_f1(steps, steps[::-1]) < 1
+    assert time.process_time() - began < 2
