@@ -71,7 +71,7 @@ def _sample(record: Record, path: Path) -> Sample:
         raise BadInput(f"{where} cannot be read: {record.reason}")
     fields = record.values
     for name in fields:
-        if not isinstance(name, str) or (name.casefold() in _KNOWN and name not in _KNOWN):
+        if name.casefold() in _KNOWN and name not in _KNOWN:
             raise BadInput(f"{where} has a field {name!r:.80}; names are written in lower case")
     is_procedure = "question" not in fields and "output" in fields
     question = _text(fields, "output" if is_procedure else "question", where)
