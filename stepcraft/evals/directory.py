@@ -83,11 +83,6 @@ class RunDirectory:
         self._file.close()
         self._lock.close()
 
-    def outcomes(self) -> list[Outcome]:
-        """The outcomes so far, of each sample and method the last."""
-        last = {(outcome["method"], outcome["id"]): outcome for outcome in read_outcomes(self.path)}
-        return list(last.values())
-
     def add(self, outcome: Outcome) -> None:
         """Append an outcome; when this returns, it is on the disk.
 

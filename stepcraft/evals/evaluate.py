@@ -11,7 +11,7 @@ from typing import Any
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.errors import BadInput, ModelFailure
-from stepcraft.evals.directory import Outcome, RunDirectory, RunStopped
+from stepcraft.evals.directory import Outcome, RunDirectory, RunStopped, read_outcomes
 from stepcraft.evals.methods import Method
 from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.evals.scores import contains, exact_match, f1, steps_f1
@@ -73,8 +73,10 @@ async def evaluate(
     retry_errors: bool = False,
     allow_keyless: bool = False,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
-) -> list[Outcome]:
+) -> Progress:
     """Run each method on each sample and score the outputs; what is in the directory already is not run again.
+
+    The outcomes are in the directory (`read_outcomes`); they are not kept in memory.
 
     Args:
         methods: The methods.
@@ -107,68 +109,64 @@ async def evaluate(
         "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
     }
     with RunDirectory(directory, configuration) as kept:
-        outcomes = {(one["method"], one["id"]): one for one in kept.outcomes()}
+        run = _Run(kept, len(methods) * len(samples), budget or Budget(), on_progress)
+        for outcome in read_outcomes(kept.path):
+            run.count(outcome)
         left = [
             (method, sample)
             for sample in samples
             for method in methods
-            if not (known := outcomes.get((method.name, sample["id"]))) or (retry_errors and known["error"])
+            if (failed := run.failed.get((method.name, sample["id"]))) is None or (failed and retry_errors)
         ]
-        run = _Run(kept, outcomes, len(methods) * len(samples), budget or Budget(), on_progress)
 
         async def one(method: Method, sample: Sample) -> None:
-            await run.add(_outcome(graphs[method.name], method, sample, scorers))
+            run.add(await _outcome(graphs[method.name], method, sample, scorers))
 
         await _side_by_side([partial(one, *pair) for pair in left], concurrency, run)
-        return [
-            outcomes[method.name, sample["id"]]
-            for sample in samples
-            for method in methods
-            if (method.name, sample["id"]) in outcomes
-        ]
+        return run.progress()
 
 
 class _Run:
-    """The outcomes so far, and why no further sample is begun."""
+    """What is finished, and why no further sample is begun."""
 
     def __init__(
-        self,
-        kept: RunDirectory,
-        outcomes: dict[tuple[str, str], Outcome],
-        total: int,
-        budget: Budget,
-        on_progress: Callable[[Progress], object],
+        self, kept: RunDirectory, total: int, budget: Budget, on_progress: Callable[[Progress], object]
     ) -> None:
         self.kept = kept
-        self.outcomes = outcomes
         self.total = total
         self.budget = budget
         self.on_progress = on_progress
         self.began = time.monotonic()
         self.stopped = ""
+        self.failed: dict[tuple[str, str], bool] = {}
+        """Whether a method failed on a sample; nothing for what is not finished."""
+        self.calls = 0
+        self.tokens = 0
 
-    async def add(self, made: Awaitable[Outcome]) -> None:
-        outcome = await made
+    def count(self, outcome: Outcome) -> None:
+        self.failed[outcome["method"], outcome["id"]] = bool(outcome["error"])
+        self.calls += int(outcome["usage"].get("calls", 0))
+        self.tokens += tokens_of(outcome)
+
+    def add(self, outcome: Outcome) -> None:
         self.kept.add(outcome)
-        self.outcomes[outcome["method"], outcome["id"]] = outcome
-        progress = self.progress()
-        self.on_progress(progress)
+        self.count(outcome)
+        self.on_progress(self.progress())
         for name, most, used in (
-            ("calls", self.budget.calls, progress.calls),
-            ("tokens", self.budget.tokens, progress.tokens),
+            ("calls", self.budget.calls, self.calls),
+            ("tokens", self.budget.tokens, self.tokens),
         ):
-            if most is not None and used >= most and progress.done < self.total:
+            if most is not None and used >= most and len(self.failed) < self.total:
                 self.stopped = f"the budget of {most:,} {name} is used up"
 
     def progress(self) -> Progress:
-        known = self.outcomes.values()
         return Progress(
-            done=len(known),
-            failed=sum(bool(one["error"]) for one in known),
+            done=len(self.failed),
+            failed=sum(self.failed.values()),
             total=self.total,
             seconds=time.monotonic() - self.began,
-            calls=sum(int(one["usage"].get("calls", 0)) for one in known),
-            tokens=sum(tokens_of(one) for one in known),
+            calls=self.calls,
+            tokens=self.tokens,
         )
 
 
@@ -195,7 +193,7 @@ async def _side_by_side(jobs: Sequence[Callable[[], Awaitable[None]]], concurren
         raise errors.exceptions[0] from None
     if run.stopped:
         raise RunStopped(
-            f"{run.stopped}: {len(run.outcomes):,} of {run.total:,} samples are done; raise it and start the same "
+            f"{run.stopped}: {len(run.failed):,} of {run.total:,} samples are done; raise it and start the same "
             "command again"
         )
 

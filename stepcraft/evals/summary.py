@@ -64,7 +64,9 @@ def summarise(directory: Path) -> Summary:
         BadInput: It is no directory of an evaluation, or nothing in it is finished.
     """
     names = list(read_configuration(directory)["methods"])
-    last = {(one["method"], one["id"]): one for one in read_outcomes(directory)}
+    last: dict[tuple[str, str], Outcome] = {
+        (one["method"], one["id"]): {**one, "output": {}} for one in read_outcomes(directory)
+    }
     outcomes = {name: [one for (method, _), one in last.items() if method == name] for name in names}
     outcomes = {name: known for name, known in outcomes.items() if known}
     if not outcomes:

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pytest
 
 from stepcraft import BadInput
 from stepcraft.evals.benchmarks import BENCHMARKS, named_samples
+from stepcraft.evals.directory import read_outcomes
 from stepcraft.evals.evaluate import Scorer, evaluate
 from stepcraft.evals.methods import Method
 from stepcraft.evals.samples import Sample
@@ -49,10 +49,9 @@ def means(name: str, knows: Callable[[int], bool], directory: Path) -> dict[str,
         return gold(samples[number]) if knows(number) else "-"
 
     graph = build_direct(model=ScriptedModel(reply))
-    made: Any = evaluate(
-        [Method("direct", "direct")], samples, directory, scorers=[score], graph_of=lambda _: graph
-    )
-    outcomes = asyncio.run(made)
+    methods = [Method("direct", "direct")]
+    asyncio.run(evaluate(methods, samples, directory, scorers=[score], graph_of=lambda _: graph))
+    outcomes = list(read_outcomes(directory))
     assert not [outcome["error"] for outcome in outcomes if outcome["error"]]
     return {name: fmean(outcome["scores"][name] for outcome in outcomes) for name in outcomes[0]["scores"]}
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from stepcraft import BadInput
-from stepcraft.evals.directory import RunDirectory, RunStopped
+from stepcraft.evals.directory import Outcome, RunDirectory, RunStopped, read_outcomes
 from stepcraft.evals.evaluate import Budget, Progress, evaluate
 from stepcraft.evals.methods import Method, read_methods
 from stepcraft.evals.samples import Sample, read_samples
@@ -37,12 +37,12 @@ def run(
     given: list[Sample],
     methods: list[Method] | None = None,
     **options: Any,
-) -> list[Any]:
-    return asyncio.run(
-        evaluate(
-            methods or [DIRECT], given, directory, graph_of=lambda _: build_direct(model=model), **options
-        )
-    )
+) -> list[Outcome]:
+    """The outcomes after an evaluation, in the order of samples and methods."""
+    methods = methods or [DIRECT]
+    asyncio.run(evaluate(methods, given, directory, graph_of=lambda _: build_direct(model=model), **options))
+    last = {(one["method"], one["id"]): one for one in read_outcomes(directory)}
+    return [last[method.name, sample["id"]] for sample in given for method in methods]
 
 
 def test_every_method_answers_every_sample_once(tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""The harness of evaluations against running the graph alone: `python benchmarks/evals.py`.
+
+- overhead: seconds a sample of an evaluation, one sample at a time, with a model of no latency ÷ those of the graph
+  alone, in turns; every outcome is forced to the disk;
+- throughput: 1,000 samples against a model of 100 ms, 64 at a time ÷ what the bare graph reaches with as many.
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from rich.console import Console
+from rich.table import Table
+
+from stepcraft.evals.evaluate import evaluate
+from stepcraft.evals.methods import Method
+from stepcraft.evals.samples import Sample
+from stepcraft.graphs.baselines import build_direct
+from tests.scripted import ScriptedModel
+
+DIRECT = Method("direct", "direct")
+
+
+def samples(count: int) -> list[Sample]:
+    """Questions with an answer."""
+    return [
+        Sample(id=str(number), question=f"Question {number}?", answers=["yes"]) for number in range(count)
+    ]
+
+
+async def harness(count: int, latency: float, concurrency: int) -> float:
+    """Seconds of an evaluation."""
+    graph = build_direct(model=ScriptedModel(lambda *_: "yes", latency=latency))
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        await evaluate(
+            [DIRECT], samples(count), Path(folder) / "run", graph_of=lambda _: graph, concurrency=concurrency
+        )
+        return time.perf_counter() - began
+
+
+async def bare(count: int, latency: float, concurrency: int) -> float:
+    """Seconds of the same runs of the graph alone."""
+    graph = build_direct(model=ScriptedModel(lambda *_: "yes", latency=latency))
+    left = iter(samples(count))
+
+    async def work() -> None:
+        for sample in left:
+            await graph.ainvoke({"question": sample["question"]})
+
+    began = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(concurrency)))
+    return time.perf_counter() - began
+
+
+async def both(count: int, latency: float, concurrency: int, turns: int) -> tuple[float, float]:
+    """The median seconds of both, in turns."""
+    times = [
+        (await harness(count, latency, concurrency), await bare(count, latency, concurrency))
+        for _ in range(turns)
+    ]
+    return median(one for one, _ in times), median(other for _, other in times)
+
+
+def main() -> None:
+    """Print the table."""
+    table = Table("what", "ratio", "wanted", "of")
+    ours, alone = asyncio.run(both(300, 0.0, 1, 5))
+    table.add_row(
+        "seconds a sample / graph alone",
+        f"{ours / alone:.2f}",
+        "≤ 1.2",
+        f"{ours / 0.3:.2f} ms over {alone / 0.3:.2f} ms",
+    )
+    ours, alone = asyncio.run(both(1000, 0.1, 64, 3))
+    table.add_row(
+        "throughput / bare graph, 64 at a time",
+        f"{alone / ours:.2f}",
+        "≥ 0.85",
+        f"{1000 / ours:.0f} over {1000 / alone:.0f} a second",
+    )
+    Console(width=130).print(table)
+
+
+if __name__ == "__main__":
+    main()
