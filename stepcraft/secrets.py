@@ -127,21 +127,29 @@ def without_secrets(text: str) -> str:
       of 8 characters or more is masked anywhere, one of 4 to 7 as a whole word, a shorter one not at all. Ordinary
       settings ("true", "auto", "test", …) are left alone, and so is a number in a variable about TOKENS, a limit.
     """
-    # Masking one secret may uncover the beginning of another; each pass leaves less, and the second rarely finds any.
-    while (masked := _masked(text)) != text:
-        text = masked
-    return text
+    return _without(text, _environment())
 
 
 def redacted(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
     """Return a value of JSON with all its texts masked, the names in mappings included."""
+    return _redacted(value, _environment())
+
+
+def _redacted(value: Any, environment: "_Forms") -> Any:  # noqa: ANN401 - JSON in, JSON out
     if isinstance(value, str):
-        return without_secrets(value)
+        return _without(value, environment)
     if isinstance(value, Mapping):
-        return {redacted(name): redacted(item) for name, item in value.items()}
+        return {_redacted(name, environment): _redacted(item, environment) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [redacted(item) for item in value]
+        return [_redacted(item, environment) for item in value]
     return value
+
+
+def _without(text: str, environment: "_Forms") -> str:
+    # Masking one secret may uncover the beginning of another; each pass leaves less, and the second rarely finds any.
+    while (masked := _masked(text, environment)) != text:
+        text = masked
+    return text
 
 
 def excerpt(value: object, length: int = 80) -> str:
@@ -149,8 +157,14 @@ def excerpt(value: object, length: int = 80) -> str:
     return without_secrets(repr(value))[:length]
 
 
-def _masked(text: str) -> str:
-    found = chain(_in_environment(text), _in_urls(text), _keys(text), _named(text), _credentials(text))
+_Forms = frozenset[tuple[str, bool]]
+"""The values of secret variables as they may appear in a message, and whether only whole words count."""
+
+
+def _masked(text: str, environment: _Forms) -> str:
+    found = chain(
+        _in_environment(text, environment), _in_urls(text), _keys(text), _named(text), _credentials(text)
+    )
     parts: list[str] = []
     end = -1
     for start, stop in sorted(found):
@@ -160,8 +174,8 @@ def _masked(text: str) -> str:
     return "".join([*parts, text[max(end, 0) :]])
 
 
-def _in_environment(text: str) -> Iterator[tuple[int, int]]:
-    for secret, whole_word in _environment():
+def _in_environment(text: str, environment: _Forms) -> Iterator[tuple[int, int]]:
+    for secret, whole_word in environment:
         start = text.find(secret)
         while start >= 0:
             stop = start + len(secret)
@@ -170,8 +184,7 @@ def _in_environment(text: str) -> Iterator[tuple[int, int]]:
             start = text.find(secret, stop)
 
 
-def _environment() -> frozenset[tuple[str, bool]]:
-    """The values of secret variables as they may appear in a message, and whether only whole words count."""
+def _environment() -> _Forms:
     # Every message and label is masked: what the values look like in one is kept until a variable changes.
     return _forms(tuple((name, os.environ.get(name, "")) for name in os.environ if _names_secret(name)))
 
@@ -182,7 +195,7 @@ def _names_secret(variable: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _forms(variables: tuple[tuple[str, str], ...]) -> frozenset[tuple[str, bool]]:
+def _forms(variables: tuple[tuple[str, str], ...]) -> _Forms:
     values: set[tuple[str, bool]] = set()
     for name, value in variables:
         secret = value.strip()
