@@ -90,7 +90,7 @@ def test_marks_are_asked_for_where_there_is_evidence() -> None:
 
 def test_what_the_evidence_does_not_say_is_in_sentences_without_a_mark_or_left_out() -> None:
     assert "in sentences of their own without a number" in form(FOUND)
-    assert "Write nothing that the evidence does not say" in form(FOUND, grounding="evidence")
+    assert "nothing that it does not say" in form(FOUND, grounding="evidence")
     assert "Add nothing that the evidence does not say." in form(FOUND, paper=True)
 
 

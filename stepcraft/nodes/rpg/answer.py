@@ -36,8 +36,9 @@ _OPEN = """
 Where the evidence is silent on what the plan needs, add what you are sure of, in sentences of their own without a number;
 where the two differ, go by the evidence."""
 _STRICT = """
-Write nothing that the evidence does not say. Of what the plan asks for and the evidence does not tell, say once and plainly,
-without a number, that it is not known; speak of no other gap."""
+Write all that the evidence says on the plan, and nothing that it does not say; what comes near to an answer is told as what
+it is. Of what the plan asks for and the evidence does not tell, say once and plainly, without a number, that it is not
+known; speak of no other gap."""
 _STRICT_OF_PAPER = " Add nothing that the evidence does not say."
 _WITHOUT = """
 There is no evidence: write only what you are sure of, in one sentence; if that is nothing, say what was not found."""

@@ -25,7 +25,7 @@ _FINISH_OPEN = """
 What the reader needs beside the text and you are sure of, such as a default, a trap, or a line without which the code
 does not run, stands in sentences of its own without a mark."""
 _FINISH_STRICT = """
-Add no fact that the text does not have."""
+Add no fact that the text does not have, and leave none out that bears on what is asked about."""
 _FINISH_MARKS = """
 Each sentence that rests on marked sentences of the text ends with their marks, like [1] or [1][3], before its full stop.
 A sentence that rests on unmarked ones has no mark."""
