@@ -1,0 +1,1 @@
+"""Evaluations: benchmarks, scores, judges, and the sandbox that runs generated code."""
