@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,8 @@ OUTPUT_KB = 256
 CLOCK = 3
 """How much longer than its processor time a program may take, for it may share the processor with others."""
 _NOBODY = 65534
+_Started = tuple["subprocess.Popen[bytes]", Callable[[], None]]
+"""A process, and what kills it with all that it started."""
 
 _START = """
 def _start():
@@ -64,6 +66,8 @@ def _start():
             wanted = tuple(min(value, highest) for value in wanted)
         try:
             resource.setrlimit(kind, wanted)
+            if processes:
+                resource.prlimit(1, kind, wanted)
         except ValueError:
             if sys.platform != "darwin":
                 raise
@@ -88,8 +92,9 @@ exec(globals().pop("_start")())
 """
 """What the interpreter runs first: it sets the limits, reads the program from the head of its input, and runs it.
 
-Limits are set here because a limit of processes that is set outside counts all processes of the user. The byte that it
-writes tells that it was the program that failed, not the sandbox.
+Limits are set here because a limit of processes that is set outside counts all processes of the user. The first process
+of the sandbox gets them too: a program has the rights to take it over as a debugger does. The byte that is written tells
+that it was the program that failed, not the sandbox.
 """
 
 
@@ -222,7 +227,13 @@ class Sandbox:
                 "docker": self._start_docker,
                 "none": self._start_bare,
             }[self.kind]
-            process, kill = start(stack, _start_arguments(len(text), seconds, megabytes, self.kind), megabytes)
+            arguments = _start_arguments(len(text), seconds, megabytes, self.kind)
+            try:
+                process, kill = start(stack, arguments, megabytes)
+            except (OSError, subprocess.SubprocessError) as error:
+                raise SandboxFailure(
+                    f"the sandbox ({self.kind}) does not start ({error}); {self._ways_out()}"
+                ) from error
             watched = watch(
                 process,
                 text + stdin.encode("utf-8", "surrogatepass"),
@@ -268,7 +279,9 @@ class Sandbox:
         name = "bwrap" if self.kind == "bubblewrap" else "docker"
         found = shutil.which(name)
         if not found:
-            raise SandboxFailure(f"{self.kind} is not installed (no `{name}` on the PATH); {self._ways_out()}")
+            raise SandboxFailure(
+                f"{self.kind} is not installed (no `{name}` on the PATH); {self._ways_out()}"
+            )
         return found
 
     def _ways_out(self) -> str:
@@ -283,39 +296,28 @@ class Sandbox:
             "docker": "choose --sandbox bubblewrap",
             "none": "choose --sandbox bubblewrap or docker",
         }
-        trusting = "" if self.kind == "none" else ", or, only if you trust the code, --sandbox none --i-understand"
+        trusting = (
+            "" if self.kind == "none" else ", or, only if you trust the code, --sandbox none --i-understand"
+        )
         return f"generated code is not run: {ways[self.kind]}, {others[self.kind]}{trusting}"
 
-    def _start_bubblewrap(
-        self, stack: ExitStack, arguments: list[str], _: int
-    ) -> "tuple[subprocess.Popen[bytes], Callable[[], None]]":
+    def _start_bubblewrap(self, stack: ExitStack, arguments: list[str], _: int) -> _Started:
         info, written = os.pipe()
+        size = str(FILE_MB << 20)
         command = [
             *(self._found, "--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL"),
             *("--die-with-parent", "--new-session", "--hostname", "sandbox", "--info-fd", str(written)),
             *("--ro-bind", str(self._root), "/"),
             *("--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/urandom", "/dev/urandom"),
-            *("--size", str(FILE_MB << 20), "--tmpfs", "/work", "--size", str(FILE_MB << 20), "--tmpfs", "/dev/shm"),
+            *("--size", size, "--tmpfs", "/work"),
+            *("--size", size, "--tmpfs", "/dev/shm"),  # noqa: S108 - a mount point in the sandbox
             *("--chdir", "/work", "--", PYTHON, *arguments),
         ]
         try:
-            is_root = os.geteuid() == 0
-            process = subprocess.Popen(  # noqa: S603 - runs what it is made for
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd="/",
-                env={},
-                pass_fds=[written],
-                start_new_session=True,
-                user=_NOBODY if is_root else None,
-                group=_NOBODY if is_root else None,
-                extra_groups=[] if is_root else None,
-            )
-        except (OSError, subprocess.SubprocessError) as error:
+            process = _started(command, env={}, pass_fds=[written], drop_root=True)
+        except BaseException:
             os.close(info)
-            raise SandboxFailure(f"bubblewrap does not start ({error}); {self._ways_out()}") from error
+            raise
         finally:
             os.close(written)
         first = _first_process(info)
@@ -327,9 +329,7 @@ class Sandbox:
         stack.callback(os.close, first)
         return process, lambda: _end_namespace(first)
 
-    def _start_docker(
-        self, stack: ExitStack, arguments: list[str], megabytes: int
-    ) -> "tuple[subprocess.Popen[bytes], Callable[[], None]]":
+    def _start_docker(self, _: ExitStack, arguments: list[str], megabytes: int) -> _Started:
         name = f"stepcraft-{uuid.uuid4().hex}"
         command = [
             *(self._found, "run", "--rm", "--interactive", "--init", "--pull", "never", "--name", name),
@@ -343,17 +343,17 @@ class Sandbox:
         def kill() -> None:
             if process.poll() is None:
                 with suppress(OSError, subprocess.SubprocessError):
-                    subprocess.run([self._found, "kill", name], capture_output=True, timeout=30)  # noqa: S603
+                    subprocess.run(  # noqa: S603 - as it was started
+                        [self._found, "kill", name], check=False, capture_output=True, timeout=30
+                    )
                 process.kill()
 
-        process = self._popen(command)
+        process = _started(command)
         return process, kill
 
-    def _start_bare(
-        self, stack: ExitStack, arguments: list[str], _: int
-    ) -> "tuple[subprocess.Popen[bytes], Callable[[], None]]":
+    def _start_bare(self, stack: ExitStack, arguments: list[str], _: int) -> _Started:
         folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-        process = self._popen([self._found, *arguments], cwd=folder, env={})
+        process = _started([self._found, *arguments], cwd=folder, env={})
 
         def kill() -> None:
             with suppress(ProcessLookupError):
@@ -361,26 +361,34 @@ class Sandbox:
 
         return process, kill
 
-    def _popen(
-        self, command: list[str], cwd: str = "/", env: dict[str, str] | None = None
-    ) -> "subprocess.Popen[bytes]":
-        try:
-            return subprocess.Popen(  # noqa: S603 - runs what it is made for
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=cwd,
-                env=env,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise SandboxFailure(f"{self.kind} does not start ({error}); {self._ways_out()}") from error
+
+def _started(
+    command: list[str],
+    *,
+    cwd: str = "/",
+    env: dict[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+    drop_root: bool = False,
+) -> "subprocess.Popen[bytes]":
+    drop_root = drop_root and os.geteuid() == 0
+    return subprocess.Popen(  # noqa: S603 - runs what it is made for
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        env=env,
+        pass_fds=pass_fds,
+        start_new_session=True,
+        user=_NOBODY if drop_root else None,
+        group=_NOBODY if drop_root else None,
+        extra_groups=[] if drop_root else None,
+    )
 
 
 def _start_arguments(size: int, seconds: float, megabytes: int, kind: Kind) -> list[str]:
-    # Without a namespace of its own, a limit would count all processes of the user.
-    processes = 0 if kind == "none" else PROCESSES
+    # Without a namespace of users the kernel counts all processes of the user; Docker has a limit of its own.
+    processes = PROCESSES if kind == "bubblewrap" else 0
     limits = (size, math.ceil(seconds), megabytes << 20, processes, OPEN_FILES, FILE_MB << 20)
     return ["-I", "-S", "-B", "-c", _START, *map(str, limits)]
 
