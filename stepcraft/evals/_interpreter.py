@@ -43,6 +43,9 @@ def interpreter_root() -> Path:
     is_root = os.geteuid() == 0
     cache = (site_cache_path if is_root else user_cache_path)("stepcraft") / "sandbox"
     cache.mkdir(parents=True, exist_ok=True)
+    if is_root:  # another user goes through them
+        cache.chmod(0o755)
+        cache.parent.chmod(0o755)
     root = cache / name
     if not root.is_dir():
         with tempfile.TemporaryDirectory(dir=cache, prefix="making-", ignore_cleanup_errors=True) as folder:

@@ -3,10 +3,11 @@
 import os
 import selectors
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,6 +19,7 @@ _LOOK_S = 0.05
 _END_S = 10.0
 """How long a killed process may take to be gone."""
 _PIECE = 1 << 16
+_STDIN, _STDOUT, _STDERR, _END = range(4)
 
 
 @dataclass(frozen=True)
@@ -53,36 +55,33 @@ def watch(
         cancelled: Kills it when set.
         kill: Kills it and what it started.
     """
-    written: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
+    written: dict[int, bytearray] = {_STDOUT: bytearray(), _STDERR: bytearray()}
     limit: Limit | None = None
-    with process, selectors.DefaultSelector() as selector:
+    with process, selectors.DefaultSelector() as selector, _end_of(process) as end:
         try:
-            _register(selector, process)
+            _register(selector, process, end)
             left = memoryview(stdin)
             looked = time.monotonic()
             while limit is None and not cancelled.is_set():
                 has_ended = process.poll() is not None
-                events = selector.select(0 if has_ended else _LOOK_S) if len(selector.get_map()) else []
+                events = selector.select(0 if has_ended else _LOOK_S)
                 for key, _ in events:
-                    if key.data == 0:
+                    if key.data == _STDIN:
                         left = _feed(selector, key, left)
-                    elif part := os.read(key.fd, _PIECE):
+                    elif key.data != _END and (part := os.read(key.fd, _PIECE)):
                         written[key.data] += part
                     else:
                         selector.unregister(key.fileobj)
                 now = time.monotonic()
                 if any(len(text) > most_bytes for text in written.values()):
                     limit = "output"
-                elif has_ended and not any(key.data for key, _ in events):
+                elif has_ended and not any(key.data in written for key, _ in events):
                     break
                 elif now > until:
                     limit = "time"
                 elif now > looked + _LOOK_S:
                     looked = now
                     limit = "memory" if _megabytes(process.pid) > megabytes else None
-                if not has_ended and not any(key.data for key in selector.get_map().values()):
-                    with suppress(subprocess.TimeoutExpired):
-                        process.wait(_LOOK_S)
         finally:
             kill()
             with suppress(subprocess.TimeoutExpired):
@@ -97,12 +96,27 @@ def watch(
     )
 
 
-def _register(selector: selectors.BaseSelector, process: "subprocess.Popen[bytes]") -> None:
+@contextmanager
+def _end_of(process: "subprocess.Popen[bytes]") -> Generator[int | None, None, None]:
+    """Give a descriptor that can be read when a process has ended; None where the system has none."""
+    if sys.platform != "linux":
+        yield None
+        return
+    end = os.pidfd_open(process.pid)
+    try:
+        yield end
+    finally:
+        os.close(end)
+
+
+def _register(selector: selectors.BaseSelector, process: "subprocess.Popen[bytes]", end: int | None) -> None:
     for number, pipe in enumerate((process.stdin, process.stdout, process.stderr)):
         if pipe is None:
             raise ValueError("a watched process needs three pipes")
         os.set_blocking(pipe.fileno(), False)
         selector.register(pipe, selectors.EVENT_READ if number else selectors.EVENT_WRITE, number)
+    if end is not None and process.returncode is None:
+        selector.register(end, selectors.EVENT_READ, _END)
 
 
 def _feed(selector: selectors.BaseSelector, key: selectors.SelectorKey, left: memoryview) -> memoryview:

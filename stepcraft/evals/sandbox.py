@@ -53,7 +53,7 @@ _Started = tuple["subprocess.Popen[bytes]", Callable[[], None]]
 
 _START = """
 def _start():
-    import os, resource, sys
+    import posix, resource, sys
     size, seconds, memory, processes, files, file_size = map(int, sys.argv[1:])
     limits = {"CPU": (seconds, seconds + 1), "AS": (memory,) * 2, "NOFILE": (files,) * 2, "CORE": (0, 0)}
     limits["FSIZE"] = (file_size,) * 2
@@ -73,11 +73,11 @@ def _start():
                 raise
     text = b""
     while len(text) < size:
-        part = os.read(0, size - len(text))
+        part = posix.read(0, size - len(text))
         if not part:
-            os._exit(1)
+            posix._exit(1)
         text += part
-    os.write(1, b"\\0")
+    posix.write(1, b"\\0")
     with open("program.py", "wb") as file:
         file.write(text)
     def report(kind, error, trace):

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -433,18 +434,16 @@ def test_without_bubblewrap_nothing_runs_and_the_ways_out_are_told(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux only")
-def test_where_bubblewrap_is_not_permitted_its_own_words_are_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_where_bubblewrap_is_not_permitted_its_own_words_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = "bwrap: setting up uid map: Permission denied"
-    stand_in = tmp_path / "bwrap"
-    stand_in.write_text(f"#!/bin/sh\necho '{refusal}' >&2\nexit 1\n")
-    stand_in.chmod(0o755)
-    for folder in (tmp_path, *tmp_path.parents[:3]):
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
+        folder = Path(name)
         folder.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(SandboxFailure, match=refusal) as raised:
-        Sandbox().probe()
+        (folder / "bwrap").write_text(f"#!/bin/sh\necho '{refusal}' >&2\nexit 1\n")
+        (folder / "bwrap").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        with pytest.raises(SandboxFailure, match=refusal) as raised:
+            Sandbox().probe()
     assert "user namespaces" in str(raised.value)
 
 
