@@ -3,7 +3,7 @@
 | kind | what it keeps a program from |
 |---|---|
 | `bubblewrap` | everything outside: other files, the network, other processes, the environment. Linux only. |
-| `docker` | the same, in a container; half a second a program. |
+| `docker` | the same, in a container of an image that is there already (`docker pull python:3.x-slim`); slower to start. |
 | `none` | nothing but using the machine up: it runs as the user, with limits of time, memory, files and output. |
 
 Under bubblewrap a program sees a copy of this interpreter, read-only, and an empty working folder in memory; `/proc`
@@ -162,7 +162,12 @@ class Sandbox:
                         ) from error
                 self._found = executable
                 try:
-                    self._run("", "", 30, 512, threading.Event())
+                    outcome = self._run("", "", 30, 512, threading.Event())
+                    if outcome.ended != "done":
+                        raise SandboxFailure(
+                            f"an empty program does not end in the sandbox ({self.kind}), "
+                            f"but with {outcome.ended!r}: {outcome.stderr.strip()}; {self._ways_out()}"
+                        )
                 except SandboxFailure:
                     self._found = ""
                     raise
