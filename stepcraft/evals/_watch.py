@@ -1,7 +1,10 @@
 """Watching a process that may do anything: what is read of it, what it takes, and its end."""
 
+import json
 import os
+import select
 import selectors
+import signal
 import subprocess
 import sys
 import threading
@@ -145,3 +148,24 @@ def _megabytes(process: int) -> float:
             shares = (folder / "smaps_rollup").read_text("ascii").partition("\nPss:")[2]
             kilobytes += int(shares.split()[0])
     return kilobytes / 1024
+
+
+def first_process(info: int) -> int | None:
+    """Return a descriptor of the first process in a sandbox, from what bubblewrap tells; None where there is none."""
+    told = b""
+    with os.fdopen(info, "rb", buffering=0) as source:
+        while b"}" not in told and (part := source.read(4096)):
+            told += part
+    try:
+        return os.pidfd_open(json.loads(told)["child-pid"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def end_namespace(first: int) -> None:
+    """Kill the first process of a sandbox, which ends all others in it, and wait until they are gone."""
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(first, signal.SIGKILL)
+    gone = select.poll()
+    gone.register(first, select.POLLIN)
+    gone.poll(10_000)

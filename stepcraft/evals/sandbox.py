@@ -12,10 +12,8 @@ processes and guards no settings. There is no silent way from one kind to anothe
 """
 
 import asyncio
-import json
 import math
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -33,7 +31,7 @@ from typing import Literal, get_args
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import BadInput, StepcraftError
 from stepcraft.evals._interpreter import PYTHON, interpreter_root
-from stepcraft.evals._watch import Watched, watch
+from stepcraft.evals._watch import Watched, end_namespace, first_process, watch
 
 Kind = Literal["bubblewrap", "docker", "none"]
 Ending = Literal["done", "error", "time", "memory", "output"]
@@ -152,22 +150,9 @@ class Sandbox:
         """
         with self._probing:
             if not self._found:
-                executable = self._executable()
-                if self.kind == "bubblewrap":
-                    try:
-                        self._root = interpreter_root()
-                    except (OSError, subprocess.SubprocessError) as error:
-                        raise SandboxFailure(
-                            f"Python cannot be copied for the sandbox ({error}); {self._ways_out()}"
-                        ) from error
-                self._found = executable
+                self._found = self._executable()
                 try:
-                    outcome = self._run("", "", 30, 512, threading.Event())
-                    if outcome.ended != "done":
-                        raise SandboxFailure(
-                            f"an empty program does not end in the sandbox ({self.kind}), "
-                            f"but with {outcome.ended!r}: {outcome.stderr.strip()}; {self._ways_out()}"
-                        )
+                    self._try()
                 except SandboxFailure:
                     self._found = ""
                     raise
@@ -276,6 +261,21 @@ class Sandbox:
         last = watched.stderr.rstrip().rpartition(b"\n")[2]
         return "memory" if last.startswith(b"MemoryError") else "error"
 
+    def _try(self) -> None:
+        if self.kind == "bubblewrap":
+            try:
+                self._root = interpreter_root()
+            except (OSError, subprocess.SubprocessError) as error:
+                raise SandboxFailure(
+                    f"Python cannot be copied for the sandbox ({error}); {self._ways_out()}"
+                ) from error
+        outcome = self._run("", "", 30, 512, threading.Event())
+        if outcome.ended != "done":
+            raise SandboxFailure(
+                f"an empty program does not end well in the sandbox ({self.kind}): "
+                f"{outcome.stderr.strip() or outcome.ended}; {self._ways_out()}"
+            )
+
     def _executable(self) -> str:
         if self.kind == "none":
             return sys.executable
@@ -325,14 +325,14 @@ class Sandbox:
             raise
         finally:
             os.close(written)
-        first = _first_process(info)
+        first = first_process(info)
         if first is not None and process.poll() is not None:  # its number may be another's by now
             os.close(first)
             first = None
         if first is None:
             return process, process.kill
         stack.callback(os.close, first)
-        return process, lambda: _end_namespace(first)
+        return process, lambda: end_namespace(first)
 
     def _start_docker(self, _: ExitStack, arguments: list[str], megabytes: int) -> _Started:
         name = f"stepcraft-{uuid.uuid4().hex}"
@@ -396,24 +396,3 @@ def _start_arguments(size: int, seconds: float, megabytes: int, kind: Kind) -> l
     processes = PROCESSES if kind == "bubblewrap" else 0
     limits = (size, math.ceil(seconds), megabytes << 20, processes, OPEN_FILES, FILE_MB << 20)
     return ["-I", "-S", "-B", "-c", _START, *map(str, limits)]
-
-
-def _first_process(info: int) -> int | None:
-    """Return a descriptor of the first process in a sandbox, from what bubblewrap tells; None where there is none."""
-    told = b""
-    with os.fdopen(info, "rb", buffering=0) as source:
-        while b"}" not in told and (part := source.read(4096)):
-            told += part
-    try:
-        return os.pidfd_open(json.loads(told)["child-pid"])
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-def _end_namespace(first: int) -> None:
-    """Kill the first process of a sandbox, which ends all others in it, and wait until they are gone."""
-    with suppress(ProcessLookupError):
-        signal.pidfd_send_signal(first, signal.SIGKILL)
-    gone = select.poll()
-    gone.register(first, select.POLLIN)
-    gone.poll(10_000)
