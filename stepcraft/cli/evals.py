@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Console
@@ -18,6 +18,9 @@ from stepcraft.cli.options import (
     reported,
 )
 from stepcraft.cli.output import say
+
+if TYPE_CHECKING:
+    from stepcraft.evals.sandbox import Kind
 
 eval_app = typer.Typer(help="Evaluate methods on your own questions.", no_args_is_help=True)
 
@@ -59,15 +62,24 @@ def run(
     allow_keyless: Annotated[
         bool, typer.Option("--allow-keyless", help="Score the keyless model, to try the evaluation itself.")
     ] = False,
+    sandbox: Annotated[
+        str, typer.Option(help="What runs the programs of a benchmark of code: bubblewrap, docker or none.")
+    ] = "bubblewrap",
+    i_understand: Annotated[
+        bool,
+        typer.Option("--i-understand", help="With --sandbox none: programs may do whatever this user may."),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run methods on questions and print the report. The same command goes on with a run that was stopped."""
     from stepcraft.evals.benchmarks import named_samples
     from stepcraft.evals.evaluate import Budget, Progress, evaluate
     from stepcraft.evals.methods import read_methods
+    from stepcraft.evals.sandbox import Sandbox
     from stepcraft.evals.summary import markdown, summarise
 
-    samples, score, fields = named_samples(questions, data, limit)
+    kept_in = Sandbox(cast("Kind", sandbox), i_understand=i_understand)
+    samples, score, fields = named_samples(questions, data, limit, kept_in)
     fields = {**fields, **context_fields(settings, model=model, retriever=sources, memory=memory)}
     named = read_methods(methods, fields)
     err = Console(stderr=True, quiet=quiet)

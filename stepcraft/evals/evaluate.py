@@ -22,8 +22,9 @@ from stepcraft.models.resolve import EXTRACTIVE
 from stepcraft.secrets import without_secrets
 from stepcraft.text.lists import read_steps
 
-Scorer = Callable[[Sample, Mapping[str, Any]], Mapping[str, float]]
-"""The scores of an output, by name; nothing where the sample does not say what is right."""
+Scores = Mapping[str, float]
+Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
+"""The scores of an output, by name; nothing where the sample does not say what is right. It may be asynchronous."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,8 @@ async def _outcome(graph: Graph, method: Method, sample: Sample, scorers: Sequen
         }
         outcome["usage"], outcome["warnings"] = result["usage"], result["warnings"]
         for score in scorers:
-            outcome["scores"] |= score(sample, outcome["output"])
+            made = score(sample, outcome["output"])
+            outcome["scores"] |= await made if isinstance(made, Awaitable) else made
     outcome["seconds"] = round(time.monotonic() - began, 3)
     return outcome
 
