@@ -11,7 +11,9 @@ StepcraftError
 │       └── FetchRefused    a page must not be fetched
 ├── ModelFailure        the model refuses every call, so no step can succeed (also a RuntimeError)
 ├── UnreadableReply     a reply does not have the format that its step needs (never leaves a run)
-└── NoAnswer            a run ended without an answer (also a RuntimeError)
+├── NoAnswer            a run ended without an answer (also a RuntimeError)
+├── RunStopped          an evaluation cannot go on; what is finished is kept (also a RuntimeError)
+└── SandboxFailure      there is no sandbox for generated code, or it failed (also a RuntimeError)
 
 Every message is a sentence that names the offending value and what to do about it; secrets in it are masked. A
 LangGraph server shows a client the messages of ValueError and RuntimeError and hides all others, hence the second base
@@ -127,3 +129,11 @@ class UnreadableReply(StepcraftError):
 
 class NoAnswer(StepcraftError, RuntimeError):
     """A run ended without an answer."""
+
+
+class RunStopped(StepcraftError, RuntimeError):
+    """An evaluation cannot go on. What is finished is in its directory; the same command goes on from there."""
+
+
+class SandboxFailure(StepcraftError, RuntimeError):
+    """There is no sandbox to run generated code in, or it failed. The program did not run."""

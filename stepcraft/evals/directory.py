@@ -14,17 +14,13 @@ from typing import Any, NotRequired, Self
 
 from typing_extensions import TypedDict
 
-from stepcraft.errors import BadInput, StepcraftError
+from stepcraft.errors import BadInput, RunStopped
 from stepcraft.files import named_path
 from stepcraft.secrets import redacted
 
 CONFIGURATION = "configuration.json"
 SAMPLES = "samples.jsonl"
 _LOCK = "lock"
-
-
-class RunStopped(StepcraftError, RuntimeError):
-    """An evaluation cannot go on; what is finished is in its directory, and the same command goes on from there."""
 
 
 class Outcome(TypedDict):

@@ -10,8 +10,8 @@ from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 
-from stepcraft.errors import BadInput, ModelFailure
-from stepcraft.evals.directory import Outcome, RunDirectory, RunStopped, read_outcomes
+from stepcraft.errors import BadInput, ModelFailure, RunStopped
+from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
 from stepcraft.evals.methods import Method
 from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.evals.scores import contains, exact_match, f1, steps_f1

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from stepcraft.concurrency import in_thread
-from stepcraft.errors import BadInput, StepcraftError
+from stepcraft.errors import BadInput, SandboxFailure
 from stepcraft.evals._interpreter import PYTHON, interpreter_root
 from stepcraft.evals._watch import Watched, end_namespace, first_process, watch
 
@@ -94,10 +94,6 @@ Limits are set here because a limit of processes that is set outside counts all 
 of the sandbox gets them too: a program has the rights to take it over as a debugger does. The byte that is written tells
 that it was the program that failed, not the sandbox.
 """
-
-
-class SandboxFailure(StepcraftError, RuntimeError):
-    """There is no sandbox to run generated code in, or it failed. The program did not run."""
 
 
 @dataclass(frozen=True)

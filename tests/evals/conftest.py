@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from stepcraft.evals.sandbox import Sandbox, SandboxFailure
+from stepcraft.errors import SandboxFailure
+from stepcraft.evals.sandbox import Sandbox
 
 
 @pytest.fixture(scope="session")

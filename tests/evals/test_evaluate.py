@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from stepcraft import BadInput
-from stepcraft.evals.directory import Outcome, RunDirectory, RunStopped, read_outcomes
+from stepcraft import BadInput, RunStopped
+from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
 from stepcraft.evals.evaluate import Budget, Progress, evaluate
 from stepcraft.evals.methods import Method, read_methods
 from stepcraft.evals.samples import Sample, read_samples

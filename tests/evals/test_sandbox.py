@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from stepcraft.errors import BadInput
-from stepcraft.evals.sandbox import OUTPUT_KB, Outcome, Sandbox, SandboxFailure
+from stepcraft.errors import BadInput, SandboxFailure
+from stepcraft.evals.sandbox import OUTPUT_KB, Outcome, Sandbox
 
 ROOT = Path(__file__).parents[2]
 
