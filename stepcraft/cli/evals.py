@@ -92,19 +92,23 @@ def run(
             highlight=False,
         )
 
-    asyncio.run(
-        evaluate(
-            named,
-            samples,
-            directory,
-            scorers=[score],
-            concurrency=concurrency,
-            budget=Budget(max_calls, max_tokens),
-            retry_errors=retry_errors,
-            allow_keyless=allow_keyless,
-            on_progress=show,
+    try:
+        asyncio.run(
+            evaluate(
+                named,
+                samples,
+                directory,
+                scorers=[score],
+                concurrency=concurrency,
+                budget=Budget(max_calls, max_tokens),
+                retry_errors=retry_errors,
+                allow_keyless=allow_keyless,
+                on_progress=show,
+            )
         )
-    )
+    except KeyboardInterrupt:
+        err.print("stopped; the same command goes on from here", highlight=False)
+        raise
     say(markdown(summarise(directory)))
 
 
