@@ -248,8 +248,12 @@ async def _outcome(graph: Graph, method: Method, sample: Sample, scorers: Sequen
 
 
 def _writer(graph: Graph, method: Method) -> str:
-    """The name of the model that writes a method's answers."""
-    choice = resources_of(graph).models.choice("answer", method.context())
+    """The name of the model that writes a method's answers; "" for a graph that is not of this package."""
+    try:
+        models = resources_of(graph).models
+    except KeyError:
+        return ""
+    choice = models.choice("answer", method.context())
     return choice if isinstance(choice, str) else model_name(choice)
 
 

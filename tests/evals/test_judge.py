@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.graph import StateGraph
 from typer.testing import CliRunner
+from typing_extensions import TypedDict
 
 from stepcraft import BadInput
 from stepcraft.cli import app
@@ -414,6 +416,34 @@ def test_an_evaluation_is_judged_with_its_questions_and_knows_its_writer(tmp_pat
     summary = judged(tmp_path, model, votes=2)
     assert shown(model.calls[0].prompt)["answer", "right"] == "0"
     assert summary.own_judges == [("ScriptedModel", method.name) for method in methods]
+
+
+def test_a_graph_of_ones_own_is_judged(tmp_path: Path) -> None:
+    class State(TypedDict):
+        question: str
+        answer: str
+        evidence: list[Any]
+        usage: dict[str, int]
+        warnings: list[str]
+
+    def answer(length: int) -> Any:
+        said = {
+            "answer": "x" * length,
+            "evidence": [],
+            "usage": {"calls": 1, "input_tokens": length},
+            "warnings": [],
+        }
+        builder = StateGraph(State)
+        builder.add_node("answer", lambda _state: said)
+        return builder.set_entry_point("answer").compile()
+
+    methods = [Method("short", "direct"), Method("long", "direct")]
+    asyncio.run(
+        evaluate(methods, samples(1), tmp_path, graph_of=lambda one: answer(3 if one.name == "short" else 9))
+    )
+    summary = judged(tmp_path, JudgeModel(lambda *_: "A"), votes=2)
+    assert [(one.method, one.against, one.ties) for one in summary.preferences] == [("long", "short", 1)]
+    assert summary.own_judges == []
 
 
 def test_marked_sentences_are_half_borne_out() -> None:
