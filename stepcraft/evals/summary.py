@@ -279,14 +279,23 @@ def _share(share: float | None) -> str:
 
 def verdict(summary: Summary) -> str:
     """The result in one paragraph: which method beats the cheapest, by how much, and at what cost."""
-    if not summary.comparisons:
-        scored = any(method.scores for method in summary.methods)
-        return (
-            "There is one method, so nothing is compared."
-            if scored
-            else "No sample says what is right, so no score could be compared; add 'answer', 'contains' or 'steps'."
-        )
-    return " ".join(map(_sentence, summary.comparisons))
+    told = [*map(_sentence, summary.comparisons), *map(_preferred, summary.preferences)]
+    if told:
+        return " ".join(told)
+    scored = any(method.scores for method in summary.methods)
+    return (
+        "There is one method, so nothing is compared."
+        if scored
+        else "No sample says what is right, so no score could be compared; add 'answer', 'contains' or 'steps'."
+    )
+
+
+def _preferred(one: Preference) -> str:
+    counts = f"{one.wins} wins, {one.losses} losses, {one.ties} ties, p {one.p:.3f}"
+    if one.p < 1 - _LEVEL:
+        better, worse = (one.method, one.against) if one.wins > one.losses else (one.against, one.method)
+        return f"The judge {one.judge} prefers {better} to {worse} ({one.method}: {counts})."
+    return f"No preference of the judge {one.judge} between {one.method} and {one.against} could be shown ({counts})."
 
 
 def _sentence(one: Comparison) -> str:

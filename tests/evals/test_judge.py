@@ -129,6 +129,8 @@ def test_one_sided_votes_have_the_p_of_the_sign_test(tmp_path: Path) -> None:
     [found] = judged(tmp_path, JudgeModel(preferring(lambda *_: "rat")), votes=2).preferences
     assert (found.wins, found.losses, found.p) == (6, 0, 2 / 2**6)
     assert (found.order_bias, found.length_bias) == (0.5, None)
+    told = "The judge scripted:judge prefers rat to rag (rat: 6 wins, 0 losses, 0 ties, p 0.031)."
+    assert told in markdown(summarise(tmp_path))
 
 
 def test_both_orders_are_shown_equally_often_each_vote_with_its_seed(tmp_path: Path) -> None:
@@ -237,6 +239,8 @@ def test_a_judge_that_always_says_a_has_an_order_bias_and_decides_nothing(tmp_pa
     evaluation(tmp_path, {"rag": ["rag"] * 3, "rat": ["rat"] * 3})
     [found] = judged(tmp_path, JudgeModel(lambda *_: "A")).preferences
     assert (found.order_bias, found.wins, found.losses, found.ties) == (1.0, 0, 0, 3)
+    told = "No preference of the judge scripted:judge between rat and rag could be shown (0 wins, 0 losses, 3 ties"
+    assert told in markdown(summarise(tmp_path))
 
 
 @pytest.mark.parametrize(
