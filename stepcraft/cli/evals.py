@@ -1,8 +1,9 @@
 """`stepcraft eval`: run methods on questions of one's own, and report what was found."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -17,9 +18,11 @@ from stepcraft.cli.options import (
     context_fields,
     reported,
 )
-from stepcraft.cli.output import say
+from stepcraft.cli.output import say, write
+from stepcraft.errors import BadInput
 
 if TYPE_CHECKING:
+    from stepcraft.evals.evaluate import Progress
     from stepcraft.evals.sandbox import Kind
 
 eval_app = typer.Typer(help="Evaluate methods on your own questions.", no_args_is_help=True)
@@ -73,7 +76,7 @@ def run(
 ) -> None:
     """Run methods on questions and print the report. The same command goes on with a run that was stopped."""
     from stepcraft.evals.benchmarks import named_samples
-    from stepcraft.evals.evaluate import Budget, Progress, evaluate
+    from stepcraft.evals.evaluate import Budget, evaluate
     from stepcraft.evals.methods import read_methods
     from stepcraft.evals.sandbox import Sandbox
     from stepcraft.evals.summary import markdown, summarise
@@ -82,34 +85,82 @@ def run(
     samples, score, fields = named_samples(questions, data, limit, kept_in)
     fields = {**fields, **context_fields(settings, model=model, retriever=sources, memory=memory)}
     named = read_methods(methods, fields)
+    work = evaluate(
+        named,
+        samples,
+        directory,
+        scorers=[score],
+        concurrency=concurrency,
+        budget=Budget(max_calls, max_tokens),
+        retry_errors=retry_errors,
+        allow_keyless=allow_keyless,
+        on_progress=_shown(quiet=quiet),
+    )
+    _finish(work, quiet=quiet)
+    say(markdown(summarise(directory)))
+
+
+@eval_app.command("judge")
+@reported()
+def judged(
+    judge: Annotated[
+        str, typer.Option("--judge", metavar="MODEL", help="The judge, named as --model names a model.")
+    ],
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="The directory of an evaluation.")
+    ] = None,
+    votes: Annotated[int, typer.Option(min=2, help="Votes on a pair of answers, half in each order.")] = 10,
+    concurrency: Annotated[int, typer.Option(min=1, max=1_000, help="Calls at the same time.")] = 4,
+    calibrate: Annotated[
+        bool,
+        typer.Option("--calibrate", help="Compare the judge with 50 sentences that were marked by hand."),
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Have a model compare every method with the cheapest, and check the answers against their passages."""
+    from stepcraft.evals.judging import calibrate as calibrated
+    from stepcraft.evals.judging import judge as judge_all
+    from stepcraft.evals.summary import agreement_line, markdown, summarise
+
+    if directory:
+        work = judge_all(
+            directory,
+            judge,
+            votes=votes,
+            concurrency=concurrency,
+            calibrated=calibrate,
+            on_progress=_shown(quiet=quiet),
+        )
+        _finish(work, quiet=quiet)
+        say(markdown(summarise(directory)))
+    elif calibrate:
+        say(agreement_line(asyncio.run(calibrated(judge, concurrency=concurrency))))
+    else:
+        raise BadInput("there is nothing to judge; name the directory of an evaluation, or use --calibrate")
+
+
+def _finish(work: Coroutine[Any, Any, object], *, quiet: bool) -> None:
+    """Do the work; where Ctrl-C stops it, say how it goes on."""
+    try:
+        asyncio.run(work)
+    except KeyboardInterrupt:
+        write(Console(stderr=True, quiet=quiet), "stopped; the same command goes on from here")
+        raise
+
+
+def _shown(*, quiet: bool) -> Callable[["Progress"], None]:
+    """What prints the progress on stderr."""
     err = Console(stderr=True, quiet=quiet)
 
-    def show(progress: Progress) -> None:
+    def show(progress: "Progress") -> None:
         rate = progress.done / progress.seconds if progress.seconds else 0.0
-        err.print(
+        write(
+            err,
             f"{progress.done:,} of {progress.total:,} done, {progress.failed:,} failed, {progress.calls:,} calls, "
             f"{progress.tokens:,} tokens, {rate:.2f} a second",
-            highlight=False,
         )
 
-    try:
-        asyncio.run(
-            evaluate(
-                named,
-                samples,
-                directory,
-                scorers=[score],
-                concurrency=concurrency,
-                budget=Budget(max_calls, max_tokens),
-                retry_errors=retry_errors,
-                allow_keyless=allow_keyless,
-                on_progress=show,
-            )
-        )
-    except KeyboardInterrupt:
-        err.print("stopped; the same command goes on from here", highlight=False)
-        raise
-    say(markdown(summarise(directory)))
+    return show
 
 
 @eval_app.command("report")

@@ -1,7 +1,8 @@
 """The directory of an evaluation: its configuration, and one line for each finished sample of a method.
 
 Lines are appended and forced to the disk as samples finish, so that a run that is killed at any moment goes on where it
-stopped: what is in the directory is not asked again, and of a line that was cut off the rest is cut off too.
+stopped: what is in the directory is not asked again, and of a line that was cut off the rest is cut off too. What judges
+say of the outputs is kept in the same way, in a file beside them.
 """
 
 import errno
@@ -10,11 +11,12 @@ import os
 from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any, NotRequired, Self
+from typing import Any, Self
 
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput, RunStopped
+from stepcraft.evals.samples import Sample
 from stepcraft.files import named_path
 from stepcraft.secrets import redacted
 
@@ -28,6 +30,7 @@ class Outcome(TypedDict):
 
     method: str
     id: str
+    sample: Sample
     output: dict[str, Any]
     """The output of the graph; empty where it failed."""
     error: str
@@ -36,7 +39,75 @@ class Outcome(TypedDict):
     usage: dict[str, Any]
     seconds: float
     warnings: list[str]
-    judged: NotRequired[dict[str, Any]]
+
+
+class LineFile:
+    """A file of JSON lines that grows line by line; a last line that was cut off is removed when it is opened.
+
+    Args:
+        path: The file; it is made if it is not there.
+
+    Raises:
+        BadInput: It cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.touch()
+            # Unbuffered, so that what cannot be written is not tried again when the file is closed.
+            self._file: FileIO = path.open("r+b", buffering=0)
+            data = self._file.readall()
+            if data and not data.endswith(b"\n"):
+                self._file.truncate(data.rfind(b"\n") + 1)
+        except OSError as error:
+            raise BadInput(f"{path} cannot be written: {error.strerror}; name another directory") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def add(self, value: Mapping[str, Any]) -> None:
+        """Append a line, without secrets; when this returns, it is on the disk.
+
+        Raises:
+            RunStopped: It cannot be written, for example because the disk is full.
+        """
+        line = json.dumps(redacted(value), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            written = self._file.write(line)
+            os.fsync(self._file.fileno())
+            reason = os.strerror(errno.ENOSPC) if written < len(line) else ""
+        except OSError as error:
+            reason = error.strerror or str(error)
+        if reason:
+            self._file.truncate(end)
+            raise RunStopped(
+                f"{self.path} cannot be written: {reason}; make room and start the same command again"
+            )
+
+
+def read_lines(path: Path) -> Iterator[Any]:
+    """Yield the values of a file of JSON lines; a line that was cut off is none.
+
+    Raises:
+        BadInput: A line is damaged.
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n"):
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise BadInput(f"{path}:{number} is damaged: {error}") from error
 
 
 class RunDirectory:
@@ -64,7 +135,7 @@ class RunDirectory:
             if self._is_new(wanted):
                 text = json.dumps(wanted, indent=2, ensure_ascii=False)
                 (self.path / CONFIGURATION).write_text(text + "\n", encoding="utf-8")
-            self._file = self._opened()
+            self._file = LineFile(self.path / SAMPLES)
         except OSError as error:
             self._lock.close()
             raise BadInput(f"{path} cannot be used for an evaluation: {error.strerror}") from error
@@ -85,19 +156,7 @@ class RunDirectory:
         Raises:
             RunStopped: It cannot be written, for example because the disk is full.
         """
-        line = json.dumps(redacted(outcome), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        end = self._file.seek(0, os.SEEK_END)
-        try:
-            written = self._file.write(line)
-            os.fsync(self._file.fileno())
-            reason = os.strerror(errno.ENOSPC) if written < len(line) else ""
-        except OSError as error:
-            reason = error.strerror or str(error)
-        if reason:
-            self._file.truncate(end)
-            raise RunStopped(
-                f"{self.path / SAMPLES} cannot be written: {reason}; make room and start the same command again"
-            )
+        self._file.add(outcome)
 
     def _hold(self) -> None:
         try:
@@ -129,15 +188,6 @@ class RunDirectory:
             )
         return False
 
-    def _opened(self) -> FileIO:
-        (self.path / SAMPLES).touch()
-        # Unbuffered, so that what cannot be written is not tried again when the file is closed.
-        file = (self.path / SAMPLES).open("r+b", buffering=0)
-        data = file.readall()
-        if data and not data.endswith(b"\n"):
-            file.truncate(data.rfind(b"\n") + 1)
-        return file
-
 
 def read_configuration(path: Path) -> dict[str, Any]:
     """The configuration of an evaluation.
@@ -155,14 +205,12 @@ def read_configuration(path: Path) -> dict[str, Any]:
 
 
 def read_outcomes(path: Path) -> Iterator[Outcome]:
-    """Yield the outcomes in the order in which they were written; a line that was cut off is none."""
+    """Yield the outcomes in the order in which they were written.
+
+    Raises:
+        BadInput: There are none, or a line is damaged.
+    """
     try:
-        with (path / SAMPLES).open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.endswith(b"\n"):
-                    try:
-                        yield json.loads(line)
-                    except ValueError as error:
-                        raise BadInput(f"{path / SAMPLES}:{number} is damaged: {error}") from error
+        yield from read_lines(path / SAMPLES)
     except OSError as error:
         raise BadInput(f"{path} is no directory of an evaluation: {error.strerror}") from error

@@ -18,7 +18,7 @@ from stepcraft.evals.scores import contains, exact_match, f1, steps_f1
 from stepcraft.graphs.compile import Graph, resources_of
 from stepcraft.graphs.registry import outputs_of
 from stepcraft.llm.resources import VERSION
-from stepcraft.models.resolve import EXTRACTIVE
+from stepcraft.models.resolve import EXTRACTIVE, model_name
 from stepcraft.secrets import without_secrets
 from stepcraft.text.lists import read_steps
 
@@ -105,7 +105,12 @@ async def evaluate(
     configuration = {
         "version": VERSION,
         "methods": {
-            method.name: {"graph": method.graph, "settings": dict(method.settings)} for method in methods
+            method.name: {
+                "graph": method.graph,
+                "settings": dict(method.settings),
+                "model": _writer(graphs[method.name], method),
+            }
+            for method in methods
         },
         "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
     }
@@ -123,7 +128,12 @@ async def evaluate(
         async def one(method: Method, sample: Sample) -> None:
             run.add(await _outcome(graphs[method.name], method, sample, scorers))
 
-        await _side_by_side([partial(one, *pair) for pair in left], concurrency, run)
+        await side_by_side([partial(one, *pair) for pair in left], concurrency, lambda: bool(run.stopped))
+        if run.stopped:
+            raise RunStopped(
+                f"{run.stopped}: {len(run.failed):,} of {run.total:,} samples are done; raise it and start the same "
+                "command again"
+            )
         return run.progress()
 
 
@@ -176,14 +186,22 @@ def tokens_of(outcome: Outcome) -> int:
     return int(outcome["usage"].get("input_tokens", 0)) + int(outcome["usage"].get("output_tokens", 0))
 
 
-async def _side_by_side(jobs: Sequence[Callable[[], Awaitable[None]]], concurrency: int, run: _Run) -> None:
-    """Do the jobs, so many at a time, until all are done or the run is stopped."""
+async def side_by_side(
+    jobs: Sequence[Callable[[], Awaitable[None]]],
+    concurrency: int,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> None:
+    """Do the jobs, so many at a time, until all are done or `is_stopped` says so after one of them.
+
+    Raises:
+        Exception: The first error of a job; the others are cancelled.
+    """
     waiting = iter(jobs)
 
     async def work() -> None:
         for job in waiting:
             await job()
-            if run.stopped:
+            if is_stopped():
                 return
 
     try:
@@ -192,11 +210,6 @@ async def _side_by_side(jobs: Sequence[Callable[[], Awaitable[None]]], concurren
                 group.create_task(work())
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    if run.stopped:
-        raise RunStopped(
-            f"{run.stopped}: {len(run.failed):,} of {run.total:,} samples are done; raise it and start the same "
-            "command again"
-        )
 
 
 async def _outcome(graph: Graph, method: Method, sample: Sample, scorers: Sequence[Scorer]) -> Outcome:
@@ -205,6 +218,7 @@ async def _outcome(graph: Graph, method: Method, sample: Sample, scorers: Sequen
     outcome = Outcome(
         method=method.name,
         id=sample["id"],
+        sample=sample,
         output={},
         error="",
         scores={},
@@ -233,5 +247,15 @@ async def _outcome(graph: Graph, method: Method, sample: Sample, scorers: Sequen
     return outcome
 
 
+def _writer(graph: Graph, method: Method) -> str:
+    """The name of the model that writes a method's answers; "" for a graph that is not of this package."""
+    try:
+        models = resources_of(graph).models
+    except KeyError:
+        return ""
+    choice = models.choice("answer", method.context())
+    return choice if isinstance(choice, str) else model_name(choice)
+
+
 def _is_keyless(graph: Graph, method: Method) -> bool:
-    return resources_of(graph).models.choice("answer", method.context()) == EXTRACTIVE
+    return _writer(graph, method) == EXTRACTIVE

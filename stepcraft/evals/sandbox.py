@@ -46,6 +46,8 @@ OUTPUT_KB = 256
 CLOCK = 3
 """How much longer than its processor time a program may take, for it may share the processor with others."""
 _NOBODY = 65534
+_STARTS = 3
+"""How often a sandbox is started for a program that has not begun to run."""
 _Started = tuple["subprocess.Popen[bytes]", Callable[[], None]]
 """A process, and what kills it with all that it started."""
 
@@ -200,6 +202,10 @@ class Sandbox:
         if megabytes < 64:
             raise BadInput(f"Python does not start in {megabytes} MB: give at least 64")
         self.probe()
+        for _ in range(_STARTS - 1):
+            # A process that is forked from one with threads may end before it becomes the sandbox.
+            with suppress(SandboxFailure):
+                return self._run(program, stdin, seconds, megabytes, cancelled)
         return self._run(program, stdin, seconds, megabytes, cancelled)
 
     def _run(

@@ -1,14 +1,24 @@
-"""What an evaluation found: scores and costs of each method, and whether it beats the cheapest one."""
+"""What an evaluation found: scores and costs of each method, and whether it beats the cheapest one, in scores and before judges."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
 from stepcraft.evals.evaluate import tokens_of
 from stepcraft.evals.stats import Difference, Interval, holm, mean_interval, paired_bootstrap, samples_needed
+from stepcraft.evals.votes import (
+    Agreement,
+    Preference,
+    Support,
+    agreements,
+    preferences,
+    read_judgements,
+    supports,
+)
 
 _LEVEL = 0.95
 _SEED = 0
@@ -53,8 +63,18 @@ class Summary:
 
     methods: Sequence[MethodSummary]
     comparisons: Sequence[Comparison]
+    cheapest: str | None
+    """The method that the others are compared with."""
     is_keyless: bool
     """Whether an output was written without a language model, so that the scores say nothing of a method."""
+    preferences: Sequence[Preference] = ()
+    """What the votes of judges come to."""
+    supports: Sequence[Support] = ()
+    """How much of the answers their passages bear out, as judges see it."""
+    agreements: Sequence[Agreement] = ()
+    """How far the judges agree with sentences that were marked by hand."""
+    own_judges: Sequence[tuple[str, str]] = ()
+    """The judges that also wrote answers, each with such a method."""
 
 
 def summarise(directory: Path) -> Summary:
@@ -63,20 +83,52 @@ def summarise(directory: Path) -> Summary:
     Raises:
         BadInput: It is no directory of an evaluation, or nothing in it is finished.
     """
-    names = list(read_configuration(directory)["methods"])
+    configured = read_configuration(directory)["methods"]
+    names = list(configured)
     last: dict[tuple[str, str], Outcome] = {
-        (one["method"], one["id"]): {**one, "output": {}} for one in read_outcomes(directory)
+        (one["method"], one["id"]): {**one, "output": {}, "sample": {"id": one["id"], "question": ""}}
+        for one in read_outcomes(directory)
     }
     outcomes = {name: [one for (method, _), one in last.items() if method == name] for name in names}
     outcomes = {name: known for name, known in outcomes.items() if known}
     if not outcomes:
         raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
     methods = [_method(name, known) for name, known in outcomes.items()]
+    cheapest = cheapest_of(last.values())
+    judgements = read_judgements(directory)
     return Summary(
         methods=methods,
-        comparisons=_comparisons(methods, outcomes),
+        comparisons=_comparisons(methods, outcomes, cheapest),
+        cheapest=cheapest,
         is_keyless=any("no language model" in text for one in last.values() for text in one["warnings"]),
+        preferences=preferences(judgements),
+        supports=supports(judgements),
+        agreements=agreements(judgements),
+        own_judges=[
+            (judge, name)
+            for judge in dict.fromkeys(one["judge"] for one in judgements)
+            for name, method in configured.items()
+            if any(_is_same(judge, writer) for writer in _writers(method))
+        ],
     )
+
+
+def cheapest_of(outcomes: Iterable[Outcome]) -> str | None:
+    """The method with the fewest tokens a sample; None where fewer than two methods have an output."""
+    tokens: dict[str, list[int]] = {}
+    for one in outcomes:
+        if not one["error"]:
+            tokens.setdefault(one["method"], []).append(tokens_of(one))
+    return min(tokens, key=lambda name: (fmean(tokens[name]), name)) if len(tokens) > 1 else None
+
+
+def _writers(method: Mapping[str, Any]) -> list[str]:
+    return [method["model"], *dict(method["settings"].get("node_models") or {}).values()]
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two names are of one model; a provider may stand before either."""
+    return one == other or one.endswith(f":{other}") or other.endswith(f":{one}")
 
 
 def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
@@ -98,13 +150,13 @@ def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
 
 
 def _comparisons(
-    methods: Sequence[MethodSummary], outcomes: Mapping[str, Sequence[Outcome]]
+    methods: Sequence[MethodSummary], outcomes: Mapping[str, Sequence[Outcome]], name: str | None
 ) -> list[Comparison]:
-    scored = [method for method in methods if method.samples]
-    if len(scored) < 2:
+    """The scores of each method against those of the cheapest, which has this name."""
+    cheapest = next((method for method in methods if method.name == name), None)
+    if cheapest is None:
         return []
-    cheapest = min(scored, key=lambda method: method.tokens)
-    others = [method for method in scored if method is not cheapest]
+    others = [method for method in methods if method.samples and method is not cheapest]
     found = [
         (method, score, *_paired(outcomes[method.name], outcomes[cheapest.name], score))
         for method in others
@@ -174,18 +226,76 @@ def _lines(summary: Summary) -> Iterator[str]:
         for one in summary.comparisons:
             told = f"{one.difference.mean:+.3f} ({one.difference.low:+.3f} to {one.difference.high:+.3f})"
             yield f"| {one.method} | {one.score} | {told} | {one.p:.3f} | {one.samples} | × {one.factor:.1f} |"
+    yield from _judged(summary)
+
+
+def _judged(summary: Summary) -> Iterator[str]:
+    for judge, method in summary.own_judges:
+        yield from (
+            "",
+            f"**{judge} wrote answers of {method} and judges them: a model may favour its own text; take another judge.**",
+        )
+    if summary.preferences:
+        yield from ("", "Votes of judges, by majority on each sample:", "")
+        yield "| judge | method | against | wins | losses | ties | undecided | p | for the first | for the longer | votes | unreadable | failed |"
+        yield "|---" * 13 + "|"
+        for one in summary.preferences:
+            counts = [one.wins, one.losses, one.ties, one.undecided]
+            biases = [_share(one.order_bias), "" if one.length_bias is None else f"{one.length_bias:+.2f}"]
+            cells = [one.judge, one.method, one.against, *map(str, counts), f"{one.p:.3f}", *biases]
+            yield "| " + " | ".join([*cells, *map(str, (one.votes, one.unreadable, one.failed))]) + " |"
+        yield from (
+            "",
+            "*For the first* is the share of the votes for the answer that was shown first (without bias 0.50), *for the "
+            "longer* the correlation of the votes with the difference in length (without bias about 0).",
+        )
+    if summary.supports:
+        yield from ("", f"Sentences that their passages bear out ({_LEVEL:.0%} intervals):", "")
+        yield "| judge | method | support | answers | unreadable | failed |"
+        yield "|---" * 6 + "|"
+        for read in summary.supports:
+            share = _interval(read.share) if read.share else ""
+            counts = [read.answers, read.unreadable, read.failed]
+            yield "| " + " | ".join([read.judge, read.method, share, *map(str, counts)]) + " |"
+    for agreement in summary.agreements:
+        yield from ("", agreement_line(agreement))
+
+
+def agreement_line(one: Agreement) -> str:
+    """A judge's agreement with the sentences that were marked by hand, in a sentence."""
+    left_out = f"; {one.unreadable} sentences had no readable reply" if one.unreadable else ""
+    if one.accuracy is None:
+        return f"{one.judge} gave no readable reply on the sentences that were marked by hand{left_out}."
+    kappa = "none" if one.kappa is None else f"{one.kappa:.2f}"
+    return (
+        f"{one.judge} agrees with {one.accuracy:.0%} of {one.sentences} sentences that were marked by hand "
+        f"(Cohen's kappa {kappa}){left_out}."
+    )
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.2f}"
 
 
 def verdict(summary: Summary) -> str:
     """The result in one paragraph: which method beats the cheapest, by how much, and at what cost."""
-    if not summary.comparisons:
-        scored = any(method.scores for method in summary.methods)
-        return (
-            "There is one method, so nothing is compared."
-            if scored
-            else "No sample says what is right, so no score could be compared; add 'answer', 'contains' or 'steps'."
-        )
-    return " ".join(map(_sentence, summary.comparisons))
+    told = [*map(_sentence, summary.comparisons), *map(_preferred, summary.preferences)]
+    if told:
+        return " ".join(told)
+    scored = any(method.scores for method in summary.methods)
+    return (
+        "There is one method, so nothing is compared."
+        if scored
+        else "No sample says what is right, so no score could be compared; add 'answer', 'contains' or 'steps'."
+    )
+
+
+def _preferred(one: Preference) -> str:
+    counts = f"{one.wins} wins, {one.losses} losses, {one.ties} ties, p {one.p:.3f}"
+    if one.p < 1 - _LEVEL:
+        better, worse = (one.method, one.against) if one.wins > one.losses else (one.against, one.method)
+        return f"The judge {one.judge} prefers {better} to {worse} ({one.method}: {counts})."
+    return f"No preference of the judge {one.judge} between {one.method} and {one.against} could be shown ({counts})."
 
 
 def _sentence(one: Comparison) -> str:

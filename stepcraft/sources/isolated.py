@@ -144,18 +144,20 @@ class _Pool:
         """The value that a parser returned."""
         with self._turns:
             worker = self._taken()
-            is_new, reply = worker.is_new, None
+            is_new, reply, began = worker.is_new, None, time.monotonic()
             try:
                 reply = worker.call({"parser": parser, "seconds": seconds, "options": options}, data)
             finally:
                 self._put_back(worker, usable=reply is not None and not reply["last"])
-        if not is_new and (bool(reply.get("full")) if reply else not worker.was_late):
+        # With the same exit code a process ends whose start failed.
+        is_late = worker.was_late and time.monotonic() - began >= seconds / 2
+        if not is_new and (bool(reply.get("full")) if reply else not is_late):
             # What came before may have taken a part of the memory.
             return self.call(parser, data, seconds, options)
         if reply is None:
             raise Unparsed(
                 f"it takes more than {seconds:g} s to parse"
-                if worker.was_late
+                if is_late
                 else f"its parser crashed, or needs more than {MAX_MB} MB of memory"
             )
         if "reason" in reply:

@@ -1,0 +1,311 @@
+"""A chat model as a judge: which of two answers is better, and which sentences their passages do not bear out.
+
+Pairs are voted on as in AAG's evaluation: several votes a pair, half of them with each answer first, each with a seed of
+its own, at temperature 0.7; the majority decides. A reply that is not in the form that was asked for counts as
+unreadable and is not interpreted.
+"""
+
+import re
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.errors import GraphBubbleUp
+from pydantic import Field
+
+from stepcraft.contexts.base import Context
+from stepcraft.errors import BadInput, ModelFailure, RunStopped, UnreadableReply
+from stepcraft.evals.directory import Outcome
+from stepcraft.evals.samples import Sample
+from stepcraft.evals.votes import Judgement
+from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budget, totals
+from stepcraft.llm.call import CallFailed, acall_model, skip_reason, status
+from stepcraft.llm.prompt import evidence_sections, prompt
+from stepcraft.llm.reply import Refused, reply_text, text_of, unwrapped
+from stepcraft.models.keyless.model import ExtractiveModel
+from stepcraft.models.resolve import EXTRACTIVE, GivenModels, aresolve_model, checked_model, model_name
+from stepcraft.secrets import without_secrets
+from stepcraft.text.citations import cited_sentences
+from stepcraft.text.lists import numbered
+from stepcraft.text.sections import section
+
+RIGHT = "right"
+"""The id of the sections that hold what is known of a right answer."""
+
+_PAIRWISE = """\
+Two answers to the same question are given, A and B. Decide which of them is better.
+
+The better answer is the one that whoever asked gets further with: what it says is true, it covers what was asked, and
+it leads to the goal where it is followed. Sections with the id "right" hold what is known of a right answer; measure both
+answers by it. An answer may be worded, ordered or divided in another way and be just as right. Length, style, confidence
+and the place in which an answer is shown make it neither better nor worse. Where neither answer is better, it is a tie."""
+_PAIRWISE_FORM = """\
+On the last line one letter and nothing else: A if answer A is better, B if answer B is better, T for a tie. A short
+reasoning may stand before it."""
+_SUPPORT = """\
+An answer to a question is given, sentence by sentence, with the passages that it is to rest on. Decide for each sentence
+whether the passages bear it out.
+
+A sentence is borne out if the passages say the same in whatever words, or if it follows from them alone. It is not borne
+out if anything that it claims, such as a name, a number, an order or a cause, is missing from the passages or differs
+there, even where you know it to be true. A sentence that claims nothing, such as a heading, is borne out."""
+_SUPPORT_FORM = """\
+The numbers of the sentences that the passages do not bear out, one a line and nothing else.
+Or exactly NONE if the passages bear out all of them."""
+
+_VERDICT = re.compile(
+    r"[\W_]*(?:(?:verdict|vote|winner|better|final answer|answer)[\W_]+)*(A|B|T|tie)[\W_]*", re.IGNORECASE
+)
+_NONE = re.compile(r"[\W_]*none[\W_]*", re.IGNORECASE)
+_FLAGGED = re.compile(r"\W*(?:sentences? )?\d{1,4}(?:(?:\s*[,;]\s*|\s+)(?:and )?\d{1,4})*\W*", re.IGNORECASE)
+_BULLET = re.compile(r"\A(?:\d{1,3}[.)]|[-*\u2022])(?:\s+|\Z)")
+"""The number or mark of a list item, which the number of the sentence would stand before."""
+_KEPT = 2_000
+"""How many characters of a reply are kept."""
+
+
+@dataclass(frozen=True)
+class _Voting(Context):
+    temperature: Annotated[float | None, Field(description="As in AAG's evaluation.")] = 0.7
+
+
+@dataclass(frozen=True)
+class _Reading(Context):
+    temperature: Annotated[float | None, Field(description="A reading is asked for once.")] = 0.0
+
+
+def ask_pairwise(sample: Sample, a: str, b: str) -> list[BaseMessage]:
+    """Show the question, what is known of a right answer, and both answers."""
+    asked = [section("question", sample["question"])]
+    if resources := sample.get("resources"):
+        asked.append(section("resources", resources))
+    return prompt(
+        _PAIRWISE,
+        _PAIRWISE_FORM,
+        "pairwise",
+        [*asked, *_right(sample), section("answer", a, id="A"), section("answer", b, id="B")],
+    )
+
+
+def _right(sample: Sample) -> Iterator[str]:
+    if answers := sample.get("answers"):
+        yield section("answer", "\nor: ".join(answers), id=RIGHT)
+    if steps := sample.get("steps"):
+        yield section("steps", numbered(steps), id=RIGHT)
+    if parts := sample.get("contains"):
+        lines = [f"- {' or '.join(names)}" for names in parts]
+        yield section("notes", "\n".join(["A right answer names:", *lines]), id=RIGHT)
+
+
+def read_pairwise(reply: str) -> str:
+    """The letter on the last line: A, B or T.
+
+    Raises:
+        UnreadableReply: There is none.
+    """
+    lines = [line for line in text_of(reply).splitlines() if line.strip("`~ \t")]
+    found = _VERDICT.fullmatch(unwrapped(lines[-1].strip())) if lines else None
+    if not found:
+        raise UnreadableReply("the last line is none of A, B and T.")
+    return found[1][0].upper()
+
+
+def ask_support(question: str, evidence: Sequence[Evidence], sentences: Sequence[str]) -> list[BaseMessage]:
+    """Show the question, the passages and the sentences, both numbered from 1."""
+    return prompt(
+        _SUPPORT,
+        _SUPPORT_FORM,
+        "support",
+        [section("question", question), *evidence_sections(evidence), section("answer", numbered(sentences))],
+    )
+
+
+def read_support(reply: str, count: int) -> list[int]:
+    """The numbers of the sentences that are not borne out, in order.
+
+    Raises:
+        UnreadableReply: There are neither numbers of these sentences in it nor NONE, or anything else.
+    """
+    text = unwrapped(text_of(reply)).strip()
+    if _NONE.fullmatch(text):
+        return []
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    numbers = {int(number) for line in lines for number in re.findall(r"\d+", line)}
+    if not lines or not all(map(_FLAGGED.fullmatch, lines)) or not numbers <= set(range(1, count + 1)):
+        raise UnreadableReply("it has something else than numbers of sentences or NONE in it.")
+    return sorted(numbers)
+
+
+def sentences_of(output: Mapping[str, Any]) -> tuple[list[str], list[int]]:
+    """The sentences of an answer without their marks and bullets, and the numbers of those that count for its support.
+
+    Those that cite a passage count, or all where none does. RPG says itself which sentences cite what.
+    """
+    if "sentences" in output:
+        pairs = [(one["text"], bool(one["evidence"])) for one in output["sentences"]]
+    else:
+        passages = range(1, len(output.get("evidence") or []) + 1)
+        answer = str(output.get("answer") or "")
+        pairs = [(text, bool(cited)) for text, cited in cited_sentences(answer, passages)]
+    pairs = [(bare, cited) for text, cited in pairs if (bare := _BULLET.sub("", text.strip()))]
+    marked = [number for number, (_, cited) in enumerate(pairs, 1) if cited]
+    return [text for text, _ in pairs], marked or list(range(1, len(pairs) + 1))
+
+
+@dataclass(frozen=True)
+class MarkedPassage:
+    """A bundled procedure, and sentences about it that were marked by hand."""
+
+    evidence: Evidence
+    sentences: tuple[str, ...]
+    unsupported: tuple[int, ...]
+    """The numbers of the sentences that the procedure does not bear out, from 1."""
+
+
+class Judge:
+    """A chat model that judges.
+
+    Args:
+        model: The model, or its name.
+
+    Raises:
+        BadInput: It is no model, or the keyless one.
+    """
+
+    def __init__(self, model: BaseChatModel | str) -> None:
+        self.choice = GivenModels(model=checked_model(model)).choice("judge", Context())
+        if self.choice == EXTRACTIVE or isinstance(self.choice, ExtractiveModel):
+            raise BadInput("the keyless model cannot judge; name a language model with --judge")
+        self.name = self.choice if isinstance(self.choice, str) else model_name(self.choice)
+        self._takes_seed = True
+        self._has_answered = False
+
+    async def vote(self, sample: Sample, ours: Outcome, theirs: Outcome, number: int) -> Judgement:
+        """Vote on two outputs; with an even number the first is shown first, with an odd number the second.
+
+        Raises:
+            RunStopped: The model refuses every call.
+        """
+        answers = [str(one["output"].get("answer") or "") for one in (ours, theirs)]
+        first = number % 2 == 0
+        messages = ask_pairwise(sample, *(answers if first else reversed(answers)))
+        judgement = self._judgement("vote", ours["method"], sample["id"], theirs["method"], number)
+        judgement["longer"], judgement["shown_first"] = len(answers[0]) - len(answers[1]), first
+        reply = await self._ask(messages, _Voting(), judgement, seed=number)
+        if reply is not None:
+            try:
+                letter = read_pairwise(reply)
+            except UnreadableReply:
+                judgement["verdict"] = "unreadable"
+            else:
+                judgement["verdict"] = (
+                    "tie" if letter == "T" else "win" if (letter == "A") == first else "loss"
+                )
+        return judgement
+
+    async def read(self, outcome: Outcome) -> Judgement:
+        """Say which sentences of an output its passages do not bear out.
+
+        Raises:
+            RunStopped: The model refuses every call.
+        """
+        sentences, counted = sentences_of(outcome["output"])
+        judgement = self._judgement("support", outcome["method"], outcome["id"])
+        judgement["sentences"] = counted
+        messages = ask_support(outcome["sample"]["question"], outcome["output"]["evidence"], sentences)
+        await self._read(messages, len(sentences), judgement)
+        return judgement
+
+    async def read_marked(self, passage: MarkedPassage) -> Judgement:
+        """Say which of the sentences that were marked by hand their passage does not bear out.
+
+        Raises:
+            RunStopped: The model refuses every call.
+        """
+        judgement = self._judgement("agreement", "", passage.evidence["id"])
+        judgement["sentences"] = list(range(1, len(passage.sentences) + 1))
+        judgement["by_hand"] = list(passage.unsupported)
+        messages = ask_support(passage.evidence["title"], [passage.evidence], passage.sentences)
+        await self._read(messages, len(passage.sentences), judgement)
+        return judgement
+
+    def _judgement(
+        self,
+        kind: Literal["vote", "support", "agreement"],
+        method: str,
+        id_: str,
+        against: str = "",
+        number: int = 0,
+    ) -> Judgement:
+        return Judgement(
+            kind=kind,
+            judge=self.name,
+            method=method,
+            against=against,
+            id=id_,
+            number=number,
+            reply="",
+            error="",
+            usage={},
+        )
+
+    async def _read(self, messages: list[BaseMessage], count: int, judgement: Judgement) -> None:
+        reply = await self._ask(messages, _Reading(), judgement, seed=0)
+        judgement["unsupported"] = None
+        if reply is not None:
+            with suppress(UnreadableReply):
+                judgement["unsupported"] = read_support(reply, count)
+
+    async def _ask(
+        self, messages: list[BaseMessage], context: Context, judgement: Judgement, seed: int
+    ) -> str | None:
+        """The reply, "" for a refusal or an empty one; None, with the error in the judgement, where there is none."""
+        budget = Budget.of("judge", {}, context)
+        reply: str | None = None
+        try:
+            model = await aresolve_model(self.choice)
+            message = await self._call(model, messages, budget, seed)
+            self._has_answered = True
+            reply = reply_text(message)
+            judgement["reply"] = reply[-_KEPT:]
+        except (Refused, UnreadableReply) as failure:
+            reply, judgement["reply"] = "", without_secrets(str(failure))[:_KEPT]
+        except CallFailed as failure:
+            try:
+                judgement["error"] = skip_reason(
+                    failure, {"answered": self._has_answered}, self.choice, budget
+                )
+            except ModelFailure as refused:
+                raise RunStopped(f"the judge was stopped: {refused}") from refused
+        except (GraphBubbleUp, BadInput):
+            raise
+        except Exception as failure:
+            judgement["error"] = f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
+        judgement["usage"] = dict(totals(budget.used))
+        return reply
+
+    async def _call(
+        self, model: BaseChatModel, messages: list[BaseMessage], budget: Budget, seed: int
+    ) -> AIMessage:
+        """Ask with a seed where the model has one, and without it where its provider refuses that."""
+
+        def send(options: Mapping[str, Any]) -> Awaitable[AIMessage]:
+            has_seed = self._takes_seed and "seed" in type(model).model_fields
+            seeded: dict[str, Any] = {"seed": seed} if has_seed else {}
+            return model.ainvoke(messages, **options, **seeded)
+
+        try:
+            return await acall_model(model, budget, send)
+        except CallFailed as failure:
+            if (
+                not self._takes_seed
+                or status(failure.error) not in {400, 422}
+                or "seed" not in str(failure).lower()
+            ):
+                raise
+            self._takes_seed = False
+            return await acall_model(model, budget, send)

@@ -1,0 +1,145 @@
+"""Have an evaluation judged, and a judge compared with sentences that were marked by hand.
+
+What a judge says is appended beside the outputs (`votes.jsonl`) call by call, so that a killed command goes on from
+there and asks nothing twice; calls that failed are made again.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+from langchain_core.language_models import BaseChatModel
+
+from stepcraft.errors import BadInput
+from stepcraft.evals.directory import LineFile, Outcome, RunDirectory, read_configuration, read_outcomes
+from stepcraft.evals.evaluate import Progress, side_by_side
+from stepcraft.evals.judge import Judge, MarkedPassage, sentences_of
+from stepcraft.evals.summary import cheapest_of
+from stepcraft.evals.votes import VOTES, Agreement, Judgement, Key, agreements, key_of, read_judgements
+from stepcraft.evidence import Evidence
+from stepcraft.memory.procedure import Procedure
+from stepcraft.records import records
+
+
+async def judge(
+    directory: Path,
+    model: BaseChatModel | str,
+    *,
+    votes: int = 10,
+    concurrency: int = 4,
+    calibrated: bool = False,
+    on_progress: Callable[[Progress], object] = lambda _progress: None,
+) -> None:
+    """Have an evaluation judged: every method against the cheapest one, and every answer against its passages.
+
+    What the judge said already is not asked again, except where it failed.
+
+    Args:
+        directory: The directory of the evaluation.
+        model: The judge, or its name.
+        votes: The number of votes on a pair, half of them in each order.
+        concurrency: The most calls that run at the same time.
+        calibrated: Whether the judge reads the sentences that are marked by hand, too.
+        on_progress: Is told of the progress after each call.
+
+    Raises:
+        BadInput: There is no evaluation, it is running, or the judge or `votes` cannot be used.
+        RunStopped: The judge refuses every call, or the directory cannot be written.
+    """
+    if votes < 2 or votes % 2:
+        raise BadInput(f"{votes} votes cannot be half in each order; give an even number")
+    asked = Judge(model)
+    configuration = read_configuration(directory)
+    with RunDirectory(directory, configuration), LineFile(directory / VOTES) as lines:
+        outcomes = {(one["method"], one["id"]): one for one in read_outcomes(directory)}
+        jobs = list(_jobs(asked, list(outcomes.values()), votes))
+        if calibrated:
+            jobs += _marked_jobs(asked)
+        known = {key_of(one) for one in read_judgements(directory) if not one["error"]}
+        left = [job for key, job in jobs if key not in known]
+        progress = _Progress(len(jobs), len(jobs) - len(left), on_progress)
+
+        async def one(job: Callable[[], Awaitable[Judgement]]) -> None:
+            judgement = await job()
+            lines.add(judgement)
+            progress.add(judgement)
+
+        await side_by_side([partial(one, job) for job in left], concurrency)
+
+
+async def calibrate(model: BaseChatModel | str, *, concurrency: int = 4) -> Agreement:
+    """How far a judge agrees with 50 sentences that were marked by hand, in a call for each of their ten passages.
+
+    Raises:
+        BadInput: The judge cannot be used.
+        RunStopped: The judge refuses every call.
+    """
+    made: list[Judgement] = []
+
+    async def one(job: Callable[[], Awaitable[Judgement]]) -> None:
+        made.append(await job())
+
+    await side_by_side([partial(one, job) for _, job in _marked_jobs(Judge(model))], concurrency)
+    return agreements(made)[0]
+
+
+_Job = tuple[Key, Callable[[], Awaitable[Judgement]]]
+
+
+def _jobs(asked: Judge, outcomes: Sequence[Outcome], votes: int) -> Iterator[_Job]:
+    """The calls that an evaluation needs, sample by sample."""
+    cheapest = cheapest_of(outcomes)
+    done = [one for one in outcomes if not one["error"]]
+    others = {one["id"]: one for one in done if one["method"] == cheapest}
+    for one in done:
+        other = others.get(one["id"])
+        if other and one["method"] != cheapest:
+            for number in range(votes):
+                key = ("vote", asked.name, one["method"], other["method"], one["id"], number)
+                yield key, partial(asked.vote, one["sample"], one, other, number)
+        if one["output"].get("evidence") and sentences_of(one["output"])[0]:
+            yield ("support", asked.name, one["method"], "", one["id"], 0), partial(asked.read, one)
+
+
+def _marked_jobs(asked: Judge) -> Iterator[_Job]:
+    for passage in marked_passages():
+        key = ("agreement", asked.name, "", "", passage.evidence["id"], 0)
+        yield key, partial(asked.read_marked, passage)
+
+
+class _Progress:
+    """Counts what is done, and tells it."""
+
+    def __init__(self, total: int, done: int, tell: Callable[[Progress], object]) -> None:
+        self.total, self.done, self.tell = total, done, tell
+        self.failed = self.calls = self.tokens = 0
+        self.began = time.monotonic()
+
+    def add(self, judgement: Judgement) -> None:
+        usage = judgement["usage"]
+        self.done += 1
+        self.failed += bool(judgement["error"])
+        self.calls += int(usage.get("calls", 0))
+        self.tokens += int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
+        seconds = time.monotonic() - self.began
+        self.tell(Progress(self.done, self.failed, self.total, seconds, self.calls, self.tokens))
+
+
+def marked_passages() -> list[MarkedPassage]:
+    """The ten passages with the 50 sentences that ship as data."""
+    bundled = Path(str(files("stepcraft.memory") / "lgstep.jsonl"))
+    procedures = {one.values["id"]: one.values for one in records(bundled) if one.values}
+    marked: dict[str, list[tuple[str, bool]]] = {}
+    for one in records(Path(str(files("stepcraft.evals") / "data" / "marked.jsonl"))):
+        values = one.values or {}
+        marked.setdefault(values["passage"], []).append((values["sentence"], values["borne_out"]))
+    found: list[MarkedPassage] = []
+    for id_, sentences in marked.items():
+        fields = procedures[id_]
+        text = Procedure(input=fields["input"], output=fields["output"], steps=fields["steps"]).text()
+        evidence = Evidence(id=id_, title=fields["output"], text=text, source=fields["source"], score=1.0)
+        unsupported = tuple(number for number, (_, borne_out) in enumerate(sentences, 1) if not borne_out)
+        found.append(MarkedPassage(evidence, tuple(text for text, _ in sentences), unsupported))
+    return found

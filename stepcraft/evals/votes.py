@@ -1,0 +1,248 @@
+"""What judges said of an evaluation's outputs, line by line in a file, and what their votes come to."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NotRequired
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from stepcraft.errors import BadInput
+from stepcraft.evals.directory import read_lines
+from stepcraft.evals.stats import Interval, cohen_kappa, holm, mean_interval, sign_test
+
+VOTES = "votes.jsonl"
+_SEED = 0
+_PREFERENCE = {"win": 1, "tie": 0, "loss": -1}
+
+
+class Judgement(TypedDict):
+    """One call to a judge: a vote on a pair of answers, or a reading of one answer against its passages."""
+
+    kind: Literal["vote", "support", "agreement"]
+    judge: str
+    """The name of the model."""
+    method: str
+    against: str
+    """Of a vote: the method that was compared with."""
+    id: str
+    """The sample; of an agreement: the passage."""
+    number: int
+    """Of a vote: its number, from 0, which is also its seed."""
+    reply: str
+    """The end of what the judge said."""
+    error: str
+    """Why there is no reply, "" where there is one."""
+    usage: dict[str, Any]
+    verdict: NotRequired[Literal["win", "loss", "tie", "unreadable"]]
+    """Of a vote, for the method; absent without a reply."""
+    shown_first: NotRequired[bool]
+    """Of a vote: whether the method's answer was shown before the other."""
+    longer: NotRequired[int]
+    """Of a vote: by how many characters the method's answer is longer than the other."""
+    sentences: NotRequired[list[int]]
+    """The numbers of the sentences that count."""
+    unsupported: NotRequired[list[int] | None]
+    """The numbers of the sentences that are not borne out; None where the reply is unreadable."""
+    by_hand: NotRequired[list[int]]
+    """Of an agreement: the numbers of the sentences that are marked by hand as not borne out."""
+
+
+Key = tuple[str, str, str, str, str, int]
+
+
+def key_of(one: Judgement) -> Key:
+    """What tells a call to a judge from any other."""
+    return one["kind"], one["judge"], one["method"], one["against"], one["id"], one["number"]
+
+
+def read_judgements(directory: Path) -> list[Judgement]:
+    """What the judges said so far, of each call the last; nothing where no judge was asked.
+
+    Raises:
+        BadInput: A line is damaged, or the file cannot be read.
+    """
+    try:
+        return list({key_of(one): one for one in read_lines(directory / VOTES)}.values())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise BadInput(f"{directory / VOTES} cannot be read: {error.strerror}") from error
+
+
+@dataclass(frozen=True)
+class Preference:
+    """What a judge's votes on two methods come to."""
+
+    judge: str
+    method: str
+    against: str
+    wins: int
+    """Samples on which most votes are for the method."""
+    losses: int
+    ties: int
+    """Samples on which most votes say so, or no verdict has more votes than the others."""
+    undecided: int
+    """Samples without a readable vote."""
+    p: float
+    """Of the sign test, adjusted for the number of methods that the judge compared (Holm)."""
+    votes: int
+    """Readable votes."""
+    unreadable: int
+    failed: int
+    """Votes that could not be had."""
+    order_bias: float | None
+    """The share of the votes for the answer that was shown first, without those for a tie; 0.5 is none."""
+    length_bias: float | None
+    """The correlation of the votes (1, 0, -1) with the difference in length; None where one of them is constant."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """How much of a method's answers their passages bear out, as a judge sees it."""
+
+    judge: str
+    method: str
+    share: Interval | None
+    """The mean over the answers; None without a readable reply."""
+    answers: int
+    unreadable: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far a judge agrees with sentences that were marked by hand."""
+
+    judge: str
+    sentences: int
+    """Those that the judge gave a readable reply on."""
+    accuracy: float | None
+    """The share that the judge marked alike; None without a sentence."""
+    kappa: float | None
+    """Cohen's kappa; None where chance cannot be told."""
+    unreadable: int
+    """Sentences whose reply could not be read or had."""
+
+
+def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
+    """The pairs of methods that were compared, by judge."""
+    pairs: dict[tuple[str, str, str], list[Judgement]] = {}
+    for one in judgements:
+        if one["kind"] == "vote":
+            pairs.setdefault((one["judge"], one["method"], one["against"]), []).append(one)
+    found = [_preference(*names, votes) for names, votes in pairs.items()]
+    adjusted: dict[int, float] = {}
+    for judge in {one.judge for one in found}:
+        own = [place for place, one in enumerate(found) if one.judge == judge]
+        ps = holm([sign_test(found[place].wins, found[place].losses) for place in own])
+        adjusted.update(zip(own, ps, strict=True))
+    return [replace(one, p=adjusted[place]) for place, one in enumerate(found)]
+
+
+def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement]) -> Preference:
+    by_sample: dict[str, Counter[str]] = {}
+    for one in votes:
+        by_sample.setdefault(one["id"], Counter())[one.get("verdict", "failed")] += 1
+    majorities = Counter(map(majority, by_sample.values()))
+    readable = [one for one in votes if one.get("verdict") in _PREFERENCE]
+    firsts = [
+        (one.get("verdict") == "win") == one.get("shown_first")
+        for one in readable
+        if one.get("verdict") != "tie"
+    ]
+    return Preference(
+        judge=judge,
+        method=method,
+        against=against,
+        wins=majorities["win"],
+        losses=majorities["loss"],
+        ties=majorities["tie"],
+        undecided=majorities[None],
+        p=1.0,
+        votes=len(readable),
+        unreadable=sum(one.get("verdict") == "unreadable" for one in votes),
+        failed=sum(bool(one["error"]) for one in votes),
+        order_bias=sum(firsts) / len(firsts) if firsts else None,
+        length_bias=_correlation(
+            [_PREFERENCE[one.get("verdict", "")] for one in readable],
+            [one.get("longer", 0) for one in readable],
+        ),
+    )
+
+
+def majority(votes: Mapping[str, int]) -> str | None:
+    """The verdict with most votes, "tie" where no verdict has more than the others, None without a readable vote."""
+    counts = {verdict: votes.get(verdict, 0) for verdict in _PREFERENCE}
+    most = max(counts.values())
+    if not most:
+        return None
+    leading = [verdict for verdict, count in counts.items() if count == most]
+    return leading[0] if len(leading) == 1 else "tie"
+
+
+def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
+    if len(set(a)) < 2 or len(set(b)) < 2:
+        return None
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def supports(judgements: Iterable[Judgement]) -> list[Support]:
+    """The support of each method's answers, by judge."""
+    readings: dict[tuple[str, str], list[Judgement]] = {}
+    for one in judgements:
+        if one["kind"] == "support":
+            readings.setdefault((one["judge"], one["method"]), []).append(one)
+    return [_support(*names, found) for names, found in readings.items()]
+
+
+def _support(judge: str, method: str, readings: Sequence[Judgement]) -> Support:
+    shares = list(_shares(readings))
+    failed = sum(bool(one["error"]) for one in readings)
+    return Support(
+        judge=judge,
+        method=method,
+        share=mean_interval(shares, seed=_SEED) if shares else None,
+        answers=len(shares),
+        unreadable=len(readings) - failed - len(shares),
+        failed=failed,
+    )
+
+
+def _shares(readings: Iterable[Judgement]) -> Iterator[float]:
+    for one in readings:
+        counted, flagged = one.get("sentences") or [], one.get("unsupported")
+        if flagged is not None and counted:
+            yield 1 - len(set(counted) & set(flagged)) / len(counted)
+
+
+def agreements(judgements: Iterable[Judgement]) -> list[Agreement]:
+    """The agreement of each judge with the sentences that were marked by hand."""
+    readings: dict[str, list[Judgement]] = {}
+    for one in judgements:
+        if one["kind"] == "agreement":
+            readings.setdefault(one["judge"], []).append(one)
+    return [_agreement(judge, found) for judge, found in readings.items()]
+
+
+def _agreement(judge: str, readings: Sequence[Judgement]) -> Agreement:
+    said: list[bool] = []
+    right: list[bool] = []
+    unreadable = 0
+    for one in readings:
+        numbers, flagged = one.get("sentences") or [], one.get("unsupported")
+        if flagged is None:
+            unreadable += len(numbers)
+        else:
+            said += [number in flagged for number in numbers]
+            right += [number in one.get("by_hand", []) for number in numbers]
+    alike = sum(a == b for a, b in zip(said, right, strict=True))
+    return Agreement(
+        judge=judge,
+        sentences=len(said),
+        accuracy=alike / len(said) if said else None,
+        kappa=cohen_kappa(said, right),
+        unreadable=unreadable,
+    )
