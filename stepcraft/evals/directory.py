@@ -23,6 +23,8 @@ from stepcraft.secrets import redacted
 CONFIGURATION = "configuration.json"
 SAMPLES = "samples.jsonl"
 _LOCK = "lock"
+_BEGUN = "configuration.new"
+"""The configuration while it is written."""
 
 
 class Outcome(TypedDict):
@@ -134,7 +136,8 @@ class RunDirectory:
             self._hold()
             if self._is_new(wanted):
                 text = json.dumps(wanted, indent=2, ensure_ascii=False)
-                (self.path / CONFIGURATION).write_text(text + "\n", encoding="utf-8")
+                (self.path / _BEGUN).write_text(text + "\n", encoding="utf-8")
+                (self.path / _BEGUN).replace(self.path / CONFIGURATION)
             self._file = LineFile(self.path / SAMPLES)
         except OSError as error:
             self._lock.close()
@@ -173,7 +176,7 @@ class RunDirectory:
     def _is_new(self, wanted: Mapping[str, Any]) -> bool:
         file = self.path / CONFIGURATION
         if not file.exists():
-            others = sorted(one.name for one in self.path.iterdir() if one.name != _LOCK)
+            others = sorted(one.name for one in self.path.iterdir() if one.name not in {_LOCK, _BEGUN})
             if others:
                 raise BadInput(
                     f"{self.path} holds other files, such as {others[0]!r}; name a directory of its own"

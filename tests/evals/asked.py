@@ -36,7 +36,7 @@ def main(directory: str, calls: str, limit: str = "") -> None:
             log.write(f"{number}\n".encode())
         return number * 20
 
-    model = ScriptedModel(reply, latency=0.02)
+    model = ScriptedModel(reply, latency=0.1)
     asyncio.run(
         evaluate(
             [Method("direct", "direct")],
