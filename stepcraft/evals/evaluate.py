@@ -14,7 +14,7 @@ from stepcraft.errors import BadInput, ModelFailure, RunStopped
 from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
 from stepcraft.evals.methods import Method
 from stepcraft.evals.samples import Sample, fingerprint
-from stepcraft.evals.scores import contains, exact_match, f1, steps_f1
+from stepcraft.evals.scores import alias_accuracy, contains, exact_match, f1, steps_f1
 from stepcraft.graphs.compile import Graph, resources_of
 from stepcraft.graphs.registry import outputs_of
 from stepcraft.llm.resources import VERSION
@@ -50,11 +50,18 @@ class Progress:
 
 
 def known_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
-    """The scores that fit what is known of a sample: exact match and F1, what is contained, steps."""
+    """The scores that fit what is known of a sample.
+
+    Of answers: exact match, F1, and whether one occurs, which long answers can show alone; what is contained; steps.
+    """
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}
     if answers := sample.get("answers"):
-        scores |= {"exact match": exact_match(answer, answers), "F1": f1(answer, answers)}
+        scores |= {
+            "exact match": exact_match(answer, answers),
+            "F1": f1(answer, answers),
+            "occurs": alias_accuracy(answer, answers),
+        }
     if parts := sample.get("contains"):
         scores["contains"] = contains(answer, parts)
     if steps := sample.get("steps"):

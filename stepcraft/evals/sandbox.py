@@ -377,7 +377,11 @@ def _started(
     pass_fds: Sequence[int] = (),
     drop_root: bool = False,
 ) -> "subprocess.Popen[bytes]":
-    drop_root = drop_root and os.geteuid() == 0
+    if drop_root and os.geteuid() == 0:
+        # The switch is made by a program, because with `user=` Python forks, and what libraries such as gRPC do in a
+        # forked process, for which they have threads, ends up in what the program wrote.
+        switched = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", "--"]
+        command = [*switched, *command]
     return subprocess.Popen(  # noqa: S603 - runs what it is made for
         command,
         stdin=subprocess.PIPE,
@@ -387,9 +391,6 @@ def _started(
         env=env,
         pass_fds=pass_fds,
         start_new_session=True,
-        user=_NOBODY if drop_root else None,
-        group=_NOBODY if drop_root else None,
-        extra_groups=[] if drop_root else None,
     )
 
 

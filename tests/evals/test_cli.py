@@ -84,7 +84,9 @@ def test_the_list() -> None:
 def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "many.jsonl"
     file.write_text("".join(f'{{"question": "Question {number}?"}}\n' for number in range(500)))
-    code = "from stepcraft.cli import main; main()"
+    # A shell that starts the tests in the background has them ignore Ctrl-C.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heeding}; from stepcraft.cli import main; main()"
     run = ["eval", "run", str(file), "--methods", "direct", "--model", "openai:test"]
     command = [sys.executable, "-c", code, *run, "--into", str(tmp_path / "run")]
 

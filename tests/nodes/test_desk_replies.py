@@ -164,3 +164,15 @@ def test_a_check_that_names_numbers_alone() -> None:
     sentences = [{"text": f"Sentence {place}.", "evidence": ["a"], "supported": True} for place in range(20)]
     state = {"question": "?", "sentences": sentences, "segments": [], "evidence": []}
     assert check.read("1\n17", state, RpgContext(check="flag"))["verdicts"] == {"1": "", "17": ""}
+
+
+def test_a_title_in_quotation_marks_at_the_end_of_a_topic_keeps_both() -> None:
+    """`owner of the company that released "Love Incredible"` had lost its last mark."""
+    reply = (
+        'long\n- owner of the company that released "Love Incredible"\n- "first broadcasts of both episodes"'
+    )
+    state = {"question": "?", "answer_style": "auto", "evidence": []}
+    assert outline.read(reply, state, RpgContext())["outline"] == [
+        'owner of the company that released "Love Incredible"',
+        "first broadcasts of both episodes",
+    ]

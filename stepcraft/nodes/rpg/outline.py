@@ -12,7 +12,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import text_of, unwrapped
-from stepcraft.nodes.rpg.plan import shortened, signal_of, titles_section
+from stepcraft.nodes.rpg.plan import shortened, signal_of, titles_section, unquoted
 from stepcraft.text.lists import read_bullets, read_lines
 from stepcraft.text.sections import NO_INFO, section
 
@@ -62,7 +62,7 @@ def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
         if not named:
             raise UnreadableReply("its first line is neither short, multihop nor long.")
         style, rest = named[1].lower().replace("-", ""), f"{named[2]}\n{below}"
-    bare = (line.strip(" *_`\"'") for line in read_bullets(rest) or read_lines(rest))
+    bare = (unquoted(line.strip(" *_`")) for line in read_bullets(rest) or read_lines(rest))
     topics = list(dict.fromkeys(shortened(topic) for topic in bare if re.search(r"\w", topic)))
     if not topics:
         raise UnreadableReply("there was no topic in it.")

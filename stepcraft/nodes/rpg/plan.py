@@ -121,9 +121,13 @@ def _topic(text: str) -> str:
             break
         found.append(line)
     topic = " ".join(found)
-    bare = topic.strip(" *`_.")
-    quoted = _QUOTED.fullmatch(bare)
-    return shortened(quoted[1] if quoted else bare) if re.search(r"\w", topic) else ""
+    return shortened(unquoted(topic.strip(" *`_."))) if re.search(r"\w", topic) else ""
+
+
+def unquoted(topic: str) -> str:
+    """The topic without quotation marks around all of it; a title that is quoted in it keeps its own."""
+    quoted = _QUOTED.fullmatch(topic)
+    return quoted[1] if quoted else topic
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
