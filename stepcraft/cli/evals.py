@@ -75,7 +75,7 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run methods on questions and print the report. The same command goes on with a run that was stopped."""
-    from stepcraft.evals.benchmarks import named_samples
+    from stepcraft.evals.benchmarks.registry import named_samples
     from stepcraft.evals.evaluate import Budget, evaluate
     from stepcraft.evals.methods import read_methods
     from stepcraft.evals.sandbox import Sandbox
@@ -184,7 +184,7 @@ def report(
 @eval_app.command("list")
 def listing() -> None:
     """List the methods and the benchmarks, one per line."""
-    from stepcraft.evals.benchmarks import BENCHMARKS
+    from stepcraft.evals.benchmarks.registry import BENCHMARKS
     from stepcraft.evals.methods import SELF_REFINEMENT
     from stepcraft.graphs.registry import GRAPHS
 

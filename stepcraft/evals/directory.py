@@ -36,7 +36,7 @@ class Outcome(TypedDict):
     output: dict[str, Any]
     """The output of the graph; empty where it failed."""
     error: str
-    """Why there is no output, "" where there is one."""
+    """Why there is no output or no score, "" where there are both."""
     scores: dict[str, float]
     usage: dict[str, Any]
     seconds: float

@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from stepcraft.models.resolve import EXTRACTIVE, model_name
 from stepcraft.secrets import without_secrets
 from stepcraft.text.lists import read_steps
 
+_PACKAGE = str(files("stepcraft"))
+"""Where this package is installed: no part of a configuration, so that another installation goes on with a run."""
 Scores = Mapping[str, float]
 Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
 """The scores of an output, by name; nothing where the sample does not say what is right. It may be asynchronous."""
@@ -94,7 +97,7 @@ async def evaluate(
         graph_of: What makes the graph of a method.
         concurrency: The most samples that run at the same time.
         budget: When to stop.
-        retry_errors: Whether samples that failed are run again.
+        retry_errors: Whether samples that failed are run again; where only the scoring failed, it alone is.
         allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
         on_progress: Is told of the progress after each sample.
 
@@ -114,7 +117,10 @@ async def evaluate(
         "methods": {
             method.name: {
                 "graph": method.graph,
-                "settings": dict(method.settings),
+                "settings": {
+                    name: value.replace(_PACKAGE, "stepcraft") if isinstance(value, str) else value
+                    for name, value in method.settings.items()
+                },
                 "model": _writer(graphs[method.name], method),
             }
             for method in methods
@@ -133,7 +139,8 @@ async def evaluate(
         ]
 
         async def one(method: Method, sample: Sample) -> None:
-            run.add(await _outcome(graphs[method.name], method, sample, scorers))
+            outcome = run.unscored.get((method.name, sample["id"]))
+            run.add(await _scored(outcome or await _outcome(graphs[method.name], method, sample), scorers))
 
         await side_by_side([partial(one, *pair) for pair in left], concurrency, lambda: bool(run.stopped))
         if run.stopped:
@@ -158,13 +165,19 @@ class _Run:
         self.stopped = ""
         self.failed: dict[tuple[str, str], bool] = {}
         """Whether a method failed on a sample; nothing for what is not finished."""
+        self.unscored: dict[tuple[str, str], Outcome] = {}
+        """The outcomes that have an output whose scoring failed."""
         self.calls = 0
         self.tokens = 0
 
     def count(self, outcome: Outcome) -> None:
-        self.failed[outcome["method"], outcome["id"]] = bool(outcome["error"])
-        self.calls += int(outcome["usage"].get("calls", 0))
-        self.tokens += tokens_of(outcome)
+        key = outcome["method"], outcome["id"]
+        self.failed[key] = bool(outcome["error"])
+        if not self.unscored.pop(key, None):
+            self.calls += int(outcome["usage"].get("calls", 0))
+            self.tokens += tokens_of(outcome)
+        if outcome["error"] and outcome["output"]:
+            self.unscored[key] = outcome
 
     def add(self, outcome: Outcome) -> None:
         self.kept.add(outcome)
@@ -219,7 +232,7 @@ async def side_by_side(
         raise errors.exceptions[0] from None
 
 
-async def _outcome(graph: Graph, method: Method, sample: Sample, scorers: Sequence[Scorer]) -> Outcome:
+async def _outcome(graph: Graph, method: Method, sample: Sample) -> Outcome:
     """Run a method on a sample; a failure is the outcome, except where every further sample would fail too."""
     began = time.monotonic()
     outcome = Outcome(
@@ -241,17 +254,32 @@ async def _outcome(graph: Graph, method: Method, sample: Sample, scorers: Sequen
     except GraphBubbleUp:
         raise
     except Exception as failure:
-        outcome["error"] = f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
+        outcome["error"] = _reason(failure)
     else:
         outcome["output"] = {
             name: result[name] for name in outputs_of(method.graph) if name not in {"usage", "warnings"}
         }
         outcome["usage"], outcome["warnings"] = result["usage"], result["warnings"]
-        for score in scorers:
-            made = score(sample, outcome["output"])
-            outcome["scores"] |= await made if isinstance(made, Awaitable) else made
     outcome["seconds"] = round(time.monotonic() - began, 3)
     return outcome
+
+
+async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
+    """Score an output; where that fails, the output is kept with the reason."""
+    if outcome["error"] and not outcome["output"]:
+        return outcome
+    scores: dict[str, float] = {}
+    try:
+        for score in scorers:
+            made = score(outcome["sample"], outcome["output"])
+            scores |= await made if isinstance(made, Awaitable) else made
+    except Exception as failure:
+        return {**outcome, "error": f"it could not be scored: {_reason(failure)}"}
+    return {**outcome, "error": "", "scores": scores}
+
+
+def _reason(failure: Exception) -> str:
+    return f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
 
 
 def _writer(graph: Graph, method: Method) -> str:

@@ -46,8 +46,6 @@ OUTPUT_KB = 256
 CLOCK = 3
 """How much longer than its processor time a program may take, for it may share the processor with others."""
 _NOBODY = 65534
-_STARTS = 3
-"""How often a sandbox is started for a program that has not begun to run."""
 _Started = tuple["subprocess.Popen[bytes]", Callable[[], None]]
 """A process, and what kills it with all that it started."""
 
@@ -176,16 +174,20 @@ class Sandbox:
             BadInput: A limit is too low to start Python.
             SandboxFailure: There is no sandbox, or it failed.
         """
-        return self._checked(program, stdin, seconds, megabytes, threading.Event())
+        self.probe()
+        return self._run(program, stdin, seconds, megabytes, threading.Event())
 
     async def arun(
         self, program: str, stdin: str = "", *, seconds: float = 5, megabytes: int = 512
     ) -> Outcome:
         """As `run`, beside the event loop. Where the task is cancelled, the program is killed first."""
         cancelled = threading.Event()
-        running = asyncio.wrap_future(
-            in_thread(lambda: self._checked(program, stdin, seconds, megabytes, cancelled))
-        )
+
+        def work() -> Outcome:
+            self.probe()
+            return self._run(program, stdin, seconds, megabytes, cancelled)
+
+        running = asyncio.wrap_future(in_thread(work))
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -194,23 +196,13 @@ class Sandbox:
             running.exception()
             raise
 
-    def _checked(
+    def _run(
         self, program: str, stdin: str, seconds: float, megabytes: int, cancelled: threading.Event
     ) -> Outcome:
         if not 0 < seconds < math.inf:
             raise BadInput(f"a program cannot run for {seconds} seconds: give a number above 0")
         if megabytes < 64:
             raise BadInput(f"Python does not start in {megabytes} MB: give at least 64")
-        self.probe()
-        for _ in range(_STARTS - 1):
-            # A process that is forked from one with threads may end before it becomes the sandbox.
-            with suppress(SandboxFailure):
-                return self._run(program, stdin, seconds, megabytes, cancelled)
-        return self._run(program, stdin, seconds, megabytes, cancelled)
-
-    def _run(
-        self, program: str, stdin: str, seconds: float, megabytes: int, cancelled: threading.Event
-    ) -> Outcome:
         text = program.encode("utf-8", "surrogatepass")
         began = time.monotonic()
         with ExitStack() as stack:

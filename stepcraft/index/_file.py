@@ -52,6 +52,10 @@ class DamagedIndex(MemoryFailure):
     """The file of an index is damaged, or is none."""
 
 
+class EmptyIndex(BadInput):
+    """The file of an index has not been laid out yet."""
+
+
 def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool]:
     """Open the index in a file (":memory:" for none); return the connection and whether it is read-only.
 
@@ -146,7 +150,10 @@ def recorded_settings(path: str | Path) -> dict[str, str]:
     """
     if not named_path(path).is_file() or not Path(path).stat().st_size:
         return {}
-    connection, _ = connect(str(path), create=False)
+    try:
+        connection, _ = connect(str(path), create=False)
+    except EmptyIndex:  # another process is about to lay it out
+        return {}
     with closing(connection), plain_failures(str(path)):
         return recorded(connection)
 
@@ -206,7 +213,7 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool, read_on
     if tables and not is_index:
         raise DamagedIndex(f"{path} is a database of something else; name another file")
     if not tables and not create:
-        raise BadInput(f"{path} is empty; import procedures into it first")
+        raise EmptyIndex(f"{path} is empty; import procedures into it first")
     if not read_only:
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")

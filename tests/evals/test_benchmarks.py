@@ -8,7 +8,8 @@ from statistics import fmean
 import pytest
 
 from stepcraft import BadInput
-from stepcraft.evals.benchmarks import BENCHMARKS, named_samples, program_accuracy
+from stepcraft.evals.benchmarks.registry import BENCHMARKS, named_samples
+from stepcraft.evals.benchmarks.word_problems import program_accuracy
 from stepcraft.evals.directory import read_outcomes
 from stepcraft.evals.evaluate import Scorer, evaluate
 from stepcraft.evals.methods import Method
@@ -28,12 +29,12 @@ FILES = {
 
 def samples_of(name: str, request: pytest.FixtureRequest) -> tuple[list[Sample], Scorer]:
     """The first samples of a benchmark, and what scores them."""
-    if BENCHMARKS[name].runs_code:
+    if BENCHMARKS[name].score_code:
         request.getfixturevalue("sandbox")
     file = FILES.get(name)
     if file and not file.exists():
         pytest.skip(f"the file of {name} is not beside the checkout")
-    samples, score, _ = named_samples(name, file, 12 if BENCHMARKS[name].runs_code else 30)
+    samples, score, _ = named_samples(name, file, 12 if BENCHMARKS[name].score_code else 30)
     return samples, score
 
 

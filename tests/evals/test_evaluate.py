@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,25 @@ def test_a_sample_that_fails_costs_that_sample(tmp_path: Path) -> None:
     again = run(tmp_path, model, samples(3), retry_errors=True)
     assert [one["error"] for one in again] == ["", "", ""]
     assert len(model.calls) == calls + 1
+
+
+def test_an_output_that_cannot_be_scored_is_kept_and_scored_later(tmp_path: Path) -> None:
+    failing = True
+
+    def score(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
+        if failing and sample["id"] == "1":
+            raise ValueError("no scale")
+        return {"length": float(len(output["answer"]))}
+
+    model = answering()
+    first = run(tmp_path, model, samples(3), scorers=[score])
+    assert [one["error"] for one in first] == ["", "it could not be scored: ValueError: no scale", ""]
+    assert first[1]["output"]["answer"] == "3"
+    failing = False
+    seen: list[Progress] = []
+    again = run(tmp_path, model, samples(3), scorers=[score], retry_errors=True, on_progress=seen.append)
+    assert [(one["error"], one["scores"]) for one in again] == [("", {"length": 1.0})] * 3
+    assert (len(model.calls), seen[-1].calls, seen[-1].failed) == (3, 3, 0)
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:

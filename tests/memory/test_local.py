@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -132,13 +133,13 @@ def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
 
 def test_two_processes_make_and_fill_one_database_at_once(tmp_path: Path):
     path = tmp_path / "m.db"
-    first, second = writer(path, "a", 4000), writer(path, "b", 4000)
-    for process in (first, second):
-        assert process.stdout.readline() == "ready\n"
-    for process in (first, second):
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    outputs = [process.communicate(timeout=60)[0] for process in (first, second)]
+    with writer(path, "a", 4000) as first, writer(path, "b", 4000) as second:
+        for process in (first, second):
+            assert process.stdout.readline() == "ready\n"
+        for process in (first, second):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        outputs = [process.communicate(timeout=60)[0] for process in (first, second)]
     assert all("end 4000" in output for output in outputs), outputs
     with open_memory(path, create=False) as memory:
         assert memory.count() == 8000
@@ -147,6 +148,17 @@ def test_two_processes_make_and_fill_one_database_at_once(tmp_path: Path):
             "dish a 3999",
             "dish b 3999",
         }
+
+
+def test_a_file_that_another_process_has_just_made_is_laid_out(tmp_path: Path):
+    path = tmp_path / "m.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+    assert path.stat().st_size
+    with pytest.raises(BadInput, match="is empty; import procedures into it first"):
+        open_memory(path, create=False)
+    with open_memory(path) as memory:
+        assert memory.add([dish(1)]).added == 1
 
 
 def test_what_was_reported_as_done_survives_kill_9(tmp_path: Path):

@@ -1,0 +1,58 @@
+"""The benchmarks by name."""
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stepcraft.errors import BadInput
+from stepcraft.evals.benchmarks import hotpotqa, lgstep, textworld, word_problems
+from stepcraft.evals.benchmarks.benchmark import Benchmark
+from stepcraft.evals.evaluate import Scorer, known_scores
+from stepcraft.evals.samples import Sample, read_samples
+from stepcraft.evals.sandbox import Sandbox
+
+BENCHMARKS: dict[str, Benchmark] = {
+    one.name: one for module in (lgstep, textworld, hotpotqa, word_problems) for one in module.BENCHMARKS
+}
+
+
+def benchmark(name: str) -> Benchmark:
+    """A benchmark by its name.
+
+    Raises:
+        BadInput: There is none with this name.
+    """
+    if name not in BENCHMARKS:
+        near = difflib.get_close_matches(name, BENCHMARKS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(BENCHMARKS)}"
+        raise BadInput(f"there is no file and no benchmark {name!r:.80}; {hint}")
+    return BENCHMARKS[name]
+
+
+def named_samples(
+    named: str, data: Path | None, limit: int | None, sandbox: Sandbox | None = None
+) -> tuple[list[Sample], Scorer, Mapping[str, Any]]:
+    """The samples of a benchmark or of a file, what scores them, and the settings that they bring.
+
+    Args:
+        named: The name of a benchmark, or a file.
+        data: The file of a benchmark that is not part of the package.
+        limit: The number of samples; None for all.
+        sandbox: What runs the programs of a benchmark of code; bubblewrap by default.
+
+    Raises:
+        BadInput: There is no such file or benchmark, or its samples cannot be read.
+        SandboxFailure: The answers are programs, and there is no sandbox to run them in.
+    """
+    if named in BENCHMARKS or not (Path(named).suffix or Path(named).exists()):
+        known = benchmark(named)
+        samples, score = known.samples(data)[:limit], known.score
+        if known.score_code:
+            sandbox = sandbox or Sandbox()
+            sandbox.probe()
+            score = known.score_code(sandbox)
+        return samples, score, known.fields
+    if data is not None:
+        raise BadInput(f"--data {data} is for a benchmark, and {named} is a file of its own; leave it out")
+    return read_samples(Path(named), limit), known_scores, {}
