@@ -27,3 +27,16 @@ def fails(data: bytes) -> object:
 
 def _deep(depth: int) -> int:
     return _deep(depth + 1)
+
+
+_seen: list[bytes] = []
+
+
+def fails_the_second_time(data: bytes) -> int:
+    """Return the number of the process for its first document; of a second one, end or fail as the document says."""
+    _seen.append(data)
+    if len(_seen) > 1:
+        if data == b"memory":
+            raise MemoryError
+        os._exit(1)
+    return os.getpid()

@@ -102,6 +102,12 @@ def test_a_parser_that_fails_costs_its_document(data: bytes, why: str):
     assert isinstance(parsed(b""), int)
 
 
+@pytest.mark.parametrize("data", [b"memory", b"exit"])
+def test_a_document_that_a_used_process_cannot_parse_gets_a_new_one(data: bytes):
+    used, new = (isolated("tests.security.failing_parser:fails_the_second_time", data, seconds=5) for _ in "12")
+    assert used != new
+
+
 def test_one_process_parses_many_documents_and_its_output_is_no_reply():
     assert len({parsed(data) for data in (b"", b"print", b"", b"print")}) == 1
 
