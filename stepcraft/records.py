@@ -1,4 +1,4 @@
-"""The records of JSONL, JSON and CSV files, each with the line that it starts on."""
+"""The records of JSONL, JSON, CSV and TSV files, each with the line that it starts on."""
 
 import csv
 import io
@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -62,7 +63,7 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         raise BadInput(f"{path} is a folder; name a file in it")
     if path.suffix.lower() not in _READERS:
-        raise BadInput(f"{path} is not a kind of file that is read; name a .jsonl, .json or .csv file")
+        raise BadInput(f"{path} is not a kind of file that is read; name a .jsonl, .json, .csv or .tsv file")
     try:
         with open_regular(path) as file:
             start = file.read(2)
@@ -175,8 +176,8 @@ def _object(line: int, value: object) -> Record:
     return Record(line, None, f"it is a {type(value).__name__}, not an object with fields")
 
 
-def _read_csv(path: Path) -> Iterator[Record]:
-    reader = csv.reader(_lines(path), strict=True)
+def _read_csv(path: Path, delimiter: str = ",") -> Iterator[Record]:
+    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
     header: list[str] | None = None
     while True:
         line = reader.line_num + 1
@@ -209,4 +210,5 @@ _READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     ".ndjson": _read_json_lines,
     ".json": _read_json,
     ".csv": _read_csv,
+    ".tsv": partial(_read_csv, delimiter="\t"),
 }

@@ -13,6 +13,7 @@ from langgraph.errors import GraphBubbleUp
 
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
 from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
+from stepcraft.evals.gold import retrieval_scores
 from stepcraft.evals.methods import Method
 from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.evals.scores import alias_accuracy, contains, exact_match, f1, steps_f1
@@ -55,7 +56,8 @@ class Progress:
 def known_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
     """The scores that fit what is known of a sample.
 
-    Of answers: exact match, F1, and whether one occurs, which long answers can show alone; what is contained; steps.
+    Of answers: exact match, F1, and whether one occurs, which long answers can show alone; what is contained; steps; the
+    recall of gold passages and sentences.
     """
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}
@@ -69,7 +71,7 @@ def known_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
         scores["contains"] = contains(answer, parts)
     if steps := sample.get("steps"):
         scores["steps"] = steps_f1(output.get("steps") or read_steps(answer), steps)
-    return scores
+    return scores | retrieval_scores(sample.get("gold", ()), output)
 
 
 async def evaluate(

@@ -10,10 +10,13 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
+from stepcraft.evals.gold import Gold, gold_of
 from stepcraft.records import Record, records
 from stepcraft.text.clean import clean
 
-_KNOWN = {"id", "question", "resources", "answer", "answers", "contains", "steps", "output", "input"}
+_KNOWN = {
+    "id", "question", "resources", "answer", "answers", "contains", "steps", "output", "input", "gold", "passages"
+}  # fmt: skip
 
 
 class Sample(TypedDict):
@@ -29,13 +32,19 @@ class Sample(TypedDict):
     """What a right answer contains: each a list of names for one thing."""
     steps: NotRequired[list[str]]
     """The steps of a right procedure."""
+    long_answers: NotRequired[list[str]]
+    """Right answers of several sentences, each to be compared with by ROUGE."""
+    claims: NotRequired[list[str]]
+    """What a right answer states, each a sentence (ALCE)."""
+    gold: NotRequired[list[Gold]]
+    """The passages that bear out the answer."""
 
 
 def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
     """Read samples from a .jsonl, .json or .csv file.
 
-    A record has `question`, and optionally `id`, `resources`, `answer` or `answers`, `contains` and `steps`. A
-    procedure (`output`, `input`, `steps`) is read as the question how its output is reached with its input.
+    A record has `question`, and optionally `id`, `resources`, `answer` or `answers`, `contains`, `steps` and `gold` (see
+    `gold_of`). A procedure (`output`, `input`, `steps`) is read as the question how its output is reached with its input.
 
     Args:
         path: The file.
@@ -77,7 +86,7 @@ def _sample(record: Record, path: Path) -> Sample:
     question = _text(fields, "output" if is_procedure else "question", where)
     if not question:
         raise BadInput(f"{where} has no question; give each record one under 'question'")
-    sample = Sample(id=str(fields.get("id") or record.line), question=question)
+    sample = Sample(id=str(fields.get("id") or fields.get("_id") or record.line), question=question)
     if resources := _text(fields, "input" if is_procedure else "resources", where):
         sample["resources"] = resources
     if answers := _texts(fields, "answers", where) or _texts(fields, "answer", where):
@@ -87,6 +96,8 @@ def _sample(record: Record, path: Path) -> Sample:
     if contains := fields.get("contains"):
         parts = contains if isinstance(contains, list) else [contains]
         sample["contains"] = [_texts({"contains": part}, "contains", where) for part in parts]
+    if gold := gold_of(fields, where):
+        sample["gold"] = gold
     return sample
 
 

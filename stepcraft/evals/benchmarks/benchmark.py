@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stepcraft.errors import BadInput
+from stepcraft.evals.benchmarks.derived import pooled
 from stepcraft.evals.evaluate import Scorer, known_scores
 from stepcraft.evals.samples import Sample, read_samples
 from stepcraft.evals.sandbox import Sandbox
@@ -24,6 +25,8 @@ class Benchmark:
     licence: str
     source: str
     """Where its samples come from."""
+    citation: str = field(default="", kw_only=True)
+    """The paper to cite."""
     read: Callable[[Path], list[Sample]] = read_samples
     """The samples in its file."""
     packaged: Path | None = None
@@ -33,6 +36,8 @@ class Benchmark:
     """What scores answers that are programs, which are run in a sandbox."""
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Settings that its methods have unless others are named, such as the memory."""
+    settings: Callable[[Path], Mapping[str, Any]] = pooled
+    """Settings that its methods have because of what is in its file: by default its passages are searched."""
 
     def samples(self, data: Path | None) -> list[Sample]:
         """The samples in a local file, or in the file of the package where none is named.

@@ -8,6 +8,7 @@ from typing import Any
 from stepcraft.errors import BadInput
 from stepcraft.evals.benchmarks import hotpotqa, lgstep, textworld, word_problems
 from stepcraft.evals.benchmarks.benchmark import Benchmark
+from stepcraft.evals.benchmarks.derived import pooled
 from stepcraft.evals.evaluate import Scorer, known_scores
 from stepcraft.evals.samples import Sample, read_samples
 from stepcraft.evals.sandbox import Sandbox
@@ -38,7 +39,7 @@ def named_samples(
     Args:
         named: The name of a benchmark, or a file.
         data: The file of a benchmark that is not part of the package.
-        limit: The number of samples; None for all.
+        limit: The number of samples; None for all. The passages of all are searched.
         sandbox: What runs the programs of a benchmark of code; bubblewrap by default.
 
     Raises:
@@ -52,7 +53,8 @@ def named_samples(
             sandbox = sandbox or Sandbox()
             sandbox.probe()
             score = known.score_code(sandbox)
-        return samples, score, known.fields
+        return samples, score, {**known.fields, **(known.settings(data) if data else {})}
     if data is not None:
         raise BadInput(f"--data {data} is for a benchmark, and {named} is a file of its own; leave it out")
-    return read_samples(Path(named), limit), known_scores, {}
+    file = Path(named)
+    return read_samples(file, limit), known_scores, pooled(file)
