@@ -42,7 +42,9 @@ def passages_of(fields: Mapping[str, Any], where: str) -> list[tuple[str, list[s
         value = fields.get(name)
         if isinstance(value, Mapping):  # the columns of the Hugging Face hub
             columns = cast("Mapping[str, Any]", value)
-            value = [list(pair) for pair in zip_longest(*(columns.get(key, ()) for key in ("title", "sentences")))]
+            value = [
+                list(pair) for pair in zip_longest(*(columns.get(key, ()) for key in ("title", "sentences")))
+            ]
         if not isinstance(value, list) or not value:
             continue
         found = [_passage(one) for one in cast("list[Any]", value)]
@@ -101,7 +103,9 @@ def _facts(fields: Mapping[str, Any], where: str) -> Iterator[tuple[str, list[st
         if isinstance(one, str):
             passage = _folded(one), []
         else:
-            passage = _passage({"sentences": [], **cast("dict[str, Any]", one)} if isinstance(one, dict) else one)
+            passage = _passage(
+                {"sentences": [], **cast("dict[str, Any]", one)} if isinstance(one, dict) else one
+            )
         if not passage or not any(passage):
             raise BadInput(
                 f"{where} has a gold passage that is none: {one!r:.80}; write a title, or an object with title and sentences"
@@ -110,7 +114,9 @@ def _facts(fields: Mapping[str, Any], where: str) -> Iterator[tuple[str, list[st
     facts: Any = fields.get("supporting_facts") or []
     if isinstance(facts, Mapping):  # the columns of the Hugging Face hub
         columns = cast("Mapping[str, Any]", facts)
-        facts = [list(pair) for pair in zip(columns.get("title", ()), columns.get("sent_id", ()), strict=False)]
+        facts = [
+            list(pair) for pair in zip(columns.get("title", ()), columns.get("sent_id", ()), strict=False)
+        ]
     sentences = {_key(title): texts for title, texts in passages_of(fields, where)}
     for fact in cast("list[Any]", facts) if isinstance(facts, list) else [facts]:
         match fact:
@@ -135,7 +141,9 @@ def retrieval_scores(gold: Sequence[Gold], output: Mapping[str, Any]) -> dict[st
         (_key(str(one.get("title") or "")), _folded(str(one.get("text") or "")))
         for one in cast("Iterable[Mapping[str, Any]]", output.get("evidence") or ())
     ]
-    of = [[text for title, text in evidence if not one["title"] or title == _key(one["title"])] for one in gold]
+    of = [
+        [text for title, text in evidence if not one["title"] or title == _key(one["title"])] for one in gold
+    ]
     scores = {
         "gold passages": _share(
             bool(texts) and (bool(one["title"]) or any(_holds(texts, wanted) for wanted in one["sentences"]))

@@ -130,6 +130,16 @@ def _counted_words(step: str) -> list[tuple[str, int]]:
     return counted
 
 
+def need_rouge() -> None:
+    """Check that ROUGE can be computed.
+
+    Raises:
+        BadInput: `rouge-score` is not installed.
+    """
+    if find_spec("rouge_score") is None:
+        raise BadInput('ROUGE needs rouge-score: pip install "stepcraft[evals]"')
+
+
 def rouge_lsum(answer: str, gold: str) -> float:
     """Return the F-measure of ROUGE-Lsum with stemming, a sentence a line (Lin 2004, §3.2; ASQA's official script).
 
@@ -140,8 +150,7 @@ def rouge_lsum(answer: str, gold: str) -> float:
     Raises:
         BadInput: `rouge-score` is not installed.
     """
-    if find_spec("rouge_score") is None:
-        raise BadInput('rouge_lsum needs rouge-score: pip install "stepcraft[evals]"')
+    need_rouge()
     from rouge_score.rouge_scorer import RougeScorer  # noqa: PLC0415 - an extra, and slow to import
     from rouge_score.tokenizers import DefaultTokenizer  # noqa: PLC0415 - the same
 

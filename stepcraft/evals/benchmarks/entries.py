@@ -46,22 +46,6 @@ def whole(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
         raise BadInput(f"{file} is not JSON: {error}") from error
 
 
-def is_object(file: Path) -> bool:
-    """Whether a .json file begins as one object that is no record of a line.
-
-    Raises:
-        BadInput: The file cannot be read.
-    """
-    if file.suffix.lower() != ".json":
-        return False
-    try:
-        with open_regular(named_path(file)) as opened:
-            start = opened.read(100_000).lstrip(b"\xef\xbb\xbf \t\r\n")
-    except OSError as error:
-        raise BadInput(f"{file} cannot be read: {error.strerror}") from error
-    return start.startswith(b"{") and b"}\n{" not in start
-
-
 def text_of(fields: Mapping[str, Any], *names: str) -> str:
     """The first of these fields that holds a text, cleaned; "" where none does."""
     return next((text for name in names if (text := _text(fields.get(name)))), "")
@@ -76,6 +60,12 @@ def texts_of(value: object) -> list[str]:
             return [text] if (text := _text(value)) else []
     parts: Iterable[object] = value if isinstance(value, list) else [value]
     return [text for part in parts if (text := _text(part))]
+
+
+def id_of(fields: Mapping[str, Any], where: str, *names: str) -> str:
+    """The first of these fields that is there, else the number of the line."""
+    known = (str(value) for name in names if (value := fields.get(name)) is not None and value != "")
+    return next(known, where.rpartition(":")[2])
 
 
 def _text(value: object) -> str:

@@ -6,7 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from stepcraft.errors import BadInput
-from stepcraft.evals.benchmarks import hotpotqa, lgstep, textworld, word_problems
+from stepcraft.evals.benchmarks import (
+    asqa,
+    champ,
+    eli5,
+    hotpotqa,
+    lgstep,
+    popqa,
+    pubhealth,
+    recipenlg,
+    textworld,
+    two_wiki,
+    word_problems,
+    writing,
+)
 from stepcraft.evals.benchmarks.benchmark import Benchmark
 from stepcraft.evals.benchmarks.derived import pooled
 from stepcraft.evals.evaluate import Scorer, known_scores
@@ -14,7 +27,22 @@ from stepcraft.evals.samples import Sample, read_samples
 from stepcraft.evals.sandbox import Sandbox
 
 BENCHMARKS: dict[str, Benchmark] = {
-    one.name: one for module in (lgstep, textworld, hotpotqa, word_problems) for one in module.BENCHMARKS
+    one.name: one
+    for module in (
+        lgstep,
+        textworld,
+        writing,
+        asqa,
+        eli5,
+        two_wiki,
+        hotpotqa,
+        popqa,
+        pubhealth,
+        recipenlg,
+        champ,
+        word_problems,
+    )
+    for one in module.BENCHMARKS
 }
 
 

@@ -1,0 +1,125 @@
+"""CHAMP: competition mathematics with solutions in steps (Mao et al. 2024; AAG §4.1).
+
+Read are the official format, `v0.json` of the package champ-dataset (`problems` by identifier, each with text, category,
+answer and the steps of its solution), whose concepts and hints are not shown, and the records of MATH (`problem`, `type`,
+`solution`), whose sentences are the steps.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from stepcraft.evals.benchmarks.benchmark import Benchmark
+from stepcraft.evals.benchmarks.entries import entries, id_of, refuse, text_of, whole
+from stepcraft.evals.benchmarks.procedures import Read, Splits
+from stepcraft.evals.evaluate import known_scores
+from stepcraft.evals.samples import Sample
+from stepcraft.text.lists import read_steps
+from stepcraft.text.sentences import sentences
+
+_NOISE = re.compile(r"[\s$,{}]|\\(?:left|right|!|,|;|dfrac|tfrac|frac|text|boxed|[()\[\]])")
+
+
+def solution_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
+    """How well the steps fit the gold steps, and whether the last step names the answer.
+
+    The answer is looked for without blanks, dollar signs, braces and the markup of fractions, and not within a longer
+    number. The definition is ours: the papers have a model judge it.
+    """
+    told = str(output.get("answer") or "")
+    steps = output.get("steps") or read_steps(told)
+    scores = known_scores(
+        Sample(id="", question="", steps=sample.get("steps", [])), {"answer": told, "steps": steps}
+    )
+    last = _bare(steps[-1] if steps else told)
+    wanted = [re.escape(bare) for answer in sample.get("answers", ()) if (bare := _bare(answer))]
+    found = any(re.search(rf"(?<![\w.]){one}(?![\w]|\.\d)", last) for one in wanted)
+    return scores | {"right answer": float(found)}
+
+
+def _bare(text: str) -> str:
+    return _NOISE.sub("", text).casefold()
+
+
+def _problems(file: Path) -> Iterator[Read]:
+    value = whole(file) if file.suffix.lower() == ".json" else None
+    problems: Any = cast("Mapping[str, Any]", value).get("problems") if isinstance(value, Mapping) else None
+    if isinstance(problems, Mapping):
+        for name, fields in cast("Mapping[str, Mapping[str, Any]]", problems).items():
+            yield _champ(name, f"{file}, {name}", fields)
+        return
+    for where, fields in entries(file):
+        yield _math(where, fields)
+
+
+def _champ(name: str, where: str, fields: Mapping[str, Any]) -> Read:
+    given: Any = fields.get("solution")
+    listed: Any = cast("Mapping[str, Any]", given).get("steps") if isinstance(given, Mapping) else None
+    steps = [text_of(step, "_text", "_raw_text").replace("@@", "") for step in listed or ()]
+    problem, answer = text_of(fields, "_text", "_raw_text"), text_of(fields, "_answer", "_raw_answer")
+    if not problem or not answer or not all(steps) or not steps:
+        refuse(where, "CHAMP", "text, answer or steps")
+    return _with_answer(
+        Read(
+            id=name,
+            output=problem.replace("@@", ""),
+            input=text_of(fields, "category") or "mathematics",
+            steps=steps,
+            answer=answer.replace("@@", ""),
+        )
+    )
+
+
+def _math(where: str, fields: Mapping[str, Any]) -> Read:
+    problem, solution = text_of(fields, "problem"), text_of(fields, "solution")
+    answer = _boxed(solution)
+    if not problem or not answer:
+        refuse(where, "CHAMP", "problem, or no solution with a boxed answer")
+    return _with_answer(
+        Read(
+            id=id_of(fields, where, "uid", "id"),
+            output=problem,
+            input=text_of(fields, "type") or "mathematics",
+            steps=sentences(solution),
+            answer=answer,
+        )
+    )
+
+
+def _with_answer(read: Read) -> Read:
+    """The procedure with a step for the answer, where the last one does not name it."""
+    sample = Sample(id="", question="", answers=[read.get("answer", "")], steps=read["steps"])
+    if not solution_scores(sample, {"steps": read["steps"]})["right answer"]:
+        read["steps"] = [*read["steps"], f"The answer is {read.get('answer', '')}."]
+    return read
+
+
+def _boxed(solution: str) -> str:
+    r"""What the last \boxed of a solution holds; "" where there is none."""
+    inside = solution.rpartition("\\boxed{")[2] if "\\boxed{" in solution else ""
+    depth = 1
+    for place, letter in enumerate(inside):
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if not depth:
+            return inside[:place].strip()
+    return ""
+
+
+_SPLITS = Splits("CHAMP", _problems)
+
+BENCHMARKS = tuple(
+    Benchmark(
+        f"champ-{split}",
+        f"competition mathematics with solutions in steps, the {told}; the memory is the rest of the file",
+        "MIT",
+        "https://yujunmao1.github.io/CHAMP",
+        partial(_SPLITS.samples, split=split),
+        score=solution_scores,
+        settings=_SPLITS.memory,
+        citation="Mao et al., CHAMP: A Competition-level Dataset for Fine-Grained Analyses of LLMs' Mathematical Reasoning "
+        "Capabilities, Findings of ACL 2024",
+    )
+    for split, told in (("val", "tenth of middle length"), ("test", "longest fifth"))
+)

@@ -1,0 +1,47 @@
+"""2WikiMultiHopQA: questions of several hops over Wikipedia and Wikidata (Ho et al. 2020; RPG §4).
+
+Read is the official format, `dev.json` of `data_ids_april7.zip`: as HotpotQA with `answer_id` and `evidences`. Where
+`id_aliases.json` of the same archive lies beside the file, its aliases and demonyms of the answer are right as well, as in
+the official script (version 1.1). Files whose `answer` is a list of aliases are read, too.
+"""
+
+from pathlib import Path
+
+from stepcraft.evals.benchmarks.benchmark import Benchmark
+from stepcraft.evals.benchmarks.entries import entries, id_of, texts_of
+from stepcraft.evals.samples import Sample, read_samples
+
+_ALIASES = "id_aliases.json"
+
+
+def _questions(file: Path) -> list[Sample]:
+    samples = read_samples(file)
+    beside = file.with_name(_ALIASES)
+    if not beside.exists():
+        return samples
+    ids = {
+        id_of(fields, where, "id", "_id"): str(fields.get("answer_id") or "")
+        for where, fields in entries(file)
+    }
+    wanted = set(ids.values())
+    aliases = {
+        str(fields.get("Q_id")): [*texts_of(fields.get("aliases")), *texts_of(fields.get("demonyms"))]
+        for _, fields in entries(beside)
+        if fields.get("Q_id") in wanted
+    }
+    for sample in samples:
+        if more := aliases.get(ids.get(sample["id"], "")):
+            sample["answers"] = list(dict.fromkeys([*sample.get("answers", ()), *more]))
+    return samples
+
+
+BENCHMARKS = (
+    Benchmark(
+        "2wikimultihopqa",
+        "questions of several hops with short answers and their aliases: exact match and F1",
+        "Apache 2.0",
+        "https://github.com/Alab-NII/2wikimultihop",
+        _questions,
+        citation="Ho et al., Constructing A Multi-hop QA Dataset for Comprehensive Evaluation of Reasoning Steps, COLING 2020",
+    ),
+)

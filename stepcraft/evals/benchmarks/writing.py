@@ -1,0 +1,67 @@
+"""Creative writing: three templates with three fills each, in our words (RAT §4, creative writing).
+
+Nothing says what a right text is: judges vote on pairs (`stepcraft eval judge`), and TrueSkill ranks the methods.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stepcraft.errors import BadInput
+from stepcraft.evals.benchmarks.benchmark import Benchmark
+from stepcraft.evals.samples import Sample
+
+TEMPLATES = {
+    "history": (
+        "Tell the history of {} in the order of time, with dates: how it came about, what happened, and what followed.",
+        ("the Suez Canal", "the eruption of Krakatoa in 1883", "the influenza pandemic of 1918"),
+    ),
+    "survey": (
+        "Write a survey of {} for readers who are new to the field: its central ideas, how they developed, what is in use "
+        "today, and which questions are open.",
+        ("plate tectonics", "error-correcting codes", "reinforcement learning from human feedback"),
+    ),
+    "portrait": (
+        "Write a portrait of {} for the visitors of an exhibition: what it is, where it comes from, what it is known for, and "
+        "why it matters.",
+        ("the city of Samarkand", "the Trans-Siberian Railway", "the Antikythera mechanism"),
+    ),
+}
+"""Each with its fills."""
+
+
+def unscored(_sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:
+    """No score: the texts are judged in pairs."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Writing(Benchmark):
+    """The benchmark whose samples are made here."""
+
+    def samples(self, data: Path | None) -> list[Sample]:
+        """The tasks as questions.
+
+        Raises:
+            BadInput: A file is named.
+        """
+        if data:
+            raise BadInput(f"writing has its tasks itself; leave out --data {data}")
+        return [
+            Sample(id=f"{name}-{number}", question=template.format(fill))
+            for name, (template, fills) in TEMPLATES.items()
+            for number, fill in enumerate(fills, 1)
+        ]
+
+
+BENCHMARKS = (
+    Writing(
+        "writing",
+        "nine texts to write (RAT's creative writing), for stepcraft eval judge",
+        "that of this package",
+        "this package",
+        score=unscored,
+        citation="Wang et al., RAT: Retrieval Augmented Thoughts Elicit Context-Aware Reasoning, 2024",
+    ),
+)
