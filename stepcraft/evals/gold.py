@@ -5,7 +5,7 @@ The scores need no model, so that they say something of retrieval and selection 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, cast
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -41,13 +41,13 @@ def passages_of(fields: Mapping[str, Any], where: str) -> list[tuple[str, list[s
     for name in POOLED:
         value = fields.get(name)
         if isinstance(value, Mapping):  # the columns of the Hugging Face hub
-            columns = cast("Mapping[str, Any]", value)
+            columns = value
             value = [
                 list(pair) for pair in zip_longest(*(columns.get(key, ()) for key in ("title", "sentences")))
             ]
         if not isinstance(value, list) or not value:
             continue
-        found = [_passage(one) for one in cast("list[Any]", value)]
+        found = [_passage(one) for one in value]
         read = [one for one in found if one]
         if len(read) == len(found):
             return read
@@ -63,10 +63,10 @@ def _passage(value: object) -> tuple[str, list[str]] | None:
     if isinstance(value, str):
         title, sentences = "", [value]
     elif isinstance(value, Mapping):
-        one = cast("Mapping[str, Any]", value)
+        one = value
         title, sentences = one.get("title") or "", one.get("sentences", one.get("text"))
-    elif isinstance(value, list) and len(cast("list[Any]", value)) == 2:
-        title, sentences = cast("list[Any]", value)
+    elif isinstance(value, list) and len(value) == 2:
+        title, sentences = value
     else:
         return None
     texts = [sentences] if isinstance(sentences, str) else sentences
@@ -76,7 +76,7 @@ def _passage(value: object) -> tuple[str, list[str]] | None:
 
 
 def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in cast("list[Any]", value))
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def gold_of(fields: Mapping[str, Any], where: str) -> list[Gold]:
@@ -99,13 +99,9 @@ def _facts(fields: Mapping[str, Any], where: str) -> Iterator[tuple[str, list[st
     given: Any = fields.get("gold") or []
     if not isinstance(given, list):
         raise BadInput(f"{where} has a gold that is no list: {given!r:.80}; write a list of titles")
-    for one in cast("list[Any]", given):
-        if isinstance(one, str):
-            passage = _folded(one), []
-        else:
-            passage = _passage(
-                {"sentences": [], **cast("dict[str, Any]", one)} if isinstance(one, dict) else one
-            )
+    for one in given:
+        whole = {"title": one} if isinstance(one, str) else one
+        passage = _passage({"sentences": [], **whole} if isinstance(whole, dict) else whole)
         if not passage or not any(passage):
             raise BadInput(
                 f"{where} has a gold passage that is none: {one!r:.80}; write a title, or an object with title and sentences"
@@ -113,12 +109,12 @@ def _facts(fields: Mapping[str, Any], where: str) -> Iterator[tuple[str, list[st
         yield passage
     facts: Any = fields.get("supporting_facts") or []
     if isinstance(facts, Mapping):  # the columns of the Hugging Face hub
-        columns = cast("Mapping[str, Any]", facts)
+        columns = facts
         facts = [
             list(pair) for pair in zip(columns.get("title", ()), columns.get("sent_id", ()), strict=False)
         ]
     sentences = {_key(title): texts for title, texts in passages_of(fields, where)}
-    for fact in cast("list[Any]", facts) if isinstance(facts, list) else [facts]:
+    for fact in facts if isinstance(facts, list) else [facts]:
         match fact:
             case {"title": str(title), "sentence": int(number)} | [str(title), int(number)]:
                 yield _folded(title), sentences.get(_key(title), [])[max(number, 0) : max(number, 0) + 1]
@@ -139,7 +135,7 @@ def retrieval_scores(gold: Sequence[Gold], output: Mapping[str, Any]) -> dict[st
         return {}
     evidence = [
         (_key(str(one.get("title") or "")), _folded(str(one.get("text") or "")))
-        for one in cast("Iterable[Mapping[str, Any]]", output.get("evidence") or ())
+        for one in output.get("evidence") or ()
     ]
     of = [
         [text for title, text in evidence if not one["title"] or title == _key(one["title"])] for one in gold

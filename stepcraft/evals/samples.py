@@ -86,8 +86,8 @@ def _sample(record: Record, path: Path) -> Sample:
     question = _text(fields, "output" if is_procedure else "question", where)
     if not question:
         raise BadInput(f"{where} has no question; give each record one under 'question'")
-    names = (str(name) for key in ("id", "_id") if (name := fields.get(key)) is not None and name != "")
-    sample = Sample(id=next(names, str(record.line)), question=question)
+    given = [str(fields[key]) for key in ("id", "_id") if fields.get(key) not in (None, "")]
+    sample = Sample(id=given[0] if given else str(record.line), question=question)
     if resources := _text(fields, "input" if is_procedure else "resources", where):
         sample["resources"] = resources
     if answers := _texts(fields, "answers", where) or _texts(fields, "answer", where):

@@ -7,7 +7,7 @@ are pooled as the corpus.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from stepcraft.evals.benchmarks.benchmark import Benchmark
 from stepcraft.evals.benchmarks.entries import checked, entries, id_of, refuse, text_of, texts_of, whole
@@ -48,8 +48,8 @@ def _questions(file: Path) -> list[Sample]:
 def _rows(file: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """The id, the place and the fields of each question."""
     value = whole(file) if file.suffix.lower() == ".json" else None
-    if isinstance(value, Mapping) and isinstance(dev := cast("Mapping[str, Any]", value).get("dev"), Mapping):
-        for name, fields in cast("Mapping[str, Any]", dev).items():
+    if isinstance(value, Mapping) and isinstance(dev := value.get("dev"), Mapping):
+        for name, fields in dev.items():
             yield name, f"{file}, {name}", fields if isinstance(fields, Mapping) else {}
         return
     for where, fields in entries(file):
@@ -57,8 +57,8 @@ def _rows(file: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
 
 
 def _objects(value: object) -> Sequence[Mapping[str, Any]]:
-    listed: Iterable[object] = cast("list[object]", value) if isinstance(value, list) else ()
-    return [cast("Mapping[str, Any]", one) for one in listed if isinstance(one, Mapping)]
+    listed: Iterable[object] = value if isinstance(value, list) else ()
+    return [one for one in listed if isinstance(one, Mapping)]
 
 
 BENCHMARKS = (

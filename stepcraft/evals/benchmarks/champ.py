@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from stepcraft.evals.benchmarks.benchmark import Benchmark
 from stepcraft.evals.benchmarks.entries import entries, id_of, refuse, text_of, whole
-from stepcraft.evals.benchmarks.procedures import Read, Splits
+from stepcraft.evals.benchmarks.procedures import SPLITS, Read, Splits
 from stepcraft.evals.evaluate import known_scores
 from stepcraft.evals.samples import Sample
 from stepcraft.text.lists import read_steps
@@ -45,9 +45,9 @@ def _bare(text: str) -> str:
 
 def _problems(file: Path) -> Iterator[Read]:
     value = whole(file) if file.suffix.lower() == ".json" else None
-    problems: Any = cast("Mapping[str, Any]", value).get("problems") if isinstance(value, Mapping) else None
+    problems: Any = value.get("problems") if isinstance(value, Mapping) else None
     if isinstance(problems, Mapping):
-        for name, fields in cast("Mapping[str, Mapping[str, Any]]", problems).items():
+        for name, fields in problems.items():
             yield _champ(name, f"{file}, {name}", fields)
         return
     for where, fields in entries(file):
@@ -56,7 +56,7 @@ def _problems(file: Path) -> Iterator[Read]:
 
 def _champ(name: str, where: str, fields: Mapping[str, Any]) -> Read:
     given: Any = fields.get("solution")
-    listed: Any = cast("Mapping[str, Any]", given).get("steps") if isinstance(given, Mapping) else None
+    listed: Any = given.get("steps") if isinstance(given, Mapping) else None
     steps = [text_of(step, "_text", "_raw_text").replace("@@", "") for step in listed or ()]
     problem, answer = text_of(fields, "_text", "_raw_text"), text_of(fields, "_answer", "_raw_answer")
     if not problem or not answer or not all(steps) or not steps:
@@ -115,11 +115,11 @@ BENCHMARKS = tuple(
         f"competition mathematics with solutions in steps, the {told}; the memory is the rest of the file",
         "MIT",
         "https://yujunmao1.github.io/CHAMP",
-        partial(_SPLITS.samples, split=split),
+        partial(_SPLITS.samples, split),
         score=solution_scores,
         settings=_SPLITS.memory,
         citation="Mao et al., CHAMP: A Competition-level Dataset for Fine-Grained Analyses of LLMs' Mathematical Reasoning "
         "Capabilities, Findings of ACL 2024",
     )
-    for split, told in (("val", "tenth of middle length"), ("test", "longest fifth"))
+    for split, told in SPLITS
 )

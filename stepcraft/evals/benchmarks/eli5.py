@@ -8,7 +8,7 @@ ALCE asks a model of 11 billion parameters which claims an answer entails; witho
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import Any, cast
+from typing import Any
 
 from stepcraft.evals.benchmarks.asqa import long_answer_scores
 from stepcraft.evals.benchmarks.benchmark import Benchmark
@@ -37,10 +37,8 @@ def _questions(file: Path) -> list[Sample]:
     samples: list[Sample] = []
     for where, fields in entries(file):
         question = text_of(fields, "question", "input")
-        output = cast("list[Any]", fields["output"]) if isinstance(fields.get("output"), list) else []
-        told = [
-            text_of(cast("Mapping[str, Any]", one), "answer") for one in output if isinstance(one, Mapping)
-        ]
+        output = fields["output"] if isinstance(fields.get("output"), list) else []
+        told = [text_of(one, "answer") for one in output if isinstance(one, Mapping)]
         golds = [text for text in (text_of(fields, "answer"), *told) if text]
         if not question or not golds:
             refuse(where, "ELI5", "question or no answer")

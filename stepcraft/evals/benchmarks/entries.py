@@ -64,8 +64,8 @@ def texts_of(value: object) -> list[str]:
 
 def id_of(fields: Mapping[str, Any], where: str, *names: str) -> str:
     """The first of these fields that is there, else the number of the line."""
-    known = (str(value) for name in names if (value := fields.get(name)) is not None and value != "")
-    return next(known, where.rpartition(":")[2])
+    known = [str(fields[name]) for name in names if fields.get(name) not in (None, "")]
+    return known[0] if known else where.rpartition(":")[2]
 
 
 def _text(value: object) -> str:

@@ -12,6 +12,8 @@ from stepcraft.evals.benchmarks.derived import derived
 from stepcraft.evals.samples import Sample
 
 Split = Literal["val", "test"]
+SPLITS: tuple[tuple[Split, str], ...] = (("val", "tenth of middle length"), ("test", "longest fifth"))
+"""The splits whose procedures are asked for, each with what it is in words."""
 
 
 class Read(TypedDict):
@@ -37,18 +39,20 @@ class Splits:
     """The benchmark, for messages."""
     read: Callable[[Path], Iterable[Read]]
 
-    def samples(self, file: Path, split: Split) -> list[Sample]:
+    def samples(self, split: Split, file: Path) -> list[Sample]:
         """The procedures of a split as questions for their outputs.
 
         Raises:
             BadInput: The file cannot be read, or has fewer than ten procedures.
         """
         _, val, test = self._split(file)
-        return [
-            Sample(id=one["id"], question=one["output"], resources=one["input"], steps=one["steps"])
-            | ({"answers": [one["answer"]]} if "answer" in one else {})
-            for one in {"val": val, "test": test}[split]
-        ]
+        samples: list[Sample] = []
+        for one in {"val": val, "test": test}[split]:
+            sample = Sample(id=one["id"], question=one["output"], resources=one["input"], steps=one["steps"])
+            if "answer" in one:
+                sample["answers"] = [one["answer"]]
+            samples.append(sample)
+        return samples
 
     def memory(self, file: Path) -> dict[str, Any]:
         """The setting by which methods use the rest as their memory.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stepcraft.evals.benchmarks.benchmark import Benchmark
 from stepcraft.evals.benchmarks.entries import entries, refuse, text_of, texts_of
-from stepcraft.evals.benchmarks.procedures import Read, Splits
+from stepcraft.evals.benchmarks.procedures import SPLITS, Read, Splits
 
 _RECIPES = 10_000
 
@@ -40,9 +40,9 @@ BENCHMARKS = tuple(
         f"recipes, the {told}; the memory is the rest of the file",
         "for research and teaching, not commercial",
         "https://recipenlg.cs.put.poznan.pl",
-        partial(_SPLITS.samples, split=split),
+        partial(_SPLITS.samples, split),
         settings=_SPLITS.memory,
         citation="Bień et al., RecipeNLG: A Cooking Recipes Dataset for Semi-Structured Text Generation, INLG 2020",
     )
-    for split, told in (("val", "tenth of middle length"), ("test", "longest fifth"))
+    for split, told in SPLITS
 )
