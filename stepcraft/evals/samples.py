@@ -55,8 +55,8 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
     """
     samples: list[Sample] = []
     lines: dict[str, int] = {}
-    for record in islice(records(path), limit):
-        sample = _sample(record, path)
+    for number, record in enumerate(islice(records(path), limit), 1):
+        sample = _sample(record, path, number)
         if sample["id"] in lines:
             raise BadInput(
                 f"{path}:{record.line} has the id {sample['id']!r:.80} of line {lines[sample['id']]}; "
@@ -74,7 +74,7 @@ def fingerprint(samples: Sequence[Sample]) -> str:
     return hashlib.sha256(json.dumps(samples, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _sample(record: Record, path: Path) -> Sample:
+def _sample(record: Record, path: Path, number: int) -> Sample:
     where = f"{path}:{record.line}"
     if record.values is None:
         raise BadInput(f"{where} cannot be read: {record.reason}")
@@ -87,7 +87,7 @@ def _sample(record: Record, path: Path) -> Sample:
     if not question:
         raise BadInput(f"{where} has no question; give each record one under 'question'")
     given = [str(fields[key]) for key in ("id", "_id") if fields.get(key) not in (None, "")]
-    sample = Sample(id=given[0] if given else str(record.line), question=question)
+    sample = Sample(id=given[0] if given else str(number), question=question)
     if resources := _text(fields, "input" if is_procedure else "resources", where):
         sample["resources"] = resources
     if answers := _texts(fields, "answers", where) or _texts(fields, "answer", where):

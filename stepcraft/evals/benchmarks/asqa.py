@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stepcraft.evals.benchmarks.benchmark import Benchmark
-from stepcraft.evals.benchmarks.entries import checked, entries, id_of, refuse, text_of, texts_of, whole
+from stepcraft.evals.benchmarks.entries import Entry, checked, entries, refuse, text_of, texts_of, whole
 from stepcraft.evals.gold import retrieval_scores
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.scores import contains, need_rouge, rouge_lsum
@@ -33,27 +33,28 @@ def long_answer_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, f
 def _questions(file: Path) -> list[Sample]:
     need_rouge()
     samples: list[Sample] = []
-    for name, where, fields in _rows(file):
-        question = text_of(fields, "ambiguous_question", "question")
-        readings = [texts_of(pair.get("short_answers")) for pair in _objects(fields.get("qa_pairs"))]
-        golds = [text for one in _objects(fields.get("annotations")) if (text := text_of(one, "long_answer"))]
-        if not question or not any(readings) or not golds:
-            refuse(where, "ASQA", "question, no short_answers in qa_pairs, or no long_answer in annotations")
-        samples.append(
-            Sample(id=name, question=question, contains=[one for one in readings if one], long_answers=golds)
-        )
+    for one in _rows(file):
+        question = text_of(one.fields, "ambiguous_question", "question")
+        readings = [texts_of(pair.get("short_answers")) for pair in _objects(one.fields.get("qa_pairs"))]
+        told = [text_of(given, "long_answer") for given in _objects(one.fields.get("annotations"))]
+        if not question or not any(readings) or not any(told):
+            refuse(
+                one.where, "ASQA", "question, no short_answers in qa_pairs, or no long_answer in annotations"
+            )
+        sample = Sample(id=one.id, question=question)
+        sample["contains"], sample["long_answers"] = [*filter(None, readings)], [*filter(None, told)]
+        samples.append(sample)
     return checked(samples, file, "ASQA")
 
 
-def _rows(file: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """The id, the place and the fields of each question."""
+def _rows(file: Path) -> Iterator[Entry]:
     value = whole(file) if file.suffix.lower() == ".json" else None
-    if isinstance(value, Mapping) and isinstance(dev := value.get("dev"), Mapping):
-        for name, fields in dev.items():
-            yield name, f"{file}, {name}", fields if isinstance(fields, Mapping) else {}
+    dev = value.get("dev") if isinstance(value, Mapping) else None
+    if not isinstance(dev, Mapping):
+        yield from entries(file, "sample_id", "id")
         return
-    for where, fields in entries(file):
-        yield id_of(fields, where, "sample_id", "id"), where, fields
+    for name, fields in dev.items():
+        yield Entry(fields if isinstance(fields, Mapping) else {}, f"{file}, {name}", str(name))
 
 
 def _objects(value: object) -> Sequence[Mapping[str, Any]]:

@@ -12,35 +12,44 @@ from pathlib import Path
 from typing import Any
 
 from stepcraft.evals.benchmarks.benchmark import Benchmark
-from stepcraft.evals.benchmarks.entries import entries, id_of, refuse, text_of, whole
+from stepcraft.evals.benchmarks.entries import Entry, entries, refuse, text_of, whole
 from stepcraft.evals.benchmarks.procedures import SPLITS, Read, Splits
 from stepcraft.evals.evaluate import known_scores
 from stepcraft.evals.samples import Sample
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sentences import sentences
 
-_NOISE = re.compile(r"[\s$,{}]|\\(?:left|right|!|,|;|dfrac|tfrac|frac|text|boxed|[()\[\]])")
+_FRACTION = re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}")
+_MARKUP = re.compile(r"[$,{}]|\\(?:left|right|text|boxed|[!,;()\[\]])")
 
 
 def solution_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
     """How well the steps fit the gold steps, and whether the last step names the answer.
 
-    The answer is looked for without blanks, dollar signs, braces and the markup of fractions, and not within a longer
-    number. The definition is ours: the papers have a model judge it.
+    The answer is looked for without markup and blanks, with fractions written as 1/2, and not within a longer number, word
+    or fraction. The definition is ours: the papers have a model judge it.
     """
     told = str(output.get("answer") or "")
     steps = output.get("steps") or read_steps(told)
     scores = known_scores(
         Sample(id="", question="", steps=sample.get("steps", [])), {"answer": told, "steps": steps}
     )
-    last = _bare(steps[-1] if steps else told)
-    wanted = [re.escape(bare) for answer in sample.get("answers", ()) if (bare := _bare(answer))]
-    found = any(re.search(rf"(?<![\w.]){one}(?![\w]|\.\d)", last) for one in wanted)
+    last = _plain(steps[-1] if steps else told)
+    found = any(
+        re.search(rf"(?<![\w.\-])(?<!\d/){_spaced(answer)}(?!\w|\.\d|/\d)", last)
+        for answer in map(_plain, sample.get("answers", ()))
+        if answer
+    )
     return scores | {"right answer": float(found)}
 
 
-def _bare(text: str) -> str:
-    return _NOISE.sub("", text).casefold()
+def _plain(text: str) -> str:
+    return _MARKUP.sub("", _FRACTION.sub(r"\1/\2", text)).casefold().strip()
+
+
+def _spaced(answer: str) -> str:
+    """A pattern for a text in which blanks may stand anywhere."""
+    return r"\s*".join(re.escape(letter) for letter in answer if not letter.isspace())
 
 
 def _problems(file: Path) -> Iterator[Read]:
@@ -50,8 +59,7 @@ def _problems(file: Path) -> Iterator[Read]:
         for name, fields in problems.items():
             yield _champ(name, f"{file}, {name}", fields)
         return
-    for where, fields in entries(file):
-        yield _math(where, fields)
+    yield from map(_math, entries(file, "uid", "id"))
 
 
 def _champ(name: str, where: str, fields: Mapping[str, Any]) -> Read:
@@ -72,16 +80,16 @@ def _champ(name: str, where: str, fields: Mapping[str, Any]) -> Read:
     )
 
 
-def _math(where: str, fields: Mapping[str, Any]) -> Read:
-    problem, solution = text_of(fields, "problem"), text_of(fields, "solution")
+def _math(one: Entry) -> Read:
+    problem, solution = text_of(one.fields, "problem"), text_of(one.fields, "solution")
     answer = _boxed(solution)
     if not problem or not answer:
-        refuse(where, "CHAMP", "problem, or no solution with a boxed answer")
+        refuse(one.where, "CHAMP", "problem, or no solution with a boxed answer")
     return _with_answer(
         Read(
-            id=id_of(fields, where, "uid", "id"),
+            id=one.id,
             output=problem,
-            input=text_of(fields, "type") or "mathematics",
+            input=text_of(one.fields, "type") or "mathematics",
             steps=sentences(solution),
             answer=answer,
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 from stepcraft.evals.benchmarks.asqa import long_answer_scores
 from stepcraft.evals.benchmarks.benchmark import Benchmark
-from stepcraft.evals.benchmarks.entries import checked, entries, id_of, refuse, text_of, texts_of
+from stepcraft.evals.benchmarks.entries import checked, entries, refuse, text_of, texts_of
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.scores import need_rouge
 from stepcraft.text.clean import stems
@@ -35,15 +35,15 @@ def explanation_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, f
 def _questions(file: Path) -> list[Sample]:
     need_rouge()
     samples: list[Sample] = []
-    for where, fields in entries(file):
-        question = text_of(fields, "question", "input")
-        output = fields["output"] if isinstance(fields.get("output"), list) else []
-        told = [text_of(one, "answer") for one in output if isinstance(one, Mapping)]
-        golds = [text for text in (text_of(fields, "answer"), *told) if text]
+    for one in entries(file, "id", "example_id"):
+        question = text_of(one.fields, "question", "input")
+        output = one.fields.get("output")
+        told = [text_of(given, "answer") for given in output or () if isinstance(given, Mapping)]
+        golds = [text for text in (text_of(one.fields, "answer"), *told) if text]
         if not question or not golds:
-            refuse(where, "ELI5", "question or no answer")
-        sample = Sample(id=id_of(fields, where, "id", "example_id"), question=question, long_answers=golds)
-        if claims := texts_of(fields.get("claims")):
+            refuse(one.where, "ELI5", "question or no answer")
+        sample = Sample(id=one.id, question=question, long_answers=golds)
+        if claims := texts_of(one.fields.get("claims")):
             sample["claims"] = claims
         samples.append(sample)
     return checked(samples, file, "ELI5")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,17 +16,33 @@ _MAX_WHOLE = 500_000_000
 """The largest file that is read as one JSON value, in bytes."""
 
 
-def entries(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the records of a file, each with its place.
+@dataclass(frozen=True)
+class Entry:
+    """A record of a benchmark's file."""
+
+    fields: Mapping[str, Any]
+    where: str
+    """The file and line, for messages."""
+    id: str
+    """The first of the fields for an identifier that is there, else the number of the record."""
+
+
+def entries(file: Path, *ids: str) -> Iterator[Entry]:
+    """Yield the records of a file.
+
+    Args:
+        file: The file.
+        ids: The fields that may hold an identifier.
 
     Raises:
         BadInput: The file, or a record of it, cannot be read.
     """
-    for record in records(file):
+    for number, record in enumerate(records(file), 1):
         where = f"{file}:{record.line}"
         if record.values is None:
             raise BadInput(f"{where} cannot be read: {record.reason}")
-        yield where, record.values
+        given = [str(record.values[name]) for name in ids if record.values.get(name) not in (None, "")]
+        yield Entry(record.values, where, given[0] if given else str(number))
 
 
 def whole(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -60,12 +77,6 @@ def texts_of(value: object) -> list[str]:
             return [text] if (text := _text(value)) else []
     parts: Iterable[object] = value if isinstance(value, list) else [value]
     return [text for part in parts if (text := _text(part))]
-
-
-def id_of(fields: Mapping[str, Any], where: str, *names: str) -> str:
-    """The first of these fields that is there, else the number of the line."""
-    known = [str(fields[name]) for name in names if fields.get(name) not in (None, "")]
-    return known[0] if known else where.rpartition(":")[2]
 
 
 def _text(value: object) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stepcraft.evals.benchmarks.benchmark import Benchmark
-from stepcraft.evals.benchmarks.entries import checked, entries, id_of, refuse, text_of, texts_of
+from stepcraft.evals.benchmarks.entries import checked, entries, refuse, text_of, texts_of
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.scores import alias_accuracy
 
@@ -21,12 +21,12 @@ def accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
 
 def _questions(file: Path) -> list[Sample]:
     samples: list[Sample] = []
-    for where, fields in entries(file):
-        question = text_of(fields, "question")
-        answers = texts_of(fields.get("possible_answers", fields.get("answers")))
+    for one in entries(file, "id"):
+        question = text_of(one.fields, "question")
+        answers = texts_of(one.fields.get("possible_answers", one.fields.get("answers")))
         if not question or not answers:
-            refuse(where, "PopQA", "question or no possible_answers")
-        samples.append(Sample(id=id_of(fields, where, "id"), question=question, answers=answers))
+            refuse(one.where, "PopQA", "question or no possible_answers")
+        samples.append(Sample(id=one.id, question=question, answers=answers))
     return checked(samples, file, "PopQA")
 
 

@@ -33,7 +33,7 @@ def accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
 
 def _claims(file: Path) -> list[Sample]:
     samples: list[Sample] = []
-    for record in records(file):
+    for number, record in enumerate(records(file), 1):
         fields = record.values or {}
         if record.values is not None and ("claim" not in fields or "label" not in fields):
             raise BadInput(
@@ -44,7 +44,7 @@ def _claims(file: Path) -> list[Sample]:
         if label.isdecimal() and int(label) < len(LABELS):
             label = LABELS[int(label)]
         if claim and label in LABELS:
-            samples.append(Sample(id=str(record.line), question=_QUESTION.format(claim), answers=[label]))
+            samples.append(Sample(id=str(number), question=_QUESTION.format(claim), answers=[label]))
     return checked(samples, file, "PubHealth")
 
 

@@ -22,14 +22,15 @@ def _recipes(file: Path) -> Iterator[Read]:
 
 def _usable(file: Path) -> Iterator[Read]:
     """The recipes that have ingredients and directions."""
-    for where, fields in entries(file):
+    for one in entries(file):
+        fields = one.fields
         dish = text_of(fields, "title", "output")
         ingredients = texts_of(fields.get("ingredients", fields.get("input")))
         steps = texts_of(fields.get("directions", fields.get("steps")))
         if not {"directions", "steps"} & fields.keys() or not {"title", "output"} & fields.keys():
-            refuse(where, "RecipeNLG", "title or no directions")
+            refuse(one.where, "RecipeNLG", "title or no directions")
         if dish and ingredients and steps:
-            yield Read(id=where.rpartition(":")[2], output=dish, input=", ".join(ingredients), steps=steps)
+            yield Read(id=one.id, output=dish, input=", ".join(ingredients), steps=steps)
 
 
 _SPLITS = Splits("RecipeNLG", _recipes)

@@ -8,7 +8,7 @@ the official script (version 1.1). Files whose `answer` is a list of aliases are
 from pathlib import Path
 
 from stepcraft.evals.benchmarks.benchmark import Benchmark
-from stepcraft.evals.benchmarks.entries import entries, id_of, texts_of
+from stepcraft.evals.benchmarks.entries import entries, texts_of
 from stepcraft.evals.samples import Sample, read_samples
 
 _ALIASES = "id_aliases.json"
@@ -19,15 +19,12 @@ def _questions(file: Path) -> list[Sample]:
     beside = file.with_name(_ALIASES)
     if not beside.exists():
         return samples
-    ids = {
-        id_of(fields, where, "id", "_id"): str(fields.get("answer_id") or "")
-        for where, fields in entries(file)
-    }
+    ids = {one.id: str(one.fields.get("answer_id") or "") for one in entries(file, "id", "_id")}
     wanted = set(ids.values())
     aliases = {
-        str(fields.get("Q_id")): [*texts_of(fields.get("aliases")), *texts_of(fields.get("demonyms"))]
-        for _, fields in entries(beside)
-        if fields.get("Q_id") in wanted
+        one.id: [*texts_of(one.fields.get("aliases")), *texts_of(one.fields.get("demonyms"))]
+        for one in entries(beside, "Q_id")
+        if one.id in wanted
     }
     for sample in samples:
         if more := aliases.get(ids.get(sample["id"], "")):
