@@ -83,7 +83,10 @@ def run(
 
     kept_in = Sandbox(cast("Kind", sandbox), i_understand=i_understand)
     samples, score, fields = named_samples(questions, data, limit, kept_in)
-    fields = {**fields, **context_fields(settings, model=model, retriever=sources, memory=memory)}
+    own = context_fields(settings, model=model, retriever=sources, memory=memory)
+    if "memory" in own:  # it is searched in place of the passages that the file brings
+        fields = {name: value for name, value in fields.items() if name != "retriever"}
+    fields = {**fields, **own}
     named = read_methods(methods, fields)
     work = evaluate(
         named,

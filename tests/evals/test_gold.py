@@ -138,3 +138,14 @@ def test_a_file_of_ones_own_is_searched_in_its_passages(
     assert [one["scores"]["gold passages"] for one in outcomes] == [1.0, 1.0]
     assert "| gold passages |" in ran.stdout
     assert CliRunner().invoke(app, command).stdout == ran.stdout
+    of_memory = CliRunner().invoke(
+        app, [*command[:-1], str(tmp_path / "memory"), "--memory", str(_memory(tmp_path))]
+    )
+    assert of_memory.exit_code == 0, of_memory.output
+    assert [one["scores"]["gold passages"] for one in read_outcomes(tmp_path / "memory")] == [0.0, 0.0]
+
+
+def _memory(folder: Path) -> Path:
+    file = folder / "procedures.jsonl"
+    file.write_text('{"output": "a bridge", "input": "stones", "steps": ["Lay stones."]}\n')
+    return file

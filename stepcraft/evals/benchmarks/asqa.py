@@ -68,7 +68,7 @@ BENCHMARKS = (
         "ambiguous questions with long answers: short answers of each reading (STR-EM), ROUGE-Lsum",
         "Apache 2.0",
         "https://github.com/google-research/language/tree/master/language/asqa",
-        _questions,
+        read=_questions,
         score=long_answer_scores,
         citation="Stelmakh et al., ASQA: Factoid Questions Meet Long-Form Answers, EMNLP 2022",
     ),

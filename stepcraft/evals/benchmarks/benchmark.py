@@ -25,8 +25,8 @@ class Benchmark:
     licence: str
     source: str
     """Where its samples come from."""
-    citation: str = field(default="", kw_only=True)
-    """The paper to cite."""
+    citation: str = ""
+    """The paper that it was published with."""
     read: Callable[[Path], list[Sample]] = read_samples
     """The samples in its file."""
     packaged: Path | None = None

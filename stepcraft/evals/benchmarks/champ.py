@@ -123,7 +123,7 @@ BENCHMARKS = tuple(
         f"competition mathematics with solutions in steps, the {told}; the memory is the rest of the file",
         "MIT",
         "https://yujunmao1.github.io/CHAMP",
-        partial(_SPLITS.samples, split),
+        read=partial(_SPLITS.samples, split),
         score=solution_scores,
         settings=_SPLITS.memory,
         citation="Mao et al., CHAMP: A Competition-level Dataset for Fine-Grained Analyses of LLMs' Mathematical Reasoning "

@@ -55,7 +55,7 @@ BENCHMARKS = (
         "questions that want an explanation: ROUGE-Lsum, and the words of the claims where the file has them",
         "not stated; questions and answers are from Reddit",
         "https://github.com/princeton-nlp/ALCE",
-        _questions,
+        read=_questions,
         score=explanation_scores,
         citation="Fan et al., ELI5: Long Form Question Answering, ACL 2019; Gao et al., Enabling Large Language Models to "
         "Generate Text with Citations, EMNLP 2023",

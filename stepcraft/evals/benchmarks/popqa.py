@@ -36,7 +36,7 @@ BENCHMARKS = (
         "short questions on entities of all degrees of fame: whether an alias of the answer occurs",
         "MIT",
         "https://github.com/AlexTMallen/adaptive-retrieval",
-        _questions,
+        read=_questions,
         score=accuracy,
         citation="Mallen et al., When Not to Trust Language Models, ACL 2023",
     ),

@@ -54,7 +54,7 @@ BENCHMARKS = (
         "claims on public health that are true, false, a mixture or unproven: accuracy",
         "MIT",
         "https://github.com/neemakot/Health-Fact-Checking",
-        _claims,
+        read=_claims,
         score=accuracy,
         citation="Kotonya and Toni, Explainable Automated Fact-Checking for Public Health Claims, EMNLP 2020",
     ),

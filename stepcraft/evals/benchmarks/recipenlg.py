@@ -41,7 +41,7 @@ BENCHMARKS = tuple(
         f"recipes, the {told}; the memory is the rest of the file",
         "for research and teaching, not commercial",
         "https://recipenlg.cs.put.poznan.pl",
-        partial(_SPLITS.samples, split),
+        read=partial(_SPLITS.samples, split),
         settings=_SPLITS.memory,
         citation="Bień et al., RecipeNLG: A Cooking Recipes Dataset for Semi-Structured Text Generation, INLG 2020",
     )

@@ -38,7 +38,7 @@ BENCHMARKS = (
         "questions of several hops with short answers and their aliases: exact match and F1",
         "Apache 2.0",
         "https://github.com/Alab-NII/2wikimultihop",
-        _questions,
+        read=_questions,
         citation="Ho et al., Constructing A Multi-hop QA Dataset for Comprehensive Evaluation of Reasoning Steps, COLING 2020",
     ),
 )
