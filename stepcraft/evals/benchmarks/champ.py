@@ -34,22 +34,18 @@ def solution_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, floa
     scores = known_scores(
         Sample(id="", question="", steps=sample.get("steps", [])), {"answer": told, "steps": steps}
     )
-    last = _plain(steps[-1] if steps else told)
-    found = any(
-        re.search(rf"(?<![\w.\-])(?<!\d/){_spaced(answer)}(?!\w|\.\d|/\d)", last)
-        for answer in map(_plain, sample.get("answers", ()))
-        if answer
-    )
-    return scores | {"right answer": float(found)}
+    last = steps[-1] if steps else told
+    return scores | {"right answer": float(any(_names(last, answer) for answer in sample.get("answers", ())))}
+
+
+def _names(step: str, answer: str) -> bool:
+    spaced = r"\s*".join(re.escape(letter) for letter in _plain(answer) if not letter.isspace())
+    pattern = rf"(?<![\w.\-])(?<!\d/){spaced}(?!\w|\.\d|/\d)"
+    return bool(spaced) and re.search(pattern, _plain(step)) is not None
 
 
 def _plain(text: str) -> str:
     return _MARKUP.sub("", _FRACTION.sub(r"\1/\2", text)).casefold().strip()
-
-
-def _spaced(answer: str) -> str:
-    """A pattern for a text in which blanks may stand anywhere."""
-    return r"\s*".join(re.escape(letter) for letter in answer if not letter.isspace())
 
 
 def _problems(file: Path) -> Iterator[Read]:
@@ -57,7 +53,7 @@ def _problems(file: Path) -> Iterator[Read]:
     problems: Any = value.get("problems") if isinstance(value, Mapping) else None
     if isinstance(problems, Mapping):
         for name, fields in problems.items():
-            yield _champ(name, f"{file}, {name}", fields)
+            yield _champ(str(name), f"{file}, {name}", fields if isinstance(fields, Mapping) else {})
         return
     yield from map(_math, entries(file, "uid", "id"))
 
@@ -65,19 +61,17 @@ def _problems(file: Path) -> Iterator[Read]:
 def _champ(name: str, where: str, fields: Mapping[str, Any]) -> Read:
     given: Any = fields.get("solution")
     listed: Any = given.get("steps") if isinstance(given, Mapping) else None
-    steps = [text_of(step, "_text", "_raw_text").replace("@@", "") for step in listed or ()]
-    problem, answer = text_of(fields, "_text", "_raw_text"), text_of(fields, "_answer", "_raw_answer")
-    if not problem or not answer or not all(steps) or not steps:
+    steps = [
+        text_of(step, "_text", "_raw_text").replace("@@", "")
+        for step in (listed if isinstance(listed, list) else ())
+        if isinstance(step, Mapping)
+    ]
+    problem = text_of(fields, "_text", "_raw_text").replace("@@", "")
+    answer = text_of(fields, "_answer", "_raw_answer").replace("@@", "")
+    if not problem or not answer or not steps or not all(steps):
         refuse(where, "CHAMP", "text, answer or steps")
-    return _with_answer(
-        Read(
-            id=name,
-            output=problem.replace("@@", ""),
-            input=text_of(fields, "category") or "mathematics",
-            steps=steps,
-            answer=answer.replace("@@", ""),
-        )
-    )
+    area = text_of(fields, "category") or "mathematics"
+    return Read(id=name, output=problem, input=area, steps=_with_answer(steps, answer), answer=answer)
 
 
 def _math(one: Entry) -> Read:
@@ -85,23 +79,14 @@ def _math(one: Entry) -> Read:
     answer = _boxed(solution)
     if not problem or not answer:
         refuse(one.where, "CHAMP", "problem, or no solution with a boxed answer")
-    return _with_answer(
-        Read(
-            id=one.id,
-            output=problem,
-            input=text_of(one.fields, "type") or "mathematics",
-            steps=sentences(solution),
-            answer=answer,
-        )
-    )
+    area = text_of(one.fields, "type") or "mathematics"
+    steps = _with_answer(sentences(solution), answer)
+    return Read(id=one.id, output=problem, input=area, steps=steps, answer=answer)
 
 
-def _with_answer(read: Read) -> Read:
-    """The procedure with a step for the answer, where the last one does not name it."""
-    sample = Sample(id="", question="", answers=[read.get("answer", "")], steps=read["steps"])
-    if not solution_scores(sample, {"steps": read["steps"]})["right answer"]:
-        read["steps"] = [*read["steps"], f"The answer is {read.get('answer', '')}."]
-    return read
+def _with_answer(steps: list[str], answer: str) -> list[str]:
+    """The steps, and one for the answer where the last of them does not name it."""
+    return steps if _names(steps[-1], answer) else [*steps, f"The answer is {answer}."]
 
 
 def _boxed(solution: str) -> str:
