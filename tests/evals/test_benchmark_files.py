@@ -211,3 +211,11 @@ def test_what_is_made_of_a_file_depends_on_its_content_alone(tmp_path: Path) -> 
     moved = shutil.copy(file, tmp_path / "elsewhere")
     assert named_samples("hotpotqa", Path(moved), None)[2] == fields
     assert [*made.parent.iterdir()] == [made]
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "taken").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "taken"))
+    with pytest.raises(BadInput, match="set XDG_CACHE_HOME to a folder that can be"):
+        named_samples("hotpotqa", official_file("hotpotqa", tmp_path), None)
+    assert named_samples("popqa", official_file("popqa", tmp_path), None)[2] == {}

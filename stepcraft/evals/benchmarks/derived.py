@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,9 @@ def derived(name: str, lines: Iterable[Mapping[str, Any]]) -> Path | None:
     Raises:
         BadInput: The cache cannot be written.
     """
+    lines = iter(lines)
+    if (first := next(lines, None)) is None:  # then nothing need be writable
+        return None
     folder = user_cache_path("stepcraft", appauthor=False) / "evals"
     digest = hashlib.blake2b(digest_size=8)
     written = ""
@@ -55,15 +59,14 @@ def derived(name: str, lines: Iterable[Mapping[str, Any]]) -> Path | None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor, written = tempfile.mkstemp(suffix=".new", dir=folder)
         with os.fdopen(descriptor, "wb") as file:
-            for line in lines:
+            for line in chain((first,), lines):
                 data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
                 digest.update(data)
                 file.write(data)
-            is_empty = not file.tell()
         start = "".join(letter if letter.isalnum() else "-" for letter in name)[:60]
         target = folder / f"{start}-{digest.hexdigest()}.jsonl"
         # One that is there stays as it is, so that its index need not be looked at again.
-        if not is_empty and not target.exists():
+        if not target.exists():
             Path(written).replace(target)
     except OSError as error:
         raise BadInput(
@@ -72,4 +75,4 @@ def derived(name: str, lines: Iterable[Mapping[str, Any]]) -> Path | None:
     finally:
         if written:
             Path(written).unlink(missing_ok=True)
-    return None if is_empty else target
+    return target
