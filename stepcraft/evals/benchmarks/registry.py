@@ -80,7 +80,7 @@ def named_samples(
         if known.score_code:
             sandbox = sandbox or Sandbox()
             sandbox.probe()
-            score = known.score_code(sandbox)
+            return samples, known.score_code(sandbox), known.fields
         return samples, score, {**known.fields, **(known.settings(data) if data else {})}
     if data is not None:
         raise BadInput(f"--data {data} is for a benchmark, and {named} is a file of its own; leave it out")
