@@ -198,7 +198,7 @@ def judges(table: Table, runs: int) -> None:
             found = [preferences(votes(random, count, better, strength, bias))[0] for _ in range(runs)]
             share = sum(one.p < 0.05 for one in found) / runs
             measured = np.mean([one.order_bias or 0.0 for one in found])
-            warned = 0
+            warned = sum(one.is_order_biased for one in found) / runs
             cells += [f"{share:.1%}", f"{measured:.2f}", f"{warned:.0%}"]
         table.add_row(f"{better:.0%}", f"{strength:.0%}", f"{bias:.0%}", *cells)
 
