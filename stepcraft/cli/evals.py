@@ -185,13 +185,20 @@ def _shown(*, quiet: bool) -> Callable[["Progress"], None]:
 def report(
     directory: Directory,
     to: Annotated[Path | None, typer.Option("--to", help="Write it into this file.")] = None,
+    mauve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FEATURES",
+            help="Report MAUVE, too, with features of gpt2-large or of embeddings such as wordllama.",
+        ),
+    ] = None,
 ) -> None:
     """Report what an evaluation found so far, as Markdown."""
     from stepcraft.evals.summary import markdown, summarise
 
     if to:
         check_writable(to)
-    text = markdown(summarise(directory))
+    text = markdown(summarise(directory, mauve))
     if to:
         to.write_text(text, encoding="utf-8")
     else:

@@ -44,9 +44,9 @@ Two answers to the same question are given, A and B. Decide which of them is bet
 The better answer is the one that whoever asked gets further with: what it says is true, it covers what was asked, and
 it leads to the goal where it is followed. Sections with the id "right" hold what is known of a right answer; measure both
 answers by it. An answer may be worded, ordered or divided in another way and be just as right. Length, style, confidence
-and the place in which an answer is shown make it neither better nor worse: a bare phrase that has what was asked for is as
-good as a paragraph that has it. To say openly that something is not known is better than to invent it or to get it wrong,
-and worse than to have it right. Where neither answer is better, it is a tie."""
+and the place in which an answer is shown make it neither better nor worse: a bare phrase that has all that was asked for
+is as good as a paragraph that has no more of it. To say openly that something is not known is better than to invent it or
+to get it wrong, and worse than to have it right. Where neither answer is better, it is a tie."""
 _PAIRWISE_FORM = """\
 On the last line one letter and nothing else: A if answer A is better, B if answer B is better, T for a tie. A short
 reasoning may stand before it."""
@@ -56,9 +56,9 @@ whether the passages bear it out.
 
 A sentence is borne out if the passages say the same in whatever words, or if it follows from them alone. It is not borne
 out if anything that it claims, such as a name, a number, an order or a cause, is missing from the passages or differs
-there, even where you know it to be true. A phrase without a verb claims that it answers the question. A sentence that
-says that something is not known is borne out if the passages do not tell it. A sentence that claims nothing, such as a
-heading, is borne out."""
+there, even where you know it to be true. A phrase without a verb claims that it answers the question, and an instruction
+that it is to be followed. A sentence that says that something is not known is borne out if the passages do not tell it. A
+sentence that claims nothing, such as a heading, is borne out."""
 _SUPPORT_FORM = """\
 The numbers of the sentences that the passages do not bear out, one a line and nothing else.
 Or exactly NONE if the passages bear out all of them."""

@@ -9,6 +9,7 @@ from typing import Any
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
 from stepcraft.evals.evaluate import tokens_of
+from stepcraft.evals.mauve import Mauve, mauve_scores
 from stepcraft.evals.stats import Difference, Interval, holm, mean_interval, paired_bootstrap, samples_needed
 from stepcraft.evals.votes import (
     Agreement,
@@ -76,17 +77,23 @@ class Summary:
     """How much of the answers their passages bear out, as judges see it."""
     agreements: Sequence[Agreement] = ()
     """How far the judges agree with sentences that were marked by hand."""
+    mauves: Sequence[Mauve] = ()
+    """The MAUVE of each method, where it was asked for."""
     judge_pairs: Sequence[JudgePair] = ()
     """How far every two judges agree with each other."""
     own_judges: Sequence[tuple[str, str]] = ()
     """The judges that also wrote answers, each with such a method."""
 
 
-def summarise(directory: Path) -> Summary:
+def summarise(directory: Path, mauve: str | None = None) -> Summary:
     """Read an evaluation's directory and compare its methods.
 
+    Args:
+        directory: The directory.
+        mauve: What makes the features of MAUVE: "gpt2-large" or the name of embeddings; None for no MAUVE.
+
     Raises:
-        BadInput: It is no directory of an evaluation, or nothing in it is finished.
+        BadInput: It is no directory of an evaluation, nothing in it is finished, or MAUVE cannot be had.
     """
     configured = read_configuration(directory)["methods"]
     names = list(configured)
@@ -109,6 +116,7 @@ def summarise(directory: Path) -> Summary:
         preferences=preferences(judgements),
         supports=supports(judgements),
         agreements=agreements(judgements),
+        mauves=mauve_scores(directory, mauve) if mauve else (),
         judge_pairs=judge_pairs(judgements),
         own_judges=[
             (judge, name)
@@ -232,6 +240,9 @@ def _lines(summary: Summary) -> Iterator[str]:
         for one in summary.comparisons:
             told = f"{one.difference.mean:+.3f} ({one.difference.low:+.3f} to {one.difference.high:+.3f})"
             yield f"| {one.method} | {one.score} | {told} | {one.p:.3f} | {one.samples} | × {one.factor:.1f} |"
+    if summary.mauves:
+        told = ", ".join(f"{one.method} {one.score:.3f} ({one.samples:,} samples)" for one in summary.mauves)
+        yield from ("", f"MAUVE with the features {summary.mauves[0].features}: {told}.")
     yield from _judged(summary)
 
 
