@@ -11,7 +11,7 @@ Nothing is asked of a model. 1,000 runs are simulated for each row:
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from statistics import NormalDist
 
@@ -34,6 +34,7 @@ from stepcraft.evals.stats import (
 from stepcraft.evals.votes import Judgement, preferences
 
 COUNTS = (20, 60, 200)
+COLUMNS = [f"n = {count}" for count in COUNTS]
 RESAMPLES = 1_000
 NORMAL = NormalDist()
 Numbers = NDArray[np.float64]
@@ -101,7 +102,7 @@ def mcnemar_p(a: Numbers, b: Numbers, _seed: int) -> float:
 
 
 Test = Callable[[Numbers, Numbers, int], float]
-TESTS: dict[str, Test] = {"randomisation": bootstrap_p, "sign": sign_p, "McNemar": mcnemar_p}
+Interval = Callable[[Numbers, int], tuple[float, float]]
 
 
 def rate(test: Test, pair: Pair, count: int, runs: int) -> float:
@@ -120,14 +121,11 @@ def any_of_three(test: Test, draw: Draw, count: int, runs: int) -> float:
     return found / runs
 
 
-def coverage(
-    interval: Callable[[Numbers, int], tuple[float, float]], draw: Draw, mean: float
-) -> Iterator[float]:
-    """The share of the runs in which an interval holds the true mean, for each count."""
-    for count in COUNTS:
-        random = np.random.default_rng(count)
-        found = [interval(draw(random, count), seed) for seed in range(RUNS)]
-        yield sum(low <= mean <= high for low, high in found) / RUNS
+def coverage(interval: Interval, draw: Draw, mean: float, count: int, runs: int) -> float:
+    """The share of the runs in which an interval holds the true mean."""
+    random = np.random.default_rng(count)
+    found = [interval(draw(random, count), seed) for seed in range(runs)]
+    return sum(low <= mean <= high for low, high in found) / runs
 
 
 def of_mean(values: Numbers, seed: int) -> tuple[float, float]:
@@ -182,33 +180,11 @@ def votes(
     return made
 
 
-def judges(table: Table, runs: int) -> None:
-    """Rows of judges."""
-    for better, strength, bias in (
-        (0.5, 0.8, 0),
-        (0.5, 0.8, 0.5),
-        (0.7, 0.8, 0),
-        (0.7, 0.8, 0.5),
-        (0.7, 0.6, 0),
-        (0.7, 0.8, 1),
-    ):
-        cells = []
-        for count in COUNTS[:2]:
-            random = np.random.default_rng(count)
-            found = [preferences(votes(random, count, better, strength, bias))[0] for _ in range(runs)]
-            share = sum(one.p < 0.05 for one in found) / runs
-            measured = np.mean([one.order_bias or 0.0 for one in found])
-            warned = sum(one.is_order_biased for one in found) / runs
-            cells += [f"{share:.1%}", f"{measured:.2f}", f"{warned:.0%}"]
-        table.add_row(f"{better:.0%}", f"{strength:.0%}", f"{bias:.0%}", *cells)
-
-
-def main() -> None:
-    """Print the tables."""
-    console = Console(width=130)
-    counts = [f"n = {count}" for count in COUNTS]
-
-    table = Table("false: difference found where there is none", *counts, title=f"{RUNS:,} runs a cell")
+def false_rates(runs: int) -> Table:
+    """How often a difference is found where there is none."""
+    table = Table(
+        "false: difference found where there is none", *COLUMNS, title=f"{runs:,} runs a cell, p < 0.05"
+    )
     cases: list[tuple[str, Test, Pair]] = [
         ("randomisation, normal differences", bootstrap_p, normal_pair(0)),
         ("randomisation, F1 of equal methods", bootstrap_p, f1_pair),
@@ -218,38 +194,54 @@ def main() -> None:
         ("McNemar, right or wrong", mcnemar_p, right_pair(0)),
     ]
     for name, test, pair in cases:
-        table.add_row(name, *(f"{rate(test, pair, count, RUNS):.1%}" for count in COUNTS))
-    for name, test, draw in (
-        ("Holm over 4 methods: randomisation, F1", bootstrap_p, f1_like),
-        ("Holm over 4 methods: sign test, F1", sign_p, f1_like),
-        ("Holm over 4 methods: McNemar, right or wrong", mcnemar_p, right(0.5)),
-    ):
-        table.add_row(name, *(f"{any_of_three(test, draw, count, RUNS):.1%}" for count in COUNTS))
-    console.print(table)
+        table.add_row(name, *(f"{rate(test, pair, count, runs):.1%}" for count in COUNTS))
+    together: list[tuple[str, Test, Draw]] = [
+        ("randomisation, F1", bootstrap_p, f1_like),
+        ("sign test, F1", sign_p, f1_like),
+        ("McNemar, right or wrong", mcnemar_p, right(0.5)),
+    ]
+    for name, test, draw in together:
+        found = (f"{any_of_three(test, draw, count, runs):.1%}" for count in COUNTS)
+        table.add_row(f"Holm over 4 methods: {name}", *found)
+    return table
 
-    table = Table("power: difference found that is there (promised)", *counts)
+
+def powers(runs: int) -> Table:
+    """How often a difference is found that is there."""
+    table = Table("power: difference found that is there (promised)", *COLUMNS)
     for effect in (0.2, 0.5, 1.0):
-        for name, test in (("randomisation", bootstrap_p), ("sign test", sign_p)):
-            cells = []
-            for count in COUNTS:
-                promised = (
-                    f" ({NORMAL.cdf(effect * math.sqrt(count) - 1.96):.0%})" if test is bootstrap_p else ""
-                )
-                cells.append(f"{rate(test, normal_pair(effect), count, RUNS):.1%}{promised}")
-            table.add_row(f"{name}, {effect} standard deviations", *cells)
+        found = [rate(bootstrap_p, normal_pair(effect), count, runs) for count in COUNTS]
+        promised = [NORMAL.cdf(effect * math.sqrt(count) - 1.96) for count in COUNTS]
+        cells = [f"{one:.1%} ({other:.0%})" for one, other in zip(found, promised, strict=True)]
+        table.add_row(f"randomisation, {effect} standard deviations", *cells)
+        cells = [f"{rate(sign_p, normal_pair(effect), count, runs):.1%}" for count in COUNTS]
+        table.add_row(f"sign test, {effect} standard deviations", *cells)
     for points in (0.1, 0.2, 0.3):
         for name, test in (("randomisation", bootstrap_p), ("McNemar", mcnemar_p)):
-            cells = [f"{rate(test, right_pair(points), count, RUNS):.1%}" for count in COUNTS]
+            cells = [f"{rate(test, right_pair(points), count, runs):.1%}" for count in COUNTS]
             table.add_row(f"{name}, +{points * 100:.0f} points", *cells)
-    needed = samples_needed([*([1.5, -0.5] * 30)]) or 0
-    table.add_row(
-        f"randomisation with the {needed} samples that samples_needed asks for (80 %)",
-        f"{rate(bootstrap_p, normal_pair(0.5 / np.std([1.5, -0.5] * 30, ddof=1)), needed, RUNS):.1%}",
-    )
-    console.print(table)
+    for points in (0.1, 0.2, 0.3):
+        ours, theirs = right_pair(points)(np.random.default_rng(0), 100_000)
+        needed = samples_needed(list(ours - theirs)) or 0
+        found = rate(mcnemar_p, right_pair(points), needed, runs)
+        table.add_row(
+            f"McNemar, +{points * 100:.0f} points: the {needed} samples of samples_needed",
+            f"{found:.1%} (80%)",
+        )
+    for seen in ([1.5, -0.5] * 30, [1.2, -0.8] * 30):
+        needed = samples_needed(seen) or 0
+        effect = float(np.mean(seen) / np.std(seen, ddof=1))
+        found = rate(bootstrap_p, normal_pair(effect), needed, runs)
+        table.add_row(
+            f"randomisation, {effect:.2f}: the {needed} samples of samples_needed", f"{found:.1%} (80%)"
+        )
+    return table
 
-    table = Table("coverage of the 95 % interval", *counts)
-    for name, interval, draw, mean in (
+
+def coverages(runs: int) -> Table:
+    """How often an interval holds the true mean."""
+    table = Table("coverage of the 95 % interval", *COLUMNS)
+    cases: list[tuple[str, Interval, Draw, float]] = [
         ("mean, normal", of_mean, lambda random, count: random.normal(3, 2, count), 3.0),
         ("mean, F1", of_mean, f1_like, 0.45),
         ("mean, skewed", of_mean, skewed, 0.0),
@@ -262,21 +254,49 @@ def main() -> None:
         ("difference, right or wrong, 0", of_difference, joined(right_pair(0)), 0.0),
         ("difference, right or wrong, +20 points", of_difference, joined(right_pair(0.2)), 0.2),
         ("difference, right or wrong, +50 points", of_difference, joined(right_pair(0.5)), 0.5),
-    ):
-        table.add_row(name, *(f"{share:.1%}" for share in coverage(interval, draw, mean)))
-    console.print(table)
+    ]
+    for name, interval, draw, mean in cases:
+        table.add_row(name, *(f"{coverage(interval, draw, mean, count, runs):.1%}" for count in COUNTS))
+    return table
 
-    runs = max(1, RUNS // 2)
+
+def judges(runs: int) -> Table:
+    """What comes of votes of known strength and order bias."""
     table = Table(
         "better on", "strength", "says the first", title=f"judges, 10 votes a sample, {runs:,} runs a cell"
     )
     for count in COUNTS[:2]:
         for column in (f"found, n = {count}", "for the first", "warned"):
             table.add_column(column)
-    judges(table, runs)
-    console.print(table)
+    for better, strength, bias in (
+        (0.5, 0.8, 0.0),
+        (0.5, 0.8, 0.5),
+        (0.7, 0.8, 0.0),
+        (0.7, 0.6, 0.0),
+        (0.7, 0.8, 0.2),
+        (0.7, 0.8, 0.5),
+        (0.7, 0.8, 1.0),
+    ):
+        cells: list[str] = []
+        for count in COUNTS[:2]:
+            random = np.random.default_rng(count)
+            found = [preferences(votes(random, count, better, strength, bias))[0] for _ in range(runs)]
+            share = sum(one.p < 0.05 for one in found) / runs
+            measured = np.mean([one.order_bias or 0.0 for one in found])
+            warned = sum(one.is_order_biased for one in found) / runs
+            cells += [f"{share:.1%}", f"{measured:.2f}", f"{warned:.0%}"]
+        table.add_row(f"{better:.0%}", f"{strength:.0%}", f"{bias:.0%}", *cells)
+    return table
+
+
+def main() -> None:
+    """Print the tables."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
+    console = Console(width=130)
+    for made in (false_rates, powers, coverages):
+        console.print(made(runs))
+    console.print(judges(max(1, runs // 2)))
 
 
 if __name__ == "__main__":
-    RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
     main()

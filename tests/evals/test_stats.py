@@ -236,6 +236,16 @@ def test_so_many_samples_as_needed_show_the_difference_with_that_power() -> None
     assert 0.74 <= sum(found) / 400 <= 0.87
 
 
+def test_so_many_samples_as_needed_show_more_right_answers_with_that_power() -> None:
+    seen = [1.0] * 15 + [-1.0] * 5 + [0.0] * 30
+    needed = samples_needed(seen)
+    # (1.96 + 0.8416)² · 0.3673/0.2² + 1.92 + 1/0.2 = 79.003
+    assert needed == 80
+    kinds = np.random.default_rng(14).choice([1.0, -1.0, 0.0], p=[0.3, 0.1, 0.6], size=(1000, needed))
+    found = [mcnemar(int((a > 0).sum()), int((a < 0).sum())) <= 0.05 for a in kinds]
+    assert 0.76 <= sum(found) / 1000 <= 0.84
+
+
 def test_how_many_samples_are_needed_where_little_is_known() -> None:
     assert samples_needed([1, 1, 1, 1]) is None
     assert samples_needed([1, -1] * 5) is None
