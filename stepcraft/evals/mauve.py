@@ -68,7 +68,7 @@ def mauve_scores(directory: Path, features: str = GPT2) -> list[Mauve]:
             f"MAUVE of {fewest} samples with a right answer says nothing; evaluate at least {_FEWEST}, or leave --mauve out"
         )
     return [
-        Mauve(method, _score(*map(list, zip(*pairs.values(), strict=True)), features), len(pairs), features)
+        Mauve(method, _score(list(pairs.values()), features), len(pairs), features)
         for method, pairs in texts.items()
     ]
 
@@ -77,7 +77,8 @@ def _text(question: str, answer: str) -> str:
     return " ".join(f"{question} {answer}".split())
 
 
-def _score(right: Sequence[str], answers: Sequence[str], features: str) -> float:
+def _score(pairs: Sequence[tuple[str, str]], features: str) -> float:
+    right, answers = ([pair[side] for pair in pairs] for side in (0, 1))
     compute: Any = import_module("mauve").compute_mauve
     if features == GPT2:
         return float(compute(p_text=right, q_text=answers, featurize_model_name=GPT2, seed=_SEED).mauve)

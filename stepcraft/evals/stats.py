@@ -185,8 +185,8 @@ def samples_needed(differences: Sequence[float], power: float = 0.8, level: floa
     """Return how many samples would show the mean difference seen, if it is the true one.
 
     "Show" means: p at most 1 - level with the probability `power`, in a two-sided test of paired differences that
-    scatter as these do. Where all differences that are not 0 are of one size, as of right and wrong answers, p moves in
-    steps, and the number is larger by half such a step. None where the mean is 0, or there are fewer than 5 differences to judge by.
+    scatter as these do. Where all differences that are not 0 are of one size, as of right and wrong answers, the number is
+    that of McNemar's test (Connor 1987), larger by half a step of p. None where the mean is 0, or there are fewer than 5 differences to judge by.
 
     Raises:
         BadInput: A difference is not finite, or the power or level is not between 0 and 1.
@@ -200,10 +200,12 @@ def samples_needed(differences: Sequence[float], power: float = 0.8, level: floa
     if mean <= 1e-12 * float(np.abs(values).max()):
         return None
     z = _NORMAL.inv_cdf(1 - (1 - level) / 2)
-    by_scatter = ((z + _NORMAL.inv_cdf(power)) * deviation / mean) ** 2 + z**2 / 2
-    sizes = np.abs(values[values != 0])
+    z_power, sizes = _NORMAL.inv_cdf(power), np.abs(values[values != 0])
     if np.allclose(sizes, sizes[0]):
-        by_scatter += float(sizes[0]) / mean
+        spread = math.sqrt(float((values**2).mean()))
+        by_scatter = ((z * spread + z_power * float(values.std())) / mean) ** 2 + float(sizes[0]) / mean
+    else:
+        by_scatter = ((z + z_power) * deviation / mean) ** 2 + z**2 / 2
     by_signs = 1 + math.log2(1 / (1 - level))
     return math.ceil(max(by_scatter, by_signs, 1))
 

@@ -239,11 +239,11 @@ def test_so_many_samples_as_needed_show_the_difference_with_that_power() -> None
 def test_so_many_samples_as_needed_show_more_right_answers_with_that_power() -> None:
     seen = [1.0] * 15 + [-1.0] * 5 + [0.0] * 30
     needed = samples_needed(seen)
-    # (1.96 + 0.8416)² · 0.3673/0.2² + 1.92 + 1/0.2 = 79.003
-    assert needed == 80
-    kinds = np.random.default_rng(14).choice([1.0, -1.0, 0.0], p=[0.3, 0.1, 0.6], size=(1000, needed))
+    # ((1.96 · sqrt(0.4) + 0.8416 · sqrt(0.4 - 0.2²)) / 0.2)² + 1/0.2 = 81.1
+    assert needed == 82
+    kinds = np.random.default_rng(14).choice([1.0, -1.0, 0.0], p=[0.3, 0.1, 0.6], size=(2000, needed))
     found = [mcnemar(int((a > 0).sum()), int((a < 0).sum())) <= 0.05 for a in kinds]
-    assert 0.76 <= sum(found) / 1000 <= 0.84
+    assert 0.76 <= sum(found) / 2000 <= 0.84
 
 
 def test_how_many_samples_are_needed_where_little_is_known() -> None:
