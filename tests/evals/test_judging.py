@@ -116,7 +116,7 @@ def test_several_judges_within_a_budget_have_samples_in_common(tmp_path: Path) -
 
 
 def test_ctrl_c_stops_judging_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    evaluation(tmp_path / "run", {"rag": ["rag"] * 50, "rat": ["rat"] * 50})
+    evaluation(tmp_path / "run", {"rag": ["rag"] * 20, "rat": ["rat"] * 20})
     heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code = f"{heeding}; from stepcraft.cli import main; main()"
     command = [sys.executable, "-c", code, "eval", "judge", str(tmp_path / "run"), "--judge", "openai:judge"]
@@ -131,7 +131,7 @@ def test_ctrl_c_stops_judging_and_the_same_command_goes_on(tmp_path: Path) -> No
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         try:
             assert process.stderr
-            while "3 of 500 done" not in process.stderr.readline():
+            while "3 of 200 done" not in process.stderr.readline():
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
             told = process.stderr.read()
@@ -144,7 +144,7 @@ def test_ctrl_c_stops_judging_and_the_same_command_goes_on(tmp_path: Path) -> No
     assert 3 <= kept <= 10
     rest = JudgeModel(lambda *_: "T", model="openai:judge")
     judged(tmp_path / "run", rest, concurrency=16)
-    assert len(rest.calls) == 500 - kept
+    assert len(rest.calls) == 200 - kept
 
 
 def passage(id_: str, *sentences: str) -> Evidence:
