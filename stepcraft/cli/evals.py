@@ -106,21 +106,35 @@ def run(
 @eval_app.command("judge")
 @reported()
 def judged(
-    judge: Annotated[
-        str, typer.Option("--judge", metavar="MODEL", help="The judge, named as --model names a model.")
+    judges: Annotated[
+        list[str],
+        typer.Option(
+            "--judge",
+            metavar="MODEL",
+            help="The judge, named as --model names a model; repeat it for several, whose agreement is reported.",
+        ),
     ],
     directory: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="The directory of an evaluation.")
     ] = None,
     votes: Annotated[int, typer.Option(min=2, help="Votes on a pair of answers, half in each order.")] = 10,
+    passage_tokens: Annotated[
+        int,
+        typer.Option(
+            min=100, help="Tokens of passages that a judge is shown with an answer; more are shortened."
+        ),
+    ] = 16_000,
     concurrency: Annotated[int, typer.Option(min=1, max=1_000, help="Calls at the same time.")] = 4,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
     calibrate: Annotated[
         bool,
         typer.Option("--calibrate", help="Compare the judge with 50 sentences that were marked by hand."),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Have a model compare every method with the cheapest, and check the answers against their passages."""
+    """Have models compare every method with the cheapest, and check the answers against their passages."""
+    from stepcraft.evals.evaluate import Budget
     from stepcraft.evals.judging import calibrate as calibrated
     from stepcraft.evals.judging import judge as judge_all
     from stepcraft.evals.summary import agreement_line, markdown, summarise
@@ -128,16 +142,19 @@ def judged(
     if directory:
         work = judge_all(
             directory,
-            judge,
+            judges,
             votes=votes,
+            passage_tokens=passage_tokens,
             concurrency=concurrency,
+            budget=Budget(max_calls, max_tokens),
             calibrated=calibrate,
             on_progress=_shown(quiet=quiet),
         )
         _finish(work, quiet=quiet)
         say(markdown(summarise(directory)))
     elif calibrate:
-        say(agreement_line(asyncio.run(calibrated(judge, concurrency=concurrency))))
+        for judge in judges:
+            say(agreement_line(asyncio.run(calibrated(judge, concurrency=concurrency))))
     else:
         raise BadInput("there is nothing to judge; name the directory of an evaluation, or use --calibrate")
 
@@ -171,13 +188,20 @@ def _shown(*, quiet: bool) -> Callable[["Progress"], None]:
 def report(
     directory: Directory,
     to: Annotated[Path | None, typer.Option("--to", help="Write it into this file.")] = None,
+    mauve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FEATURES",
+            help="Report MAUVE, too, with features of gpt2-large or of embeddings such as wordllama.",
+        ),
+    ] = None,
 ) -> None:
     """Report what an evaluation found so far, as Markdown."""
     from stepcraft.evals.summary import markdown, summarise
 
     if to:
         check_writable(to)
-    text = markdown(summarise(directory))
+    text = markdown(summarise(directory, mauve))
     if to:
         to.write_text(text, encoding="utf-8")
     else:

@@ -5,8 +5,9 @@ its own, at temperature 0.7; the majority decides. A reply that is not in the fo
 unreadable and is not interpreted.
 """
 
+import asyncio
 import re
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -17,14 +18,15 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import Field
 
 from stepcraft.contexts.base import Context
-from stepcraft.errors import BadInput, ModelFailure, RunStopped, UnreadableReply
+from stepcraft.errors import BadInput, ModelFailure, RunStopped, StepcraftError, UnreadableReply
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.samples import Sample
+from stepcraft.evals.shortening import cited_ids, passage_tokens, shortened
 from stepcraft.evals.votes import Judgement
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget, totals
 from stepcraft.llm.call import CallFailed, acall_model, skip_reason, status
-from stepcraft.llm.prompt import evidence_sections, prompt
+from stepcraft.llm.prompt import evidence_sections, input_limit, prompt, prompt_tokens
 from stepcraft.llm.reply import Refused, reply_text, text_of, unwrapped
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import EXTRACTIVE, GivenModels, aresolve_model, checked_model, model_name
@@ -42,7 +44,9 @@ Two answers to the same question are given, A and B. Decide which of them is bet
 The better answer is the one that whoever asked gets further with: what it says is true, it covers what was asked, and
 it leads to the goal where it is followed. Sections with the id "right" hold what is known of a right answer; measure both
 answers by it. An answer may be worded, ordered or divided in another way and be just as right. Length, style, confidence
-and the place in which an answer is shown make it neither better nor worse. Where neither answer is better, it is a tie."""
+and the place in which an answer is shown make it neither better nor worse: a bare phrase that has all that was asked for
+is as good as a paragraph that has no more of it. To say openly that something is not known is better than to invent it or
+to get it wrong, and worse than to have it right. Where neither answer is better, it is a tie."""
 _PAIRWISE_FORM = """\
 On the last line one letter and nothing else: A if answer A is better, B if answer B is better, T for a tie. A short
 reasoning may stand before it."""
@@ -52,7 +56,9 @@ whether the passages bear it out.
 
 A sentence is borne out if the passages say the same in whatever words, or if it follows from them alone. It is not borne
 out if anything that it claims, such as a name, a number, an order or a cause, is missing from the passages or differs
-there, even where you know it to be true. A sentence that claims nothing, such as a heading, is borne out."""
+there, even where you know it to be true. A phrase without a verb claims that it answers the question, and an instruction
+that it is to be followed. A sentence that says that something is not known is borne out if the passages do not tell it. A
+sentence that claims nothing, such as a heading, is borne out."""
 _SUPPORT_FORM = """\
 The numbers of the sentences that the passages do not bear out, one a line and nothing else.
 Or exactly NONE if the passages bear out all of them."""
@@ -66,6 +72,12 @@ _BULLET = re.compile(r"\A(?:\d{1,3}[.)]|[-*\u2022])(?:\s+|\Z)")
 """The number or mark of a list item, which the number of the sentence would stand before."""
 _KEPT = 2_000
 """How many characters of a reply are kept."""
+PASSAGE_TOKENS = 16_000
+"""How many tokens of passages a judge is shown with an answer, where it is not told otherwise."""
+
+
+class _TooLong(StepcraftError):
+    """A prompt is longer than what the judge takes, and what is left to shorten is the answer."""
 
 
 @dataclass(frozen=True)
@@ -166,21 +178,27 @@ class MarkedPassage:
     """The numbers of the sentences that the procedure does not bear out, from 1."""
 
 
+_Ask = Callable[[int | None], list[BaseMessage]]
+"""Makes a prompt that is within so many tokens; None is no limit. What cannot be shortened is left as it is."""
+
+
 class Judge:
     """A chat model that judges.
 
     Args:
         model: The model, or its name.
+        passage_tokens: How many tokens of passages it is shown with an answer; longer ones are shortened.
 
     Raises:
         BadInput: It is no model, or the keyless one.
     """
 
-    def __init__(self, model: BaseChatModel | str) -> None:
+    def __init__(self, model: BaseChatModel | str, passage_tokens: int = PASSAGE_TOKENS) -> None:
         self.choice = GivenModels(model=checked_model(model)).choice("judge", Context())
         if self.choice == EXTRACTIVE or isinstance(self.choice, ExtractiveModel):
             raise BadInput("the keyless model cannot judge; name a language model with --judge")
         self.name = self.choice if isinstance(self.choice, str) else model_name(self.choice)
+        self.passage_tokens = passage_tokens
         self._takes_seed = True
         self._has_answered = False
 
@@ -195,7 +213,7 @@ class Judge:
         messages = ask_pairwise(sample, *(answers if first else reversed(answers)))
         judgement = self._judgement("vote", ours["method"], sample["id"], theirs["method"], number)
         judgement["longer"], judgement["shown_first"] = len(answers[0]) - len(answers[1]), first
-        reply = await self._ask(messages, _Voting(), judgement, seed=number)
+        reply = await self._ask(lambda _: messages, _Voting(), judgement, seed=number)
         if reply is not None:
             try:
                 letter = read_pairwise(reply)
@@ -216,8 +234,25 @@ class Judge:
         sentences, counted = sentences_of(outcome["output"])
         judgement = self._judgement("support", outcome["method"], outcome["id"])
         judgement["sentences"] = counted
-        messages = ask_support(outcome["sample"]["question"], outcome["output"]["evidence"], sentences)
-        await self._read(messages, len(sentences), judgement)
+
+        def ask(limit: int | None) -> list[BaseMessage]:
+            question, evidence = outcome["sample"]["question"], outcome["output"]["evidence"]
+            bare = ask_support(question, [], sentences)
+            room = self.passage_tokens if limit is None else limit - prompt_tokens(bare)
+            room = min(room, self.passage_tokens)
+            counting = [sentences[number - 1] for number in counted]
+            passages = shortened(evidence, counting, cited_ids(outcome["output"]), room)
+            if not passages:
+                raise _TooLong(
+                    f"the answer leaves {max(0, room):,} tokens to its passages, into which none of their sentences fits, "
+                    "and it is not cut; take a judge that reads more, or raise --passage-tokens"
+                )
+            if passages != evidence:
+                before, after = passage_tokens(evidence), passage_tokens(passages)
+                judgement["note"] = f"the passages were shortened from about {before:,} tokens to {after:,}"
+            return ask_support(question, passages, sentences)
+
+        await self._read(ask, len(sentences), judgement)
         return judgement
 
     async def read_marked(self, passage: MarkedPassage) -> Judgement:
@@ -230,7 +265,7 @@ class Judge:
         judgement["sentences"] = list(range(1, len(passage.sentences) + 1))
         judgement["by_hand"] = list(passage.unsupported)
         messages = ask_support(passage.evidence["title"], [passage.evidence], passage.sentences)
-        await self._read(messages, len(passage.sentences), judgement)
+        await self._read(lambda _: messages, len(passage.sentences), judgement)
         return judgement
 
     def _judgement(
@@ -253,21 +288,20 @@ class Judge:
             usage={},
         )
 
-    async def _read(self, messages: list[BaseMessage], count: int, judgement: Judgement) -> None:
-        reply = await self._ask(messages, _Reading(), judgement, seed=0)
+    async def _read(self, ask: _Ask, count: int, judgement: Judgement) -> None:
+        reply = await self._ask(ask, _Reading(), judgement, seed=0)
         judgement["unsupported"] = None
         if reply is not None:
             with suppress(UnreadableReply):
                 judgement["unsupported"] = read_support(reply, count)
 
-    async def _ask(
-        self, messages: list[BaseMessage], context: Context, judgement: Judgement, seed: int
-    ) -> str | None:
+    async def _ask(self, ask: _Ask, context: Context, judgement: Judgement, seed: int) -> str | None:
         """The reply, "" for a refusal or an empty one; None, with the error in the judgement, where there is none."""
         budget = Budget.of("judge", {}, context)
         reply: str | None = None
         try:
             model = await aresolve_model(self.choice)
+            messages = await asyncio.to_thread(self._prompt, ask, input_limit(model, context))
             message = await self._call(model, messages, budget, seed)
             self._has_answered = True
             reply = reply_text(message)
@@ -281,12 +315,24 @@ class Judge:
                 )
             except ModelFailure as refused:
                 raise RunStopped(f"the judge was stopped: {refused}") from refused
+        except _TooLong as failure:
+            judgement["error"] = str(failure)
         except (GraphBubbleUp, BadInput):
             raise
         except Exception as failure:
             judgement["error"] = f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
         judgement["usage"] = dict(totals(budget.used))
         return reply
+
+    def _prompt(self, ask: _Ask, limit: int | None) -> list[BaseMessage]:
+        """The prompt; _TooLong where it is longer than the limit."""
+        messages = ask(limit)
+        if limit is not None and (size := prompt_tokens(messages)) > limit:
+            raise _TooLong(
+                f"the prompt has about {size:,} tokens and {self.name} takes {limit:,}: the answers are too long for it "
+                "and are not cut; take a judge that reads more"
+            )
+        return messages
 
     async def _call(
         self, model: BaseChatModel, messages: list[BaseMessage], budget: Budget, seed: int

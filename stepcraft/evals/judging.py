@@ -8,16 +8,26 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, RunStopped
 from stepcraft.evals.directory import LineFile, Outcome, RunDirectory, read_configuration, read_outcomes
-from stepcraft.evals.evaluate import Progress, side_by_side
-from stepcraft.evals.judge import Judge, MarkedPassage, sentences_of
+from stepcraft.evals.evaluate import Budget, Progress, side_by_side
+from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, MarkedPassage, sentences_of
 from stepcraft.evals.summary import cheapest_of
-from stepcraft.evals.votes import VOTES, Agreement, Judgement, Key, agreements, key_of, read_judgements
+from stepcraft.evals.votes import (
+    VOTES,
+    Agreement,
+    Judgement,
+    Key,
+    agreements,
+    every_judgement,
+    key_of,
+    read_judgements,
+)
 from stepcraft.evidence import Evidence
 from stepcraft.memory.procedure import Procedure
 from stepcraft.records import records
@@ -25,48 +35,63 @@ from stepcraft.records import records
 
 async def judge(
     directory: Path,
-    model: BaseChatModel | str,
+    models: BaseChatModel | str | Sequence[BaseChatModel | str],
     *,
     votes: int = 10,
+    passage_tokens: int = PASSAGE_TOKENS,
     concurrency: int = 4,
+    budget: Budget | None = None,
     calibrated: bool = False,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> None:
     """Have an evaluation judged: every method against the cheapest one, and every answer against its passages.
 
-    What the judge said already is not asked again, except where it failed.
+    What a judge said already is not asked again, except where it failed.
 
     Args:
         directory: The directory of the evaluation.
-        model: The judge, or its name.
+        models: The judge or several, or their names. Several are asked sample by sample, so that a budget that is used
+            up leaves samples on which they can be compared.
         votes: The number of votes on a pair, half of them in each order.
+        passage_tokens: How many tokens of passages a judge is shown with an answer; longer ones are shortened.
         concurrency: The most calls that run at the same time.
-        calibrated: Whether the judge reads the sentences that are marked by hand, too.
+        budget: When to stop; what these judges were asked before counts, too.
+        calibrated: Whether the judges read the sentences that are marked by hand, too.
         on_progress: Is told of the progress after each call.
 
     Raises:
-        BadInput: There is no evaluation, it is running, or the judge or `votes` cannot be used.
-        RunStopped: The judge refuses every call, or the directory cannot be written.
+        BadInput: There is no evaluation, it is running, or a judge or `votes` cannot be used.
+        RunStopped: The budget is used up, a judge refuses every call, or the directory cannot be written.
     """
     if votes < 2 or votes % 2:
         raise BadInput(f"{votes} votes cannot be half in each order; give an even number")
-    asked = Judge(model)
+    named = [models] if isinstance(models, str | BaseChatModel) else models
+    judges = {one.name: one for one in (Judge(model, passage_tokens) for model in named)}
+    if not judges or len(judges) < len(named):
+        raise BadInput(f"the judges {', '.join(judges) or '(none)'} cannot be compared; name each judge once")
     configuration = read_configuration(directory)
     with RunDirectory(directory, configuration), LineFile(directory / VOTES) as lines:
         outcomes = {(one["method"], one["id"]): one for one in read_outcomes(directory)}
-        jobs = list(_jobs(asked, list(outcomes.values()), votes))
+        jobs = list(_jobs(list(judges.values()), list(outcomes.values()), votes))
         if calibrated:
-            jobs += _marked_jobs(asked)
+            jobs += [job for asked in judges.values() for job in _marked_jobs(asked)]
         known = {key_of(one) for one in read_judgements(directory) if not one["error"]}
         left = [job for key, job in jobs if key not in known]
-        progress = _Progress(len(jobs), len(jobs) - len(left), on_progress)
+        before = [one for one in every_judgement(directory) if one["judge"] in judges]
+        run = _Run(len(jobs), len(jobs) - len(left), before, budget or Budget(), on_progress)
 
         async def one(job: Callable[[], Awaitable[Judgement]]) -> None:
-            judgement = await job()
-            lines.add(judgement)
-            progress.add(judgement)
+            if run.begin():
+                judgement = await job()
+                lines.add(judgement)
+                run.add(judgement)
 
-        await side_by_side([partial(one, job) for job in left], concurrency)
+        await side_by_side([partial(one, job) for job in left], concurrency, lambda: bool(run.stopped))
+        if run.stopped:
+            raise RunStopped(
+                f"{run.stopped}: {run.done:,} of {run.total:,} calls to judges are done; raise it and start the same "
+                "command again"
+            )
 
 
 async def calibrate(model: BaseChatModel | str, *, concurrency: int = 4) -> Agreement:
@@ -88,12 +113,12 @@ async def calibrate(model: BaseChatModel | str, *, concurrency: int = 4) -> Agre
 _Job = tuple[Key, Callable[[], Awaitable[Judgement]]]
 
 
-def _jobs(asked: Judge, outcomes: Sequence[Outcome], votes: int) -> Iterator[_Job]:
-    """The calls that an evaluation needs, sample by sample."""
+def _jobs(judges: Sequence[Judge], outcomes: Sequence[Outcome], votes: int) -> Iterator[_Job]:
+    """The calls that an evaluation needs, output by output."""
     cheapest = cheapest_of(outcomes)
     done = [one for one in outcomes if not one["error"]]
     others = {one["id"]: one for one in done if one["method"] == cheapest}
-    for one in done:
+    for one, asked in product(done, judges):
         other = others.get(one["id"])
         if other and one["method"] != cheapest:
             for number in range(votes):
@@ -109,22 +134,49 @@ def _marked_jobs(asked: Judge) -> Iterator[_Job]:
         yield key, partial(asked.read_marked, passage)
 
 
-class _Progress:
-    """Counts what is done, and tells it."""
+class _Run:
+    """Counts what is done, tells it, and says when the budget is used up."""
 
-    def __init__(self, total: int, done: int, tell: Callable[[Progress], object]) -> None:
-        self.total, self.done, self.tell = total, done, tell
-        self.failed = self.calls = self.tokens = 0
+    def __init__(
+        self,
+        total: int,
+        done: int,
+        before: Sequence[Judgement],
+        budget: Budget,
+        tell: Callable[[Progress], object],
+    ) -> None:
+        self.total, self.done, self.budget, self.tell = total, done, budget, tell
+        self.failed = self.running = self.calls = self.tokens = 0
+        self.stopped = ""
+        self.spent_calls = sum(int(one["usage"].get("calls", 0)) for one in before)
+        self.spent_tokens = sum(map(_tokens, before))
         self.began = time.monotonic()
 
+    def begin(self) -> bool:
+        """Whether another call may be made; it counts as running then."""
+        for name, most, used in (
+            ("calls", self.budget.calls, self.spent_calls + self.calls + self.running),
+            ("tokens", self.budget.tokens, self.spent_tokens + self.tokens),
+        ):
+            if most is not None and used >= most:
+                self.stopped = f"the budget of {most:,} {name} is used up"
+                return False
+        self.running += 1
+        return True
+
     def add(self, judgement: Judgement) -> None:
-        usage = judgement["usage"]
+        self.running -= 1
         self.done += 1
         self.failed += bool(judgement["error"])
-        self.calls += int(usage.get("calls", 0))
-        self.tokens += int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
+        self.calls += int(judgement["usage"].get("calls", 0))
+        self.tokens += _tokens(judgement)
         seconds = time.monotonic() - self.began
         self.tell(Progress(self.done, self.failed, self.total, seconds, self.calls, self.tokens))
+
+
+def _tokens(judgement: Judgement) -> int:
+    usage = judgement["usage"]
+    return int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
 
 
 def marked_passages() -> list[MarkedPassage]:

@@ -9,12 +9,16 @@ from typing import Any
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
 from stepcraft.evals.evaluate import tokens_of
+from stepcraft.evals.mauve import Mauve, mauve_scores
 from stepcraft.evals.stats import Difference, Interval, holm, mean_interval, paired_bootstrap, samples_needed
 from stepcraft.evals.votes import (
     Agreement,
+    Alike,
+    JudgePair,
     Preference,
     Support,
     agreements,
+    judge_pairs,
     preferences,
     read_judgements,
     supports,
@@ -73,15 +77,23 @@ class Summary:
     """How much of the answers their passages bear out, as judges see it."""
     agreements: Sequence[Agreement] = ()
     """How far the judges agree with sentences that were marked by hand."""
+    mauves: Sequence[Mauve] = ()
+    """The MAUVE of each method, where it was asked for."""
+    judge_pairs: Sequence[JudgePair] = ()
+    """How far every two judges agree with each other."""
     own_judges: Sequence[tuple[str, str]] = ()
     """The judges that also wrote answers, each with such a method."""
 
 
-def summarise(directory: Path) -> Summary:
+def summarise(directory: Path, mauve: str | None = None) -> Summary:
     """Read an evaluation's directory and compare its methods.
 
+    Args:
+        directory: The directory.
+        mauve: What makes the features of MAUVE: "gpt2-large" or the name of embeddings; None for no MAUVE.
+
     Raises:
-        BadInput: It is no directory of an evaluation, or nothing in it is finished.
+        BadInput: It is no directory of an evaluation, nothing in it is finished, or MAUVE cannot be had.
     """
     configured = read_configuration(directory)["methods"]
     names = list(configured)
@@ -104,6 +116,8 @@ def summarise(directory: Path) -> Summary:
         preferences=preferences(judgements),
         supports=supports(judgements),
         agreements=agreements(judgements),
+        mauves=mauve_scores(directory, mauve) if mauve else (),
+        judge_pairs=judge_pairs(judgements),
         own_judges=[
             (judge, name)
             for judge in dict.fromkeys(one["judge"] for one in judgements)
@@ -226,6 +240,9 @@ def _lines(summary: Summary) -> Iterator[str]:
         for one in summary.comparisons:
             told = f"{one.difference.mean:+.3f} ({one.difference.low:+.3f} to {one.difference.high:+.3f})"
             yield f"| {one.method} | {one.score} | {told} | {one.p:.3f} | {one.samples} | × {one.factor:.1f} |"
+    if summary.mauves:
+        told = ", ".join(f"{one.method} {one.score:.3f} ({one.samples:,} samples)" for one in summary.mauves)
+        yield from ("", f"MAUVE with the features {summary.mauves[0].features}: {told}.")
     yield from _judged(summary)
 
 
@@ -249,13 +266,24 @@ def _judged(summary: Summary) -> Iterator[str]:
             "*For the first* is the share of the votes for the answer that was shown first (without bias 0.50), *for the "
             "longer* the correlation of the votes with the difference in length (without bias about 0).",
         )
+    if summary.judge_pairs:
+        yield from ("", "Agreement of judges, by majority on each sample and in single votes:", "")
+        yield "| judges | method | against | samples | same | kappa | alpha | votes | same | kappa | alpha |"
+        yield "|---" * 11 + "|"
+        for pair in summary.judge_pairs:
+            cells = [" and ".join(pair.judges), pair.method, pair.against]
+            yield "| " + " | ".join([*cells, *_alike(pair.majorities), *_alike(pair.votes)]) + " |"
+        yield from (
+            "",
+            "Cohen's *kappa* and Krippendorff's *alpha* are 1 where judges always agree and 0 where they do by chance.",
+        )
     if summary.supports:
         yield from ("", f"Sentences that their passages bear out ({_LEVEL:.0%} intervals):", "")
-        yield "| judge | method | support | answers | unreadable | failed |"
-        yield "|---" * 6 + "|"
+        yield "| judge | method | support | answers | shortened | unreadable | failed |"
+        yield "|---" * 7 + "|"
         for read in summary.supports:
             share = _interval(read.share) if read.share else ""
-            counts = [read.answers, read.unreadable, read.failed]
+            counts = [read.answers, read.shortened, read.unreadable, read.failed]
             yield "| " + " | ".join([read.judge, read.method, share, *map(str, counts)]) + " |"
     for agreement in summary.agreements:
         yield from ("", agreement_line(agreement))
@@ -271,6 +299,14 @@ def agreement_line(one: Agreement) -> str:
         f"{one.judge} agrees with {one.accuracy:.0%} of {one.sentences} sentences that were marked by hand "
         f"(Cohen's kappa {kappa}){left_out}."
     )
+
+
+def _alike(one: Alike) -> list[str]:
+    return [
+        str(one.units),
+        f"{one.share:.0%}" if one.units else "",
+        *("" if value is None else f"{value:.2f}" for value in (one.kappa, one.alpha)),
+    ]
 
 
 def _share(share: float | None) -> str:
@@ -292,10 +328,17 @@ def verdict(summary: Summary) -> str:
 
 def _preferred(one: Preference) -> str:
     counts = f"{one.wins} wins, {one.losses} losses, {one.ties} ties, p {one.p:.3f}"
+    told = f"No preference of the judge {one.judge} between {one.method} and {one.against} could be shown ({counts})."
     if one.p < 1 - _LEVEL:
         better, worse = (one.method, one.against) if one.wins > one.losses else (one.against, one.method)
-        return f"The judge {one.judge} prefers {better} to {worse} ({one.method}: {counts})."
-    return f"No preference of the judge {one.judge} between {one.method} and {one.against} could be shown ({counts})."
+        told = f"The judge {one.judge} prefers {better} to {worse} ({one.method}: {counts})."
+    if one.order_bias is not None and one.is_order_biased:
+        place, share = ("first", one.order_bias) if one.order_bias > 0.5 else ("second", 1 - one.order_bias)
+        told += f" **{share:.0%} of its votes are for the answer that is shown {place}: do not rely on it.**"
+    if one.unreadable > one.votes:
+        total = one.unreadable + one.votes
+        told += f" **{one.unreadable:,} of its {total:,} replies were no vote: take another judge.**"
+    return told
 
 
 def _sentence(one: Comparison) -> str:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, NotRequired
 
@@ -11,7 +12,7 @@ from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import read_lines
-from stepcraft.evals.stats import Interval, cohen_kappa, holm, mean_interval, sign_test
+from stepcraft.evals.stats import Interval, cohen_kappa, holm, krippendorff_alpha, mean_interval, sign_test
 
 VOTES = "votes.jsonl"
 _SEED = 0
@@ -35,6 +36,8 @@ class Judgement(TypedDict):
     """The end of what the judge said."""
     error: str
     """Why there is no reply, "" where there is one."""
+    note: NotRequired[str]
+    """What was done to the passages so that they fit; absent where they were shown whole."""
     usage: dict[str, Any]
     verdict: NotRequired[Literal["win", "loss", "tie", "unreadable"]]
     """Of a vote, for the method; absent without a reply."""
@@ -64,10 +67,19 @@ def read_judgements(directory: Path) -> list[Judgement]:
     Raises:
         BadInput: A line is damaged, or the file cannot be read.
     """
+    return list({key_of(one): one for one in every_judgement(directory)}.values())
+
+
+def every_judgement(directory: Path) -> Iterator[Judgement]:
+    """Every call to a judge in its order, those that failed and were made again among them.
+
+    Raises:
+        BadInput: A line is damaged, or the file cannot be read.
+    """
     try:
-        return list({key_of(one): one for one in read_lines(directory / VOTES)}.values())
+        yield from read_lines(directory / VOTES)
     except FileNotFoundError:
-        return []
+        return
     except OSError as error:
         raise BadInput(f"{directory / VOTES} cannot be read: {error.strerror}") from error
 
@@ -95,6 +107,8 @@ class Preference:
     """Votes that could not be had."""
     order_bias: float | None
     """The share of the votes for the answer that was shown first, without those for a tie; 0.5 is none."""
+    is_order_biased: bool
+    """Whether that share is at least 0.2 from 0.5, and not by chance (sign test, p < 0.01)."""
     length_bias: float | None
     """The correlation of the votes (1, 0, -1) with the difference in length; None where one of them is constant."""
 
@@ -108,6 +122,8 @@ class Support:
     share: Interval | None
     """The mean over the answers; None without a readable reply."""
     answers: int
+    shortened: int
+    """Answers whose passages were too long to be shown whole."""
     unreadable: int
     failed: int
 
@@ -125,6 +141,33 @@ class Agreement:
     """Cohen's kappa; None where chance cannot be told."""
     unreadable: int
     """Sentences whose reply could not be read or had."""
+
+
+@dataclass(frozen=True)
+class Alike:
+    """How far two judges agree on the same units."""
+
+    units: int
+    """Those that both have a verdict on."""
+    share: float
+    """Of the units, those with the same verdict."""
+    kappa: float | None
+    """Cohen's kappa; None where chance cannot be told."""
+    alpha: float | None
+    """Krippendorff's alpha for nominal verdicts; None where chance cannot be told."""
+
+
+@dataclass(frozen=True)
+class JudgePair:
+    """How far two judges agree on a pair of methods."""
+
+    judges: tuple[str, str]
+    method: str
+    against: str
+    majorities: Alike
+    """On the samples."""
+    votes: Alike
+    """On single votes, those of the same number on a sample, which show the answers in the same order."""
 
 
 def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
@@ -153,6 +196,7 @@ def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement
         for one in readable
         if one.get("verdict") != "tie"
     ]
+    bias = sum(firsts) / len(firsts) if firsts else None
     return Preference(
         judge=judge,
         method=method,
@@ -165,12 +209,45 @@ def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement
         votes=len(readable),
         unreadable=sum(one.get("verdict") == "unreadable" for one in votes),
         failed=sum(bool(one["error"]) for one in votes),
-        order_bias=sum(firsts) / len(firsts) if firsts else None,
+        order_bias=bias,
+        is_order_biased=bias is not None
+        and abs(bias - 0.5) >= 0.2
+        and sign_test(sum(firsts), len(firsts) - sum(firsts)) < 0.01,
         length_bias=_correlation(
             [_PREFERENCE[one.get("verdict", "")] for one in readable],
             [one.get("longer", 0) for one in readable],
         ),
     )
+
+
+def judge_pairs(judgements: Iterable[Judgement]) -> list[JudgePair]:
+    """The agreement of every two judges on every pair of methods that both compared."""
+    said: dict[tuple[str, str], dict[str, dict[tuple[str, int], str]]] = {}
+    for one in judgements:
+        if one["kind"] == "vote" and (verdict := one.get("verdict")) in _PREFERENCE:
+            by_judge = said.setdefault((one["method"], one["against"]), {})
+            by_judge.setdefault(one["judge"], {})[one["id"], one["number"]] = str(verdict)
+    found: list[JudgePair] = []
+    for (method, against), by_judge in said.items():
+        for judges in combinations(sorted(by_judge), 2):
+            votes = [by_judge[judge] for judge in judges]
+            majorities = _alike(*map(_majorities, votes))
+            found.append(JudgePair(judges, method, against, majorities, _alike(*votes)))
+    return found
+
+
+def _majorities(votes: Mapping[tuple[str, int], str]) -> dict[str, str]:
+    by_sample: dict[str, Counter[str]] = {}
+    for (sample, _), verdict in votes.items():
+        by_sample.setdefault(sample, Counter())[verdict] += 1
+    return {sample: str(majority(counts)) for sample, counts in by_sample.items()}
+
+
+def _alike(one: Mapping[Any, str], other: Mapping[Any, str]) -> Alike:
+    ratings = [[verdicts[unit] for unit in one if unit in other] for verdicts in (one, other)]
+    same = sum(a == b for a, b in zip(*ratings, strict=True))
+    count = len(ratings[0])
+    return Alike(count, same / (count or 1), cohen_kappa(*ratings), krippendorff_alpha(ratings))
 
 
 def majority(votes: Mapping[str, int]) -> str | None:
@@ -206,6 +283,7 @@ def _support(judge: str, method: str, readings: Sequence[Judgement]) -> Support:
         method=method,
         share=mean_interval(shares, seed=_SEED) if shares else None,
         answers=len(shares),
+        shortened=sum("note" in one for one in readings),
         unreadable=len(readings) - failed - len(shares),
         failed=failed,
     )

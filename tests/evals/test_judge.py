@@ -4,7 +4,7 @@ import asyncio
 import json
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,17 @@ from typing_extensions import TypedDict
 from stepcraft import BadInput
 from stepcraft.cli import app
 from stepcraft.errors import RunStopped, UnreadableReply
-from stepcraft.evals.directory import Outcome, RunDirectory
+from stepcraft.evals.directory import RunDirectory
 from stepcraft.evals.evaluate import Progress, evaluate
 from stepcraft.evals.judge import read_pairwise, read_support, sentences_of
 from stepcraft.evals.judging import calibrate, judge, marked_passages
 from stepcraft.evals.methods import Method
-from stepcraft.evals.summary import Summary, markdown, summarise
+from stepcraft.evals.summary import markdown, summarise
 from stepcraft.evals.votes import majority, read_judgements
 from stepcraft.graphs.baselines import build_direct
 from stepcraft.text.sections import Section, parse
 from tests.evals.asked import samples
+from tests.evals.judged import JudgeModel, evaluation, judged, shown
 from tests.scripted import ScriptedModel
 from tests.servers.openai_server import OpenAIServer
 
@@ -33,14 +34,6 @@ PASSAGES = [
     {"id": "a", "title": "Stari Most", "text": "The bridge has one arch.", "source": "", "score": 1.0},
     {"id": "b", "title": "Mostar", "text": "Mostar lies on the Neretva.", "source": "", "score": 0.5},
 ]
-COSTS = {"rag": 100, "rat": 300, "rpg": 500}
-
-
-class JudgeModel(ScriptedModel):
-    """A scripted model with a name and a seed."""
-
-    model: str = "scripted:judge"
-    seed: int | None = None
 
 
 class Refusal(Exception):
@@ -49,43 +42,6 @@ class Refusal(Exception):
     def __init__(self, status_code: int, text: str) -> None:
         super().__init__(text)
         self.status_code = status_code
-
-
-def evaluation(
-    directory: Path,
-    answers: Mapping[str, Sequence[str | Mapping[str, Any] | None]],
-    known: Mapping[str, Any] | None = None,
-    model: str = "scripted:writer",
-) -> Path:
-    """A finished evaluation; an answer is a text, a whole output, or None for a sample that failed."""
-    configuration = {"methods": {name: {"graph": name, "settings": {}, "model": model} for name in answers}}
-    with RunDirectory(directory, configuration) as kept:
-        for method, given in answers.items():
-            for number, answer in enumerate(given):
-                output = {"answer": answer, "evidence": []} if isinstance(answer, str) else dict(answer or {})
-                kept.add(
-                    Outcome(
-                        method=method,
-                        id=str(number),
-                        sample={"id": str(number), "question": f"Question {number}?", **(known or {})},  # type: ignore[typeddict-item]
-                        output=output,
-                        error="" if answer is not None else "ValueError: no such luck",
-                        scores={},
-                        usage={"calls": 1, "input_tokens": COSTS[method], "output_tokens": 0},
-                        seconds=1.0,
-                        warnings=[],
-                    )
-                )
-    return directory
-
-
-def judged(directory: Path, model: ScriptedModel, **options: Any) -> Summary:
-    asyncio.run(judge(directory, model, **{"concurrency": 1, **options}))
-    return summarise(directory)
-
-
-def shown(prompt: str) -> dict[tuple[str, str], str]:
-    return {(one.name, one.id): one.text for one in parse(prompt) if one.name != "reply_format"}
 
 
 def preferring(choose: Callable[[int, int], str]) -> Callable[[str, str], str]:
@@ -239,8 +195,22 @@ def test_a_judge_that_always_says_a_has_an_order_bias_and_decides_nothing(tmp_pa
     evaluation(tmp_path, {"rag": ["rag"] * 3, "rat": ["rat"] * 3})
     [found] = judged(tmp_path, JudgeModel(lambda *_: "A")).preferences
     assert (found.order_bias, found.wins, found.losses, found.ties) == (1.0, 0, 0, 3)
-    told = "No preference of the judge scripted:judge between rat and rag could be shown (0 wins, 0 losses, 3 ties"
-    assert told in markdown(summarise(tmp_path))
+    told = markdown(summarise(tmp_path)).splitlines()[2]
+    assert (
+        "No preference of the judge scripted:judge between rat and rag could be shown (0 wins, 0 losses, 3"
+        in told
+    )
+    assert "**100% of its votes are for the answer that is shown first: do not rely on it.**" in told
+
+
+def test_a_judge_that_always_says_b_is_warned_of_and_one_without_bias_is_not(tmp_path: Path) -> None:
+    evaluation(tmp_path, {"rag": ["rag"] * 3, "rat": ["rat"] * 3})
+    judged(tmp_path, JudgeModel(lambda *_: "B"), votes=4)
+    assert "**100% of its votes are for the answer that is shown second" in markdown(summarise(tmp_path))
+    fair = judged(tmp_path, JudgeModel(preferring(lambda *_: "rat"), model="fair"), votes=4).preferences[1]
+    assert (fair.judge, fair.order_bias, fair.is_order_biased) == ("fair", 0.5, False)
+    lucky = judged(tmp_path, JudgeModel(lambda *_: "A", model="lucky"), votes=2).preferences[2]
+    assert (lucky.order_bias, lucky.is_order_biased) == (1.0, False), "6 votes may be chance"
 
 
 @pytest.mark.parametrize(
@@ -251,6 +221,8 @@ def test_a_judge_that_always_says_a_has_an_order_bias_and_decides_nothing(tmp_pa
         "A or B",
         "",
         "A\n\nLet me know if you need more.",
+        "Question 0?",
+        '<question>\nQuestion 0?\n</question>\n<answer id="A">\nrat\n</answer>\n<answer id="B">\nrag\n</answer>',
     ],
 )
 def test_replies_that_are_no_vote_are_counted_and_not_guessed(tmp_path: Path, reply: str) -> None:
@@ -262,6 +234,7 @@ def test_replies_that_are_no_vote_are_counted_and_not_guessed(tmp_path: Path, re
     assert (found.wins, found.losses, found.ties, found.p, found.order_bias) == (0, 0, 0, 1.0, None)
     assert (support.share, support.answers, support.unreadable) == (None, 0, 1)
     assert "| 0 | 10 | 0 |" in markdown(summary)
+    assert "**10 of its 10 replies were no vote: take another judge.**" in markdown(summary)
     judged(tmp_path, model)
     assert len(model.calls) == 11, "what was said is not asked for again"
 

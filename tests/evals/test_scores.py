@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 import subprocess
 import sys
 import time
@@ -158,6 +159,26 @@ def test_rouge_lsum_of_the_paper_and_of_its_library() -> None:
     # Sentences of a line are told apart: joined, the order would cost a word.
     assert rouge_lsum("Tea is hot. Water boils.", "Water boils. Tea is hot.") == 1
     assert rouge_lsum("The cats were jumping", "the cat was jumped") == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        (
+            "The bridge was finished in 1566. It was destroyed in 1993 and rebuilt by 2004.",
+            "Mimar Hayruddin finished the old bridge in 1566. In 1993 it was destroyed; it was rebuilt in 2004.",
+        ),
+        ("Stir the eggs. Add flour. Stir again.", "Beat eggs and flour. Stir well."),
+        ("Nothing of it is known.", "The river flows to the sea."),
+    ],
+)
+def test_rouge_lsum_is_what_its_library_says_of_a_sentence_a_line(answer: str, gold: str) -> None:
+    from rouge_score.rouge_scorer import RougeScorer  # noqa: PLC0415
+    from rouge_score.tokenizers import DefaultTokenizer  # noqa: PLC0415
+
+    scorer = RougeScorer(["rougeLsum"], tokenizer=DefaultTokenizer(use_stemmer=True))
+    lines = [re.sub(r"(?<=\.) ", "\n", text) for text in (gold, answer)]
+    assert rouge_lsum(answer, gold) == pytest.approx(scorer.score(*lines)["rougeLsum"].fmeasure)
 
 
 @pytest.mark.parametrize("text", ["", " \n", "?!", "\u70e7\u5f00\u6c34\u3002"])

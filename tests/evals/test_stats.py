@@ -87,13 +87,51 @@ def test_five_wins_of_five_are_too_few_and_seven_of_seven_are_not() -> None:
     assert (few.low, few.high) == (0, 1)
     assert few.p == pytest.approx(2 / 2**5, abs=0.01)
     enough = paired_bootstrap([1] * 7, [0] * 7, seed=1)
-    assert (enough.low, enough.high) == (1, 1)
+    assert 0 < enough.low < enough.high == 1
     assert enough.p < 0.05
 
 
 def test_one_pair_shows_nothing() -> None:
+    found = paired_bootstrap([0.7], [0], seed=1)
+    assert (found.mean, found.low, found.high, found.p) == (0.7, -math.inf, math.inf, 1)
     found = paired_bootstrap([1], [0], seed=1)
-    assert (found.mean, found.low, found.high, found.p) == (1, -math.inf, math.inf, 1)
+    assert found.low < -0.5 < found.mean == found.high == found.p == 1
+
+
+def test_shares_have_the_interval_of_wilson() -> None:
+    """Newcombe 1998, "Two-sided confidence intervals for the single proportion", table I, method 3."""
+    for right, count, low, high in (
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ):
+        found = mean_interval([1] * right + [0] * (count - right), 1)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=0.0001)
+        assert found.mean == right / count
+
+
+def test_right_and_wrong_answers_are_compared_with_the_interval_of_bonett_and_price() -> None:
+    # 20 samples: 9 right by the first alone, 1 by the second alone; 10/22 - 2/22 = 0.364 and
+    # 1.96 · sqrt((12/22 - 0.364²) / 22) = 0.269.
+    a, b = [1] * 9 + [0] + [1] * 10, [0] * 9 + [1] + [1] * 10
+    found = paired_bootstrap(a, b, seed=1)
+    assert (found.mean, found.low, found.high) == pytest.approx((0.4, 0.095, 0.632), abs=0.001)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.95])
+def test_an_interval_of_few_right_answers_covers_the_true_share(share: float) -> None:
+    runs = np.random.default_rng(13).random(size=(400, 20)) < share
+    intervals = [mean_interval(values.astype(float), seed) for seed, values in enumerate(runs)]
+    assert sum(found.low <= share <= found.high for found in intervals) / 400 >= 0.91
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
+def test_p_and_interval_of_right_and_wrong_answers_say_the_same(pairs: list[tuple[bool, bool]]) -> None:
+    a, b = ([float(one[side]) for one in pairs] for side in (0, 1))
+    found = paired_bootstrap(a, b, seed=1, resamples=200)
+    assert -1 <= found.low <= found.mean <= found.high <= 1
+    assert (found.p <= 0.05) or found.low <= 0 <= found.high
 
 
 @settings(max_examples=40)
@@ -196,6 +234,16 @@ def test_so_many_samples_as_needed_show_the_difference_with_that_power() -> None
         for seed, a in enumerate(runs)
     ]
     assert 0.74 <= sum(found) / 400 <= 0.87
+
+
+def test_so_many_samples_as_needed_show_more_right_answers_with_that_power() -> None:
+    seen = [1.0] * 15 + [-1.0] * 5 + [0.0] * 30
+    needed = samples_needed(seen)
+    # ((1.96 · sqrt(0.4) + 0.8416 · sqrt(0.4 - 0.2²)) / 0.2)² + 1/0.2 = 81.1
+    assert needed == 82
+    kinds = np.random.default_rng(14).choice([1.0, -1.0, 0.0], p=[0.3, 0.1, 0.6], size=(2000, needed))
+    found = [mcnemar(int((a > 0).sum()), int((a < 0).sum())) <= 0.05 for a in kinds]
+    assert 0.76 <= sum(found) / 2000 <= 0.84
 
 
 def test_how_many_samples_are_needed_where_little_is_known() -> None:
