@@ -101,8 +101,8 @@ def watch(
 
 @contextmanager
 def _end_of(process: "subprocess.Popen[bytes]") -> Generator[int | None, None, None]:
-    """Give a descriptor that can be read when a process has ended; None where the system has none."""
-    if sys.platform != "linux":
+    """Give a descriptor that can be read when a process has ended; None where the system has none, or it has ended."""
+    if sys.platform != "linux" or process.poll() is not None:
         yield None
         return
     end = os.pidfd_open(process.pid)
@@ -118,7 +118,7 @@ def _register(selector: selectors.BaseSelector, process: "subprocess.Popen[bytes
             raise ValueError("a watched process needs three pipes")
         os.set_blocking(pipe.fileno(), False)
         selector.register(pipe, selectors.EVENT_READ if number else selectors.EVENT_WRITE, number)
-    if end is not None and process.returncode is None:
+    if end is not None:
         selector.register(end, selectors.EVENT_READ, _END)
 
 

@@ -104,7 +104,9 @@ def test_a_parser_that_fails_costs_its_document(data: bytes, why: str):
 
 @pytest.mark.parametrize("data", [b"memory", b"exit"])
 def test_a_document_that_a_used_process_cannot_parse_gets_a_new_one(data: bytes):
-    used, new = (isolated("tests.security.failing_parser:fails_the_second_time", data, seconds=5) for _ in "12")
+    used, new = (
+        isolated("tests.security.failing_parser:fails_the_second_time", data, seconds=5) for _ in "12"
+    )
     assert used != new
 
 
