@@ -29,6 +29,9 @@ eval_app = typer.Typer(help="Evaluate methods on your own questions.", no_args_i
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of an evaluation.")]
 Concurrency = Annotated[int, typer.Option(min=1, max=1_000, help="Samples that run at the same time.")]
+Repetitions = Annotated[
+    int, typer.Option("--samples", min=1, max=1_000, help="Answers to each question, each with its own seed.")
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many questions.")]
 MaxCalls = Annotated[int | None, typer.Option(min=1, help="Stop after so many model calls in all.")]
 MaxTokens = Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens in all.")]
@@ -55,9 +58,10 @@ def run(
     model: Model = None,
     settings: Settings = None,
     data: Annotated[
-        Path | None, typer.Option(help="The file of a benchmark that is not part of the package.")
+        Path | None, typer.Option(help="The file of a benchmark, in place of the published one.")
     ] = None,
     limit: Limit = None,
+    repetitions: Repetitions = 1,
     concurrency: Concurrency = 4,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
@@ -75,9 +79,10 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run methods on questions and print the report. The same command goes on with a run that was stopped."""
-    from stepcraft.evals.benchmarks.registry import named_samples
+    from stepcraft.evals.benchmarks.registry import described, named_samples
     from stepcraft.evals.evaluate import Budget, evaluate
     from stepcraft.evals.methods import read_methods
+    from stepcraft.evals.samples import repeated
     from stepcraft.evals.sandbox import Sandbox
     from stepcraft.evals.summary import markdown, summarise
 
@@ -90,9 +95,10 @@ def run(
     named = read_methods(methods, fields)
     work = evaluate(
         named,
-        samples,
+        repeated(samples, repetitions),
         directory,
         scorers=[score],
+        benchmark=described(questions, data),
         concurrency=concurrency,
         budget=Budget(max_calls, max_tokens),
         retry_errors=retry_errors,
@@ -220,4 +226,5 @@ def listing() -> None:
     say(f"{SELF_REFINEMENT:<19} baseline: AAG's draft, critic and edits with an empty memory")
     say("")
     for one in BENCHMARKS.values():
-        say(f"{one.name:<19} {one.line}; from {one.source}, licence: {one.licence}")
+        cited = f"; {one.citation}" if one.citation else ""
+        say(f"{one.name:<19} {one.line}; from {one.source}, licence: {one.licence}{cited}")

@@ -69,6 +69,12 @@ class Context:
             description="Sampling temperature; by default none is sent.",
         ),
     ] = None
+    seed: Annotated[
+        int | None,
+        Field(
+            description="Seed of the model's sampling, where its provider takes one; by default none is sent."
+        ),
+    ] = None
     max_input_tokens: Annotated[
         int | None,
         Field(ge=200, description="Length limit of a prompt; by default the limit in the model's profile."),

@@ -80,6 +80,7 @@ async def evaluate(
     directory: Path,
     *,
     scorers: Sequence[Scorer] = (known_scores,),
+    benchmark: Mapping[str, str] | None = None,
     graph_of: Callable[[Method], Graph] = Method.compiled,
     concurrency: int = 4,
     budget: Budget | None = None,
@@ -96,6 +97,7 @@ async def evaluate(
         samples: The samples.
         directory: Where the outcomes are kept.
         scorers: What makes the scores of an output.
+        benchmark: What is known of the benchmark that the samples are of, for the configuration.
         graph_of: What makes the graph of a method.
         concurrency: The most samples that run at the same time.
         budget: When to stop.
@@ -128,6 +130,7 @@ async def evaluate(
             for method in methods
         },
         "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
+        **({"benchmark": benchmark} if benchmark else {}),
     }
     with RunDirectory(directory, configuration) as kept:
         run = _Run(kept, len(methods) * len(samples), budget or Budget(), on_progress)
@@ -250,7 +253,7 @@ async def _outcome(graph: Graph, method: Method, sample: Sample) -> Outcome:
     )
     given = method.given(sample["question"], sample.get("resources", ""))
     try:
-        result = await graph.ainvoke(given, context=method.context())
+        result = await graph.ainvoke(given, context=method.context(sample.get("seed")))
     except ModelFailure as failure:
         raise RunStopped(f"{method.name} was stopped: {failure}") from failure
     except GraphBubbleUp:

@@ -25,13 +25,17 @@ class Method:
     graph: str
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def context(self) -> Context:
+    def context(self, seed: int | None = None) -> Context:
         """The settings as the context of the graph.
+
+        Args:
+            seed: The seed of the model, in place of that of the settings.
 
         Raises:
             BadInput: A setting is unknown, or its value has the wrong type or is out of bounds.
         """
-        return context_of(self.graph)(**self.settings)
+        seeded: dict[str, Any] = {} if seed is None else {"seed": seed}
+        return context_of(self.graph)(**{**self.settings, **seeded})
 
     def compiled(self) -> Graph:
         """The graph; its contexts may name what the caller of an evaluation may name."""

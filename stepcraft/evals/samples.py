@@ -38,6 +38,10 @@ class Sample(TypedDict):
     """What a right answer states, each a sentence (ALCE)."""
     gold: NotRequired[list[Gold]]
     """The passages that bear out the answer."""
+    task: NotRequired[str]
+    """The id of the sample that this one repeats, where each is answered several times."""
+    seed: NotRequired[int]
+    """The seed of the model, where each sample is answered several times."""
 
 
 def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
@@ -67,6 +71,17 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
     if not samples:
         raise BadInput(f"{path} has no questions; write one record with 'question' a line")
     return samples
+
+
+def repeated(samples: Sequence[Sample], times: int) -> list[Sample]:
+    """Each sample so many times, with ids such as `HumanEval/0#2` and a seed of its own; all once, then all again."""
+    if times == 1:
+        return list(samples)
+    return [
+        {**sample, "id": f"{sample['id']}#{number}", "task": sample["id"], "seed": number}
+        for number in range(1, times + 1)
+        for sample in samples
+    ]
 
 
 def fingerprint(samples: Sequence[Sample]) -> str:

@@ -10,6 +10,7 @@ from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
 from stepcraft.evals.evaluate import tokens_of
 from stepcraft.evals.mauve import Mauve, mauve_scores
+from stepcraft.evals.repeats import task_of, task_scores
 from stepcraft.evals.stats import Difference, Interval, holm, mean_interval, paired_bootstrap, samples_needed
 from stepcraft.evals.votes import (
     Agreement,
@@ -36,7 +37,7 @@ class MethodSummary:
     samples: int
     failed: int
     scores: Mapping[str, Interval]
-    """The mean of each score, with its interval."""
+    """The mean of each score over the tasks, with its interval."""
     calls: float
     """Model calls a sample."""
     tokens: float
@@ -98,7 +99,11 @@ def summarise(directory: Path, mauve: str | None = None) -> Summary:
     configured = read_configuration(directory)["methods"]
     names = list(configured)
     last: dict[tuple[str, str], Outcome] = {
-        (one["method"], one["id"]): {**one, "output": {}, "sample": {"id": one["id"], "question": ""}}
+        (one["method"], one["id"]): {
+            **one,
+            "output": {},
+            "sample": {"id": one["id"], "question": "", "task": task_of(one)},
+        }
         for one in read_outcomes(directory)
     }
     outcomes = {name: [one for (method, _), one in last.items() if method == name] for name in names}
@@ -147,10 +152,8 @@ def _is_same(one: str, other: str) -> bool:
 
 def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
     done = [one for one in outcomes if not one["error"]]
-    names = dict.fromkeys(score for one in done for score in one["scores"])
     scores = {
-        score: mean_interval([one["scores"][score] for one in done if score in one["scores"]], seed=_SEED)
-        for score in names
+        score: mean_interval(list(tasks.values()), seed=_SEED) for score, tasks in task_scores(done).items()
     }
     return MethodSummary(
         name=name,
@@ -171,8 +174,9 @@ def _comparisons(
     if cheapest is None:
         return []
     others = [method for method in methods if method.samples and method is not cheapest]
+    tasks = {name: task_scores(one) for name, one in outcomes.items()}
     found = [
-        (method, score, *_paired(outcomes[method.name], outcomes[cheapest.name], score))
+        (method, score, *_paired(tasks[method.name][score], tasks[cheapest.name][score]))
         for method in others
         for score in method.scores
         if score in cheapest.scores
@@ -195,16 +199,9 @@ def _comparisons(
     ]
 
 
-def _paired(
-    ours: Sequence[Outcome], theirs: Sequence[Outcome], score: str
-) -> tuple[list[float], list[float]]:
-    """The scores on the samples that both methods have, in the same order."""
-    known = {one["id"]: one["scores"][score] for one in theirs if score in one["scores"]}
-    pairs = [
-        (one["scores"][score], known[one["id"]])
-        for one in ours
-        if score in one["scores"] and one["id"] in known
-    ]
+def _paired(ours: Mapping[str, float], theirs: Mapping[str, float]) -> tuple[list[float], list[float]]:
+    """The scores of the tasks that both methods have, in the same order."""
+    pairs = [(value, theirs[task]) for task, value in ours.items() if task in theirs]
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 

@@ -106,11 +106,15 @@ class ModelCall:
             and model_identity(model) in _refuses_temperature
         ):
             self.temperature = None
+        # A default seed is that of the examples alone (few_shot).
+        has_seed = "seed" in context.changed and "seed" in type(model).model_fields
+        self.seed = context.seed if has_seed else None
 
     def begin(self) -> Mapping[str, Any]:
         """Count an attempt and return its options."""
         self.budget.call_made()
-        return {} if self.temperature is None else {"temperature": self.temperature}
+        options = {"temperature": self.temperature, "seed": self.seed}
+        return {name: value for name, value in options.items() if value is not None}
 
     def pause_after(self, error: Exception) -> float:
         """Seconds to wait before the next attempt.
@@ -124,6 +128,9 @@ class ModelCall:
         if self._is_refused_temperature(error) and not self.budget.spent():
             _refuses_temperature.add(model_identity(self.model))
             self.temperature = None
+            return 0.0
+        if self.seed is not None and status(error) in {400, 422} and "seed" in str(error).lower():
+            self.seed = None
             return 0.0
         outcome = outcome_of(error)
         if outcome == "bug":

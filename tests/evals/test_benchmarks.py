@@ -1,24 +1,29 @@
 """The benchmarks without a language model: who knows the answers scores the maximum, who knows nothing the minimum."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
 from stepcraft import BadInput
+from stepcraft.evals.benchmarks import humaneval, mbpp
 from stepcraft.evals.benchmarks.registry import BENCHMARKS, named_samples
+from stepcraft.evals.benchmarks.source import unpacked
 from stepcraft.evals.benchmarks.word_problems import program_accuracy
 from stepcraft.evals.directory import read_outcomes
 from stepcraft.evals.evaluate import Scorer, evaluate
-from stepcraft.evals.methods import Method
+from stepcraft.evals.methods import Method, read_methods
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.sandbox import Sandbox
 from stepcraft.evals.scores import contains
 from stepcraft.evals.textworld import solve, tasks
 from stepcraft.graphs.baselines import build_direct, build_rag
+from stepcraft.graphs.rat import build_rat
 from tests.evals.official import OFFICIAL, official_file
 from tests.scripted import ScriptedModel
 from tests.shelf import Shelf
@@ -34,6 +39,16 @@ FILES = {
     "champ-test": DATA / "competition-math/problems.jsonl",
     "gsm8k": DATA / "gsm8k/test.jsonl",
     "gsm-hard": DATA / "gsm-hard/gsmhardv2.jsonl",
+    "humaneval": DATA / "humaneval/HumanEval.jsonl.gz",
+    "humaneval+": DATA / "humanevalplus/HumanEvalPlus.jsonl",
+    "mbpp": DATA / "mbpp/mbpp.jsonl",
+    "mbpp+": DATA / "mbppplus/MbppPlus.jsonl",
+}
+TASKS = {
+    "humaneval": humaneval.tasks,
+    "humaneval+": humaneval.plus_tasks,
+    "mbpp": mbpp.tasks,
+    "mbpp+": mbpp.plus_tasks,
 }
 
 
@@ -53,21 +68,65 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+VALID = """
+import json, sys
+for task in json.loads(sys.stdin.read()):
+    names = {}
+    exec(task["prompt"] + task["contract"] + task["canonical_solution"], names)
+    valid = []
+    for number, arguments in enumerate(task["plus_input"]):
+        try:
+            names[task["entry_point"]](*arguments)
+            valid.append(number)
+        except Exception:
+            pass
+    print(json.dumps(valid))
+"""
+"""Prints the inputs of each task that its contract permits."""
+
+
+def drafted(folder: Path, sandbox: Sandbox, count: int) -> Path:
+    """The first tasks of the early draft of HumanEval+, without the inputs that break a contract, as it was released."""
+    parts = FILES["humaneval+"].read_text("utf-8").splitlines()[:count]
+    inputs = FILES["humaneval+"].with_name("HumanEvalPlusInputs.jsonl").read_text("utf-8").splitlines()
+    plus = {one["task_id"].replace("_", "/"): one["inputs"] for one in map(json.loads, inputs)}
+    made: list[dict[str, Any]] = []
+    for line, part in zip(
+        unpacked(FILES["humaneval"], folder).read_text("utf-8").splitlines(), parts, strict=False
+    ):
+        task = {**json.loads(line), **json.loads(part)}
+        made.append(
+            {**task, "canonical_solution": task["reference"], "plus_input": plus.get(task["task_id"], [])}
+        )
+    told = sandbox.run(VALID, json.dumps(made)).stdout.splitlines()
+    for task, valid in zip(made, map(json.loads, told), strict=True):
+        task["plus_input"] = [task["plus_input"][number] for number in valid]
+    file = folder / "HumanEvalPlus.jsonl"
+    file.write_text("".join(json.dumps(task) + "\n" for task in made))
+    return file
+
+
 def samples_of(
     name: str, kind: str, folder: Path, request: pytest.FixtureRequest
-) -> tuple[list[Sample], Scorer]:
-    """The first samples of a benchmark, and what scores them."""
-    if BENCHMARKS[name].score_code:
-        request.getfixturevalue("sandbox")
+) -> tuple[list[Sample], Scorer, dict[str, str]]:
+    """The first samples of a benchmark, what scores them, and the programs that answer them."""
+    sandbox = request.getfixturevalue("sandbox") if BENCHMARKS[name].score_code else None
     file = official_file(name, folder) if kind == "official" else FILES.get(name)
     if file and not file.exists():
         pytest.skip(f"the file of {name} is not beside the checkout")
-    samples, score, _ = named_samples(name, file, 12)
-    return samples, score
+    if name == "humaneval+" and sandbox:
+        file = drafted(folder, sandbox, 6)
+    programs = (
+        {task.id: task.solution for task in TASKS[name](unpacked(file))} if name in TASKS and file else {}
+    )
+    samples, score, _ = named_samples(name, file, 6 if sandbox else 12, sandbox)
+    return samples, score, programs
 
 
-def gold(sample: Sample) -> str:
+def gold(sample: Sample, programs: dict[str, str]) -> str:
     """A right answer."""
+    if programs:
+        return f"This one:\n\n```python\n{programs[sample['id']]}\n```"
     if "Python program" in sample["question"]:
         return f"It is computed.\n\n```python\nprint({sample['answers'][0]})\n```"
     if "long_answers" in sample:
@@ -83,10 +142,10 @@ def gold(sample: Sample) -> str:
 
 
 def means(
-    loaded: tuple[list[Sample], Scorer], knows: Callable[[int], bool], directory: Path
+    loaded: tuple[list[Sample], Scorer, dict[str, str]], knows: Callable[[int], bool], directory: Path
 ) -> dict[str, float]:
     """The mean scores of a model and a search that know some of the questions, and say and find nothing else."""
-    samples, score = loaded
+    samples, score, programs = loaded
     method = (
         Method("rag", "rag") if any("gold" in sample for sample in samples) else Method("direct", "direct")
     )
@@ -99,7 +158,7 @@ def means(
         return next(number for question, number in place.items() if question in text)
 
     def reply(_node: str, prompt: str) -> str:
-        return gold(samples[asked(prompt)]) if knows(asked(prompt)) else "-"
+        return gold(samples[asked(prompt)], programs) if knows(asked(prompt)) else "-"
 
     def found(query: str) -> list[Document]:
         wanted = samples[asked(query)].get("gold", []) if knows(asked(query)) else []
@@ -161,6 +220,30 @@ def test_what_is_no_benchmark() -> None:
         named_samples("hotpotqa", None, None)
     with pytest.raises(BadInput, match="leave out --data"):
         named_samples("textworld", Path("x.jsonl"), None)
+
+
+def test_a_program_of_rat(sandbox: Sandbox) -> None:
+    """Thoughts about a program, and the program that is written from them."""
+    if not FILES["mbpp"].exists():
+        pytest.skip("the file of mbpp is not beside the checkout")
+    samples, score, fields = named_samples("mbpp", FILES["mbpp"], 1, sandbox)
+    method, other = read_methods("rat,rat:query=model", fields)
+    assert [one.context().query for one in (method, other)] == ["draft", "model"]
+    assert (method.context().program_language, method.context().max_retrievals) == ("Python", 5)
+    program = next(task for task in mbpp.tasks(FILES["mbpp"]) if task.id == samples[0]["id"]).solution
+
+    def reply(node: str, _prompt: str) -> str:
+        return (
+            f"```python\n{program}\n```"
+            if node == "finish"
+            else "NO CHANGE"
+            if node == "revise"
+            else "It loops."
+        )
+
+    graph = build_rat(model=ScriptedModel(reply), retriever="memory")
+    output = graph.invoke({"question": samples[0]["question"]}, context=method.context())
+    assert asyncio.run(score(samples[0], output)) == {"pass@1": 1.0}
 
 
 def test_the_renamed_domain_brings_its_memory() -> None:

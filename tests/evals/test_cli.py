@@ -1,5 +1,6 @@
 """`stepcraft eval`: output, errors and exit status."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stepcraft.cli import app
-from tests.servers.openai_replies import Body
+from tests.servers.openai_replies import Body, Reply, error
 from tests.servers.openai_server import OpenAIServer
 
 QUESTIONS = """\
@@ -79,6 +80,47 @@ def test_the_list() -> None:
     assert {"rat", "self_refinement", "lgstep-val", "textworld"} <= {
         line.split(" ")[0] for line in ran.stdout.splitlines()
     }
+    assert (
+        "licence: MIT; Evaluating Large Language Models Trained on Code, 2021, arXiv 2107.03374" in ran.stdout
+    )
+
+
+def test_a_benchmark_of_a_file_with_several_answers(tmp_path: Path) -> None:
+    file = tmp_path / "hotpotqa.json"
+    file.write_text('[{"id": "a", "question": "Who?", "answer": "Ada"}]')
+    command = ["run", "hotpotqa", "--data", str(file), "--methods", "direct", "--into", str(tmp_path / "run")]
+    ran = stepcraft(*command, "--samples", "2", "--allow-keyless")
+    assert ran.exit_code == 0, ran.output
+    assert "2 of 2 done" in ran.stderr
+    configuration = json.loads((tmp_path / "run/configuration.json").read_text("utf-8"))
+    assert (configuration["benchmark"]["name"], configuration["benchmark"]["licence"]) == (
+        "hotpotqa",
+        "CC BY-SA 4.0",
+    )
+    other = stepcraft(*command, "--allow-keyless")
+    assert (other.exit_code, "another samples" in other.stderr) == (2, True)
+
+
+def test_each_answer_has_a_seed_where_the_model_takes_one(
+    questions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reply(body: Body) -> Reply | str:
+        refused = body["model"] == "seedless" and "seed" in body
+        return error(400, "Unsupported parameter: seed") if refused else "yes"
+
+    with OpenAIServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "x")
+        command = ["run", questions, "--methods", "direct", "--limit", "1", "--samples", "2"]
+        for model in ("seeded", "seedless"):
+            ran = stepcraft(*command, "--model", f"openai:{model}", "--into", str(tmp_path / model))
+            assert "2 of 2 done, 0 failed" in ran.stderr, ran.output
+        asked = {
+            model: [body.get("seed") for body in server.bodies if body["model"] == model]
+            for model in ("seeded", "seedless")
+        }
+    assert sorted(asked["seeded"]) == [1, 2]
+    assert asked["seedless"].count(None) == 2
 
 
 def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.benchmarks.derived import pooled
+from stepcraft.evals.benchmarks.source import Release, digest, fetched, unpacked
 from stepcraft.evals.evaluate import Scorer, known_scores
 from stepcraft.evals.samples import Sample, read_samples
 from stepcraft.evals.sandbox import Sandbox
 
-CodeScorer = Callable[[Sandbox], Scorer]
-"""What makes the scorer of answers that are programs."""
+CodeScorer = Callable[[Sandbox, Path], Scorer]
+"""What makes the scorer of answers that are programs, from a sandbox and the file of the benchmark."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,9 @@ class Benchmark:
     source: str
     """Where its samples come from."""
     citation: str = ""
-    """The paper that it was published with."""
+    """The paper that it was published with: title, venue, year and arXiv number."""
+    release: Release | None = None
+    """Its file as it is published, where that can be downloaded."""
     read: Callable[[Path], list[Sample]] = read_samples
     """The samples in its file."""
     packaged: Path | None = None
@@ -39,15 +42,37 @@ class Benchmark:
     settings: Callable[[Path], Mapping[str, Any]] = pooled
     """Settings that its methods have because of what is in its file: by default its passages are searched."""
 
-    def samples(self, data: Path | None) -> list[Sample]:
-        """The samples in a local file, or in the file of the package where none is named.
+    def file(self, data: Path | None) -> Path:
+        """The file that its samples are in: a local one, else that of the package, else the published one.
 
         Raises:
-            BadInput: No file is named and the package has none, or the file cannot be read.
+            BadInput: No file is named and there is no other, or the file cannot be used.
+            SourceFailure: It cannot be downloaded.
         """
-        file = data or self.packaged
-        if file is None:
+        if data or self.packaged:
+            return unpacked(data) if data else Path(str(self.packaged))
+        if self.release is None:
             raise BadInput(
                 f"{self.name} is not part of the package; get it from {self.source} and name its file with --data"
             )
-        return self.read(file)
+        return fetched(self.release)
+
+    def samples(self, data: Path | None) -> list[Sample]:
+        """The samples in its file.
+
+        Raises:
+            BadInput: No file is named and there is no other, or the file cannot be read.
+            SourceFailure: It cannot be downloaded.
+        """
+        return self.read(self.file(data))
+
+    def about(self, data: Path | None) -> dict[str, str]:
+        """What the configuration of an evaluation tells of it.
+
+        Raises:
+            BadInput: No file is named and there is no other, or the file cannot be used.
+            SourceFailure: It cannot be downloaded.
+        """
+        told = {"name": self.name, "source": self.source, "licence": self.licence, "citation": self.citation}
+        has_file = data or self.packaged or self.release
+        return {**told, "sha256": digest(self.file(data))} if has_file else told

@@ -11,7 +11,9 @@ from stepcraft.evals.benchmarks import (
     champ,
     eli5,
     hotpotqa,
+    humaneval,
     lgstep,
+    mbpp,
     popqa,
     pubhealth,
     recipenlg,
@@ -41,6 +43,8 @@ BENCHMARKS: dict[str, Benchmark] = {
         recipenlg,
         champ,
         word_problems,
+        humaneval,
+        mbpp,
     )
     for one in module.BENCHMARKS
 }
@@ -66,23 +70,42 @@ def named_samples(
 
     Args:
         named: The name of a benchmark, or a file.
-        data: The file of a benchmark that is not part of the package.
+        data: The file of a benchmark, in place of its published one.
         limit: The number of samples; None for all. The passages of all are searched.
         sandbox: What runs the programs of a benchmark of code; bubblewrap by default.
 
     Raises:
         BadInput: There is no such file or benchmark, or its samples cannot be read.
+        SourceFailure: The file of a benchmark cannot be downloaded.
         SandboxFailure: The answers are programs, and there is no sandbox to run them in.
     """
-    if named in BENCHMARKS or not (Path(named).suffix or Path(named).exists()):
+    if _is_benchmark(named):
         known = benchmark(named)
         samples, score = known.samples(data)[:limit], known.score
         if known.score_code:
             sandbox = sandbox or Sandbox()
             sandbox.probe()
-            return samples, known.score_code(sandbox), known.fields
-        return samples, score, {**known.fields, **(known.settings(data) if data else {})}
+            return samples, known.score_code(sandbox, known.file(data)), known.fields
+        return (
+            samples,
+            score,
+            {**known.fields, **(known.settings(known.file(data)) if data or known.release else {})},
+        )
     if data is not None:
         raise BadInput(f"--data {data} is for a benchmark, and {named} is a file of its own; leave it out")
     file = Path(named)
     return read_samples(file, limit), known_scores, pooled(file)
+
+
+def described(named: str, data: Path | None) -> dict[str, str] | None:
+    """What the configuration of an evaluation tells of a benchmark; None for a file.
+
+    Raises:
+        BadInput: There is no such benchmark, or its file cannot be used.
+        SourceFailure: Its file cannot be downloaded.
+    """
+    return benchmark(named).about(data) if _is_benchmark(named) else None
+
+
+def _is_benchmark(named: str) -> bool:
+    return named in BENCHMARKS or not (Path(named).suffix or Path(named).exists())

@@ -7,12 +7,12 @@ from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.benchmarks.benchmark import Benchmark
+from stepcraft.evals.benchmarks.programs import program_of
+from stepcraft.evals.benchmarks.source import Release
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.sandbox import Sandbox
 from stepcraft.evals.scores import numbers_equal
-from stepcraft.llm.reply import text_of
 from stepcraft.records import records
-from stepcraft.text.markdown import code_blocks
 
 _PROGRAM = "Answer with a Python program in one fenced block that computes the answer and prints nothing but the number."
 
@@ -23,9 +23,7 @@ async def program_accuracy(sandbox: Sandbox, sample: Sample, output: Mapping[str
     Raises:
         SandboxFailure: The sandbox failed.
     """
-    answer = str(output.get("answer") or "")
-    blocks = [answer[block.start : block.stop] for block in code_blocks(answer)]
-    ran = await sandbox.arun(text_of(max(blocks, key=len, default=answer)))
+    ran = await sandbox.arun(program_of(str(output.get("answer") or "")))
     printed = ran.stdout.split()
     right = (
         ran.ended == "done" and bool(printed) and numbers_equal(printed[-1], sample.get("answers", [""])[0])
@@ -56,14 +54,38 @@ BENCHMARKS = tuple(
     Benchmark(
         name,
         f"mathematics word problems{told}, answered with a program that is run in a sandbox",
-        "MIT",
+        licence,
         source,
+        citation=citation,
+        release=release,
         read=_problems,
-        score_code=lambda sandbox: partial(program_accuracy, sandbox),
+        score_code=lambda sandbox, _: partial(program_accuracy, sandbox),
         fields={"finish": "code"},
     )
-    for name, told, source in (
-        ("gsm8k", "", "https://github.com/openai/grade-school-math"),
-        ("gsm-hard", " with large numbers", "https://huggingface.co/datasets/reasoning-machines/gsm-hard"),
+    for name, told, licence, source, citation, release in (
+        (
+            "gsm8k",
+            "",
+            "MIT",
+            "https://github.com/openai/grade-school-math",
+            "Training Verifiers to Solve Math Word Problems, 2021, arXiv 2110.14168",
+            Release(
+                "https://raw.githubusercontent.com/openai/grade-school-math/"
+                "3101c7d5072418e28b9008a6636bde82a006892c/grade_school_math/data/test.jsonl",
+                "3730d312f6e3440559ace48831e51066acaca737f6eabec99bccb9e4b3c39d14",
+            ),
+        ),
+        (
+            "gsm-hard",
+            " with large numbers",
+            "Apache-2.0",
+            "https://github.com/reasoning-machines/pal",
+            "PAL: Program-aided Language Models, ICML 2023, arXiv 2211.10435",
+            Release(
+                "https://raw.githubusercontent.com/reasoning-machines/pal/"
+                "f81ca2a9777f002f98a6b4d0f10b61bd5c8feb02/datasets/gsmhardv2.jsonl",
+                "2032b0188a49ac0ec38cbe1e695e7d62d6dddc44bbb64f920728aca710e9ddef",
+            ),
+        ),
     )
 )
