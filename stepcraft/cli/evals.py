@@ -78,8 +78,9 @@ def run(
     from stepcraft.evals.benchmarks.registry import named_samples
     from stepcraft.evals.evaluate import Budget, evaluate
     from stepcraft.evals.methods import read_methods
+    from stepcraft.evals.reports.markdown import markdown
     from stepcraft.evals.sandbox import Sandbox
-    from stepcraft.evals.summary import markdown, summarise
+    from stepcraft.evals.summary import summarise
 
     kept_in = Sandbox(cast("Kind", sandbox), i_understand=i_understand)
     samples, score, fields = named_samples(questions, data, limit, kept_in)
@@ -137,7 +138,8 @@ def judged(
     from stepcraft.evals.evaluate import Budget
     from stepcraft.evals.judging import calibrate as calibrated
     from stepcraft.evals.judging import judge as judge_all
-    from stepcraft.evals.summary import agreement_line, markdown, summarise
+    from stepcraft.evals.reports.markdown import agreement_line, markdown
+    from stepcraft.evals.summary import summarise
 
     if directory:
         work = judge_all(
@@ -197,7 +199,8 @@ def report(
     ] = None,
 ) -> None:
     """Report what an evaluation found so far, as Markdown."""
-    from stepcraft.evals.summary import markdown, summarise
+    from stepcraft.evals.reports.markdown import markdown
+    from stepcraft.evals.summary import summarise
 
     if to:
         check_writable(to)

@@ -85,6 +85,7 @@ async def evaluate(
     budget: Budget | None = None,
     retry_errors: bool = False,
     allow_keyless: bool = False,
+    benchmark: str = "",
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> Progress:
     """Run each method on each sample and score the outputs; what is in the directory already is not run again.
@@ -101,6 +102,7 @@ async def evaluate(
         budget: When to stop.
         retry_errors: Whether samples that failed are run again; where only the scoring failed, it alone is.
         allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
+        benchmark: The name of the benchmark that the samples are of; the report shows the papers' figures for it.
         on_progress: Is told of the progress after each sample.
 
     Raises:
@@ -127,7 +129,11 @@ async def evaluate(
             }
             for method in methods
         },
-        "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
+        "samples": {
+            "count": len(samples),
+            "fingerprint": fingerprint(samples),
+            **({"benchmark": benchmark} if benchmark else {}),
+        },
     }
     with RunDirectory(directory, configuration) as kept:
         run = _Run(kept, len(methods) * len(samples), budget or Budget(), on_progress)

@@ -24,7 +24,7 @@ _HERE = files("stepcraft.report")
 
 
 def rendered(
-    template: str, *, folder: Traversable = _HERE, style: str = "", script: str = "", **values: Any
+    template: str, *, folder: Traversable = _HERE, style: str = "", script: str = "", **values: object
 ) -> str:
     """Return a page made from a template that extends `frame.html.j2`.
 
@@ -114,7 +114,6 @@ def _is_web_address(text: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and not re.search(r"[\s\\]", text)
-
 
 
 _FILTERS: dict[str, Callable[..., Any]] = {

@@ -1,0 +1,210 @@
+"""The report of an evaluation as Markdown, and its sentences, which the page has, too."""
+
+import math
+from collections.abc import Iterator
+
+from stepcraft.evals.published import published
+from stepcraft.evals.stats import Interval
+from stepcraft.evals.summary import LEVEL, Comparison, MethodSummary, Summary
+from stepcraft.evals.votes import Agreement, Preference
+
+
+def markdown(summary: Summary, title: str = "Evaluation") -> str:
+    """The summary as Markdown: a paragraph for whoever decides, and the tables behind it."""
+    return "\n".join(_lines(summary, title)) + "\n"
+
+
+def _lines(summary: Summary, title: str) -> Iterator[str]:
+    yield from (f"# {title}", "")
+    for warning in warnings(summary):
+        yield from (f"**{warning}**", "")
+    yield from (verdict(summary), "")
+    names = score_names(summary)
+    yield "| method | " + " | ".join([*names, "calls", "tokens", "seconds", "samples", "failed"]) + " |"
+    yield "|---" * (len(names) + 6) + "|"
+    for method in summary.methods:
+        scores = [interval_text(method.scores[name]) if name in method.scores else "" for name in names]
+        costs = [f"{method.calls:.1f}", f"{method.tokens:,.0f}", f"{method.seconds:.1f}"]
+        cells = [method.name, *scores, *costs, str(method.samples), str(method.failed)]
+        yield "| " + " | ".join(map(_cell, cells)) + " |"
+    if figures := published(summary.benchmark):
+        yield from (
+            "",
+            "What the papers report:",
+            "",
+            "| paper | method | model | score | value |",
+            "|---" * 5 + "|",
+        )
+        for one in figures:
+            cells = [one.paper, one.method, one.model, one.score, f"{one.value:.3f}"]
+            yield "| " + " | ".join(cells) + " |"
+    if summary.comparisons:
+        yield from (
+            "",
+            f"Against {summary.comparisons[0].against}, on the same samples ({LEVEL:.0%} intervals):",
+            "",
+        )
+        yield "| method | score | difference | p | McNemar | wins / losses / ties | samples | tokens |"
+        yield "|---" * 8 + "|"
+        for one in summary.comparisons:
+            cells = [
+                one.method,
+                one.score,
+                difference_text(one),
+                f"{one.p:.3f}",
+                "" if one.mcnemar_p is None else f"{one.mcnemar_p:.3f}",
+                " / ".join(map(str, one.record)),
+                str(one.samples),
+                f"× {one.factor:.1f}",
+            ]
+            yield "| " + " | ".join(map(_cell, cells)) + " |"
+    yield from _judged(summary)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def warnings(summary: Summary) -> list[str]:
+    """What a reader must know before the figures: answers of the keyless model, judges of their own answers, failures."""
+    found: list[str] = []
+    if summary.is_keyless:
+        found.append(
+            "The keyless model wrote these answers: the scores try the evaluation and say nothing of a method."
+        )
+    found += [
+        f"{judge} wrote answers of {method} and judges them: a model may favour its own text; take another judge."
+        for judge, method in summary.own_judges
+    ]
+    found += [
+        f"{method.failed:,} of {method.failed + method.samples:,} samples of {method.name} failed and have no score."
+        for method in summary.methods
+        if method.failed
+    ]
+    found += [
+        f"{one.unreadable:,} of {one.votes + one.unreadable:,} replies of {one.judge} on {one.method} and {one.against} "
+        "could not be read and do not count."
+        for one in summary.preferences
+        if one.unreadable
+    ]
+    return [*found, *summary.missing]
+
+
+def score_names(summary: Summary) -> list[str]:
+    """The names of the scores, in the order in which the methods have them."""
+    return list(dict.fromkeys(score for method in summary.methods for score in method.scores))
+
+
+def _judged(summary: Summary) -> Iterator[str]:
+    if summary.preferences:
+        yield from ("", "Votes of judges, by majority on each sample:", "")
+        yield "| judge | method | against | wins | losses | ties | undecided | p | for the first | for the longer | votes | unreadable | failed |"
+        yield "|---" * 13 + "|"
+        for one in summary.preferences:
+            counts = [one.wins, one.losses, one.ties, one.undecided]
+            biases = [_share(one.order_bias), "" if one.length_bias is None else f"{one.length_bias:+.2f}"]
+            cells = [one.judge, one.method, one.against, *map(str, counts), f"{one.p:.3f}", *biases]
+            yield "| " + " | ".join([*cells, *map(str, (one.votes, one.unreadable, one.failed))]) + " |"
+        yield from (
+            "",
+            "*For the first* is the share of the votes for the answer that was shown first (without bias 0.50), *for the "
+            "longer* the correlation of the votes with the difference in length (without bias about 0).",
+        )
+    if summary.supports:
+        yield from ("", f"Sentences that their passages bear out ({LEVEL:.0%} intervals):", "")
+        yield "| judge | method | support | answers | unreadable | failed |"
+        yield "|---" * 6 + "|"
+        for read in summary.supports:
+            share = interval_text(read.share) if read.share else ""
+            counts = [read.answers, read.unreadable, read.failed]
+            yield "| " + " | ".join([read.judge, read.method, share, *map(str, counts)]) + " |"
+    if summary.ratings:
+        yield from (
+            "",
+            f"TrueSkill from the majority votes ({LEVEL:.0%} intervals; a rating starts at 25):",
+            "",
+        )
+        yield from ("| judge | method | TrueSkill |", "|---" * 3 + "|")
+        for rated in summary.ratings:
+            yield f"| {rated.judge} | {rated.method} | {interval_text(rated.rating, 1)} |"
+    for agreement in summary.agreements:
+        yield from ("", agreement_line(agreement))
+
+
+def agreement_line(one: Agreement) -> str:
+    """A judge's agreement with the sentences that were marked by hand, in a sentence."""
+    left_out = f"; {one.unreadable} sentences had no readable reply" if one.unreadable else ""
+    if one.accuracy is None:
+        return f"{one.judge} gave no readable reply on the sentences that were marked by hand{left_out}."
+    kappa = "none" if one.kappa is None else f"{one.kappa:.2f}"
+    return (
+        f"{one.judge} agrees with {one.accuracy:.0%} of {one.sentences} sentences that were marked by hand "
+        f"(Cohen's kappa {kappa}){left_out}."
+    )
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.2f}"
+
+
+def verdict(summary: Summary) -> str:
+    """The result in one paragraph: which method beats the cheapest, by how much, and at what cost."""
+    told = [_sentence(summary, one) for one in summary.comparisons] + list(
+        map(_preferred, summary.preferences)
+    )
+    if told:
+        return " ".join(told)
+    scored = any(method.scores for method in summary.methods)
+    return (
+        "There is one method, so nothing is compared."
+        if scored
+        else "No sample says what is right, so no score could be compared; add 'answer', 'contains' or 'steps'."
+    )
+
+
+def _preferred(one: Preference) -> str:
+    counts = f"{one.wins} wins, {one.losses} losses, {one.ties} ties, p {one.p:.3f}"
+    if one.p < 1 - LEVEL:
+        better, worse = (one.method, one.against) if one.wins > one.losses else (one.against, one.method)
+        return f"The judge {one.judge} prefers {better} to {worse} ({one.method}: {counts})."
+    return f"No preference of the judge {one.judge} between {one.method} and {one.against} could be shown ({counts})."
+
+
+def _sentence(summary: Summary, one: Comparison) -> str:
+    cost = f"at {_factors(summary, one)}"
+    if one.p < 1 - LEVEL and one.difference.mean:
+        better = "better" if one.difference.mean > 0 else "worse"
+        return (
+            f"{one.method} is {better} than {one.against} by {abs(one.difference.mean):.3f} in {one.score} "
+            f"({LEVEL:.0%} interval {one.difference.low:+.3f} to {one.difference.high:+.3f}, {one.samples} samples), {cost}."
+        )
+    more = (
+        f"; about {one.needed:,} samples would show the difference seen ({one.difference.mean:+.3f})"
+        if one.needed and one.needed > one.samples
+        else ""
+    )
+    return f"No difference in {one.score} could be shown between {one.method} and {one.against} ({one.samples} samples, {cost}){more}."
+
+
+def _factors(summary: Summary, one: Comparison) -> str:
+    methods: dict[str, MethodSummary] = {method.name: method for method in summary.methods}
+    ours, theirs = methods[one.method], methods[one.against]
+    told = [
+        f"{ours.costs[name].mean / theirs.costs[name].mean:.1f} times its {name}"
+        for name in ("tokens", "calls", "seconds")
+        if theirs.costs[name].mean
+    ]
+    return ", ".join(told[:-1]) + f" and {told[-1]}" if len(told) > 1 else "".join(told) or "no cost known"
+
+
+def interval_text(score: Interval, digits: int = 3) -> str:
+    """A mean with its interval; of a single sample the mean alone."""
+    if math.isinf(score.low):
+        return f"{score.mean:.{digits}f}"
+    return f"{score.mean:.{digits}f} ({score.low:.{digits}f}–{score.high:.{digits}f})"
+
+
+def difference_text(one: Comparison) -> str:
+    """A difference with its sign and interval; of a single sample the difference alone."""
+    mean, low, high = one.difference.mean, one.difference.low, one.difference.high
+    return f"{mean:+.3f}" if math.isinf(low) else f"{mean:+.3f} ({low:+.3f} to {high:+.3f})"
