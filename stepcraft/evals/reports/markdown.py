@@ -51,8 +51,8 @@ def _lines(summary: Summary, title: str) -> Iterator[str]:
                 one.method,
                 one.score,
                 difference_text(one),
-                f"{one.p:.3f}",
-                "" if one.mcnemar_p is None else f"{one.mcnemar_p:.3f}",
+                p_text(one.p),
+                "" if one.mcnemar_p is None else p_text(one.mcnemar_p),
                 " / ".join(map(str, one.record)),
                 str(one.samples),
                 f"× {one.factor:.1f}",
@@ -103,7 +103,7 @@ def _judged(summary: Summary) -> Iterator[str]:
         for one in summary.preferences:
             counts = [one.wins, one.losses, one.ties, one.undecided]
             biases = [_share(one.order_bias), "" if one.length_bias is None else f"{one.length_bias:+.2f}"]
-            cells = [one.judge, one.method, one.against, *map(str, counts), f"{one.p:.3f}", *biases]
+            cells = [one.judge, one.method, one.against, *map(str, counts), p_text(one.p), *biases]
             yield "| " + " | ".join([*cells, *map(str, (one.votes, one.unreadable, one.failed))]) + " |"
         yield from (
             "",
@@ -163,7 +163,7 @@ def verdict(summary: Summary) -> str:
 
 
 def _preferred(one: Preference) -> str:
-    counts = f"{one.wins} wins, {one.losses} losses, {one.ties} ties, p {one.p:.3f}"
+    counts = f"{one.wins} wins, {one.losses} losses, {one.ties} ties, p {p_text(one.p)}"
     if one.p < 1 - LEVEL:
         better, worse = (one.method, one.against) if one.wins > one.losses else (one.against, one.method)
         return f"The judge {one.judge} prefers {better} to {worse} ({one.method}: {counts})."
@@ -208,3 +208,8 @@ def difference_text(one: Comparison) -> str:
     """A difference with its sign and interval; of a single sample the difference alone."""
     mean, low, high = one.difference.mean, one.difference.low, one.difference.high
     return f"{mean:+.3f}" if math.isinf(low) else f"{mean:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def p_text(p: float) -> str:
+    """A p value with three digits."""
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"

@@ -104,7 +104,7 @@ def latex(summaries: Mapping[str, Summary]) -> str:
         figure for summary in summaries.values() for figure in published(summary.benchmark)
     ):
         if one.score in scores:
-            label = f"{one.method} ({one.paper}{', ' + one.model if one.model else ''})"
+            label = f"{one.method} (paper: {one.paper}{', ' + one.model if one.model else ''})"
             figures = [f"{one.value:.3f}" if score == one.score else "" for score in scores]
             lines.append(
                 rf"\textit{{{_escaped(label)}}} & " + " & ".join([*figures, "", "", "", ""]) + r" \\"
