@@ -79,7 +79,7 @@ def _facts(one: Outcome) -> str:
     scores = [f"{name} {value:.3f}" for name, value in one["scores"].items()]
     usage = one["usage"]
     tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
-    costs = [f"{usage.get('calls', 0):,} calls", f"{tokens:,} tokens", f"{one['seconds']:,.1f} s"]
+    costs = [counted(usage.get("calls", 0), "call"), f"{tokens:,} tokens", f"{one['seconds']:,.1f} s"]
     warnings = [f"warning: {one_line(text)}" for text in one["warnings"]]
     return "\n".join([*scores, ", ".join(costs), *warnings])
 

@@ -40,8 +40,8 @@ from stepcraft.evals.votes import (
 LEVEL = 0.95
 """The confidence of all intervals."""
 _SEED = 0
-_RANDOM_NUMBERS = 20_000_000
-"""So many are drawn for an interval; of more than 2,000 samples there are fewer resamples than 10,000."""
+_RANDOM_NUMBERS = 10_000_000
+"""So many are drawn for an interval at most; of more than 1,000 samples there are fewer resamples than 10,000."""
 
 
 @dataclass(frozen=True)

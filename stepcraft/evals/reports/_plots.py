@@ -13,8 +13,9 @@ WIDTH = 340
 _SCATTER_HEIGHT = 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 38
 _ROW = 40
-_SPACE_ABOVE_ROWS, _AXIS = 4, 22
+_INDENT = 14
 _LABEL = 46
+"""How many characters of a name stand above its row."""
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,12 @@ def rows(title: str, x_name: str, values: Sequence[Value], base: float | None = 
     x_range = _range([*known, *(end for one in values for end in _ends(one.y))])
 
     def across(value: float) -> float:
-        return _placed(value, x_range, 14, WIDTH - _RIGHT)
+        return _placed(value, x_range, _INDENT, WIDTH - _RIGHT)
 
     points: list[Point] = []
     for place, one in enumerate(values):
         low, high = _ends(one.y)
-        y = float(_SPACE_ABOVE_ROWS + _ROW * place + 28)
+        y = float(_ROW * place + 32)
         label = one.label if len(one.label) <= _LABEL else f"{one.label[: _LABEL - 1]}…"
         told = f"{one.label}: {_told(one.y)}"
         points.append(Point(one.number, label, told, across(one.y.mean), y, across(low), across(high), y, y))
@@ -132,7 +133,7 @@ def rows(title: str, x_name: str, values: Sequence[Value], base: float | None = 
         title=title,
         told=f"{title}. " + "; ".join(point.told for point in points),
         x_name=x_name,
-        height=_SPACE_ABOVE_ROWS + _ROW * len(values) + _AXIS + 16,
+        height=_ROW * len(values) + _BOTTOM + 4,
         x_ticks=[Tick(across(at), text) for at, text in _ticks(x_range)],
         y_ticks=[],
         points=points,

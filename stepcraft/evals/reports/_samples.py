@@ -83,21 +83,26 @@ def packed(directories: Mapping[str, Path], labels: Mapping[tuple[str, str], str
 def _fitted(runs: list[str], samples: list[dict[str, Any]], texts: "_Texts") -> PackedSamples:
     """Cut texts, and at last samples, until they fit."""
     where = f"the whole is in {SAMPLES} of the directory"
-    rest = json.dumps(samples, separators=(",", ":"))
+    rest = len(_json(samples))
+    most = float(_MOST_UNPACKED)
     for limit in _LIMITS:
-        if texts.size(limit) + len(rest) > _MOST_UNPACKED and limit > _LIMITS[-1]:
+        size = texts.size(limit) + rest
+        if size > most:
             continue
-        data = _compressed({"runs": runs, "texts": texts.cut(limit), "samples": samples})
+        data = _compressed(_json({"runs": runs, "texts": texts.cut(limit), "samples": samples}))
         if len(data) <= _MOST_PACKED:
             longer = texts.longer(limit)
             note = f"{longer:,} texts are cut after {limit:,} characters; {where}." if longer else ""
             return PackedSamples(data, len(samples), note)
+        most = size * _MOST_PACKED / len(data)
     kept = len(samples)
-    while len(data) > _MOST_PACKED:
+    while True:
         kept //= 2
         used = set(_numbers(samples[:kept]))
         few = [text if number in used else "" for number, text in enumerate(texts.cut(_LIMITS[-1]))]
-        data = _compressed({"runs": runs, "texts": few, "samples": samples[:kept]})
+        data = _compressed(_json({"runs": runs, "texts": few, "samples": samples[:kept]}))
+        if len(data) <= _MOST_PACKED:
+            break
     return PackedSamples(
         data,
         kept,
@@ -105,9 +110,12 @@ def _fitted(runs: list[str], samples: list[dict[str, Any]], texts: "_Texts") -> 
     )
 
 
-def _compressed(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _compressed(text: bytes) -> str:
+    return base64.b64encode(gzip.compress(text, 6, mtime=0)).decode()
 
 
 class _Texts:
@@ -115,18 +123,24 @@ class _Texts:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
+        self._cleaned: list[str] = []
 
     def number(self, text: object) -> int:
-        return self._numbers.setdefault(_cleaned(text), len(self._numbers))
+        given = str(text)
+        number = self._numbers.get(given)
+        if number is None:
+            number = self._numbers[given] = len(self._cleaned)
+            self._cleaned.append(_cleaned(given))
+        return number
 
     def cut(self, limit: int) -> list[str]:
-        return [text if len(text) <= limit else f"{text[:limit]}…" for text in self._numbers]
-
-    def longer(self, limit: int) -> int:
-        return sum(len(text) > limit for text in self._numbers)
+        return [text if len(text) <= limit else f"{text[:limit]}…" for text in self._cleaned]
 
     def size(self, limit: int) -> int:
-        return sum(min(len(text), limit) for text in self._numbers)
+        return sum(min(length, limit) for length in map(len, self._cleaned))
+
+    def longer(self, limit: int) -> int:
+        return sum(len(text) > limit for text in self._cleaned)
 
 
 def _numbers(samples: Iterable[Mapping[str, Any]]) -> Iterator[int]:
@@ -147,12 +161,12 @@ def _votes(judgements: Iterable[Judgement]) -> dict[tuple[str, str], list[str]]:
         if one["kind"] == "vote" and "verdict" in one:
             pair = one["method"], one["id"], one["judge"], one["against"]
             counts.setdefault(pair, Counter())[one["verdict"]] += 1
-        elif one["kind"] == "support" and (counted := one.get("sentences")):
+        elif one["kind"] == "support" and (sentences := one.get("sentences")):
             flagged = one.get("unsupported")
             borne_out = (
                 "no readable reply"
                 if flagged is None
-                else f"{len(set(counted) - set(flagged))} of {len(counted)} sentences are borne out"
+                else f"{len(set(sentences) - set(flagged))} of {len(sentences)} sentences are borne out"
             )
             found.setdefault((one["method"], one["id"]), []).append(f"{_cleaned(one['judge'])}: {borne_out}")
     for (method, id_, judge, against), counted in counts.items():

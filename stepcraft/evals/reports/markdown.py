@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from stepcraft.evals.published import published
 from stepcraft.evals.stats import Interval
-from stepcraft.evals.summary import LEVEL, Comparison, MethodSummary, Summary
+from stepcraft.evals.summary import LEVEL, Comparison, Summary
 from stepcraft.evals.votes import Agreement, Preference
 
 
@@ -35,8 +35,8 @@ def _lines(summary: Summary, title: str) -> Iterator[str]:
             "| paper | method | model | score | value |",
             "|---" * 5 + "|",
         )
-        for one in figures:
-            cells = [one.paper, one.method, one.model, one.score, f"{one.value:.3f}"]
+        for figure in figures:
+            cells = [figure.paper, figure.method, figure.model, figure.score, f"{figure.value:.3f}"]
             yield "| " + " | ".join(cells) + " |"
     if summary.comparisons:
         yield from (
@@ -77,7 +77,7 @@ def warnings(summary: Summary) -> list[str]:
         for judge, method in summary.own_judges
     ]
     found += [
-        f"{method.failed:,} of {method.failed + method.samples:,} samples of {method.name} failed and have no score."
+        f"{method.name} failed on {method.failed:,} of {method.failed + method.samples:,} samples; what failed has no score."
         for method in summary.methods
         if method.failed
     ]
@@ -149,9 +149,7 @@ def _share(share: float | None) -> str:
 
 def verdict(summary: Summary) -> str:
     """The result in one paragraph: which method beats the cheapest, by how much, and at what cost."""
-    told = [_sentence(summary, one) for one in summary.comparisons] + list(
-        map(_preferred, summary.preferences)
-    )
+    told = [*_compared(summary), *map(_preferred, summary.preferences)]
     if told:
         return " ".join(told)
     scored = any(method.scores for method in summary.methods)
@@ -170,31 +168,35 @@ def _preferred(one: Preference) -> str:
     return f"No preference of the judge {one.judge} between {one.method} and {one.against} could be shown ({counts})."
 
 
-def _sentence(summary: Summary, one: Comparison) -> str:
-    cost = f"at {_factors(summary, one)}"
+def _compared(summary: Summary) -> Iterator[str]:
+    """A sentence for each score of each method, then one of the method's costs."""
+    costs = {method.name: method.costs for method in summary.methods}
+    for name in dict.fromkeys(one.method for one in summary.comparisons):
+        own = [one for one in summary.comparisons if one.method == name]
+        yield from map(_sentence, own)
+        factors = [
+            f"{cost.mean / costs[own[0].against][kind].mean:.1f} times the {kind}"
+            for kind, cost in costs[name].items()
+            if costs[own[0].against][kind].mean
+        ]
+        if factors:
+            several = f"{', '.join(factors[:-1])} and {factors[-1]}" if len(factors) > 1 else factors[0]
+            yield f"{name} takes {several} of {own[0].against}."
+
+
+def _sentence(one: Comparison) -> str:
     if one.p < 1 - LEVEL and one.difference.mean:
         better = "better" if one.difference.mean > 0 else "worse"
         return (
             f"{one.method} is {better} than {one.against} by {abs(one.difference.mean):.3f} in {one.score} "
-            f"({LEVEL:.0%} interval {one.difference.low:+.3f} to {one.difference.high:+.3f}, {one.samples} samples), {cost}."
+            f"({LEVEL:.0%} interval {one.difference.low:+.3f} to {one.difference.high:+.3f}, {one.samples} samples)."
         )
     more = (
         f"; about {one.needed:,} samples would show the difference seen ({one.difference.mean:+.3f})"
         if one.needed and one.needed > one.samples
         else ""
     )
-    return f"No difference in {one.score} could be shown between {one.method} and {one.against} ({one.samples} samples, {cost}){more}."
-
-
-def _factors(summary: Summary, one: Comparison) -> str:
-    methods: dict[str, MethodSummary] = {method.name: method for method in summary.methods}
-    ours, theirs = methods[one.method], methods[one.against]
-    told = [
-        f"{ours.costs[name].mean / theirs.costs[name].mean:.1f} times its {name}"
-        for name in ("tokens", "calls", "seconds")
-        if theirs.costs[name].mean
-    ]
-    return ", ".join(told[:-1]) + f" and {told[-1]}" if len(told) > 1 else "".join(told) or "no cost known"
+    return f"No difference in {one.score} could be shown between {one.method} and {one.against} ({one.samples} samples){more}."
 
 
 def interval_text(score: Interval, digits: int = 3) -> str:
