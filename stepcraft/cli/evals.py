@@ -75,7 +75,7 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run methods on questions and print the report. The same command goes on with a run that was stopped."""
-    from stepcraft.evals.benchmarks.registry import named_samples
+    from stepcraft.evals.benchmarks.registry import BENCHMARKS, named_samples
     from stepcraft.evals.evaluate import Budget, evaluate
     from stepcraft.evals.methods import read_methods
     from stepcraft.evals.reports.markdown import markdown
@@ -98,6 +98,7 @@ def run(
         budget=Budget(max_calls, max_tokens),
         retry_errors=retry_errors,
         allow_keyless=allow_keyless,
+        benchmark=questions if questions in BENCHMARKS else "",
         on_progress=_shown(quiet=quiet),
     )
     _finish(work, quiet=quiet)

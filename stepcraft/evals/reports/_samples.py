@@ -17,10 +17,8 @@ from stepcraft.text.clean import clean
 
 _LIMITS = (8000, 4000, 2000, 1000, 500, 250, 100)
 """After how many characters texts are cut, from the first try to the last."""
-_MOST_PACKED = 16_000_000
-"""The size of the packed samples, in bytes of the page."""
 _MOST_UNPACKED = 45_000_000
-"""Their size before that, so that a browser opens them at once."""
+"""The size of the samples before they are packed, so that a browser opens them at once."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,9 @@ class PackedSamples:
     """What was cut and where the whole is, "" where nothing was."""
 
 
-def packed(directories: Mapping[str, Path], labels: Mapping[tuple[str, str], str]) -> PackedSamples:
+def packed(
+    directories: Mapping[str, Path], labels: Mapping[tuple[str, str], str], most: int
+) -> PackedSamples:
     """Pack the samples of evaluations with all outputs; a sample of several evaluations is one.
 
     Secrets are masked in the directories already.
@@ -41,6 +41,7 @@ def packed(directories: Mapping[str, Path], labels: Mapping[tuple[str, str], str
     Args:
         directories: The directories by name.
         labels: What the page calls a method of a directory, in the order of the page.
+        most: The size of the packed samples, in bytes of the page.
 
     Raises:
         BadInput: A directory or a line in it is damaged.
@@ -77,31 +78,31 @@ def packed(directories: Mapping[str, Path], labels: Mapping[tuple[str, str], str
                 ],
                 "votes": votes.get((one["method"], one["id"]), []),
             }
-    return _fitted(list(labels.values()), list(samples.values()), texts)
+    return _fitted([_cleaned(label) for label in labels.values()], list(samples.values()), texts, most)
 
 
-def _fitted(runs: list[str], samples: list[dict[str, Any]], texts: "_Texts") -> PackedSamples:
+def _fitted(runs: list[str], samples: list[dict[str, Any]], texts: "_Texts", most: int) -> PackedSamples:
     """Cut texts, and at last samples, until they fit."""
     where = f"the whole is in {SAMPLES} of the directory"
     rest = len(_json(samples))
-    most = float(_MOST_UNPACKED)
+    most_unpacked = float(_MOST_UNPACKED)
     for limit in _LIMITS:
         size = texts.size(limit) + rest
-        if size > most:
+        if size > most_unpacked:
             continue
         data = _compressed(_json({"runs": runs, "texts": texts.cut(limit), "samples": samples}))
-        if len(data) <= _MOST_PACKED:
+        if len(data) <= most:
             longer = texts.longer(limit)
             note = f"{longer:,} texts are cut after {limit:,} characters; {where}." if longer else ""
             return PackedSamples(data, len(samples), note)
-        most = size * _MOST_PACKED / len(data)
-    kept = len(samples)
-    while True:
+        most_unpacked = size * most / len(data)
+    data, kept = "", len(samples)
+    while kept:
         kept //= 2
         used = set(_numbers(samples[:kept]))
         few = [text if number in used else "" for number, text in enumerate(texts.cut(_LIMITS[-1]))]
         data = _compressed(_json({"runs": runs, "texts": few, "samples": samples[:kept]}))
-        if len(data) <= _MOST_PACKED:
+        if len(data) <= most:
             break
     return PackedSamples(
         data,

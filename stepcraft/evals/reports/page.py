@@ -54,12 +54,15 @@ class _Group:
     summary: Summary
 
 
-def page(directories: Mapping[str, Path], summaries: Mapping[str, Summary]) -> str:
+def page(
+    directories: Mapping[str, Path], summaries: Mapping[str, Summary], *, most_packed: int = 18_500_000
+) -> str:
     """Return the page of evaluations, side by side.
 
     Args:
         directories: Their directories by name.
         summaries: What `summarise` makes of each.
+        most_packed: The size of the samples, compressed, in bytes of the page; their texts are cut until they fit.
 
     Raises:
         BadInput: A directory is damaged.
@@ -68,7 +71,9 @@ def page(directories: Mapping[str, Path], summaries: Mapping[str, Summary]) -> s
     methods = [row for group in groups for row in group.rows]
     names = list(dict.fromkeys(score for one in summaries.values() for score in score_names(one)))
     samples = packed(
-        directories, {(group.name, row.summary.name): row.label for group in groups for row in group.rows}
+        directories,
+        {(group.name, row.summary.name): row.label for group in groups for row in group.rows},
+        most_packed,
     )
     has_judges = any(one.preferences or one.supports or one.agreements for one in summaries.values())
     comparisons = [(group.name, one) for group in groups for one in group.summary.comparisons]
