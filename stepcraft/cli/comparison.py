@@ -14,14 +14,17 @@ from rich.text import Text
 from stepcraft.cli.output import one_line, printable
 from stepcraft.evals.compare import Pair, PairedMethods
 from stepcraft.evals.directory import Outcome
-from stepcraft.evals.reports.markdown import p_text
+from stepcraft.evals.reports.markdown import KEYLESS, p_text
 from stepcraft.evals.stats import Difference
+from stepcraft.evals.summary import is_keyless
 from stepcraft.report.rendering import counted
 
 
 def scores_text(found: PairedMethods, first: str, second: str, score: str, count: int) -> str:
     """The scores of both methods against each other, and the samples that differ most in one of them."""
     lines = [f"{first} against {second}, {counted(len(found.pairs), 'sample')}"]
+    if is_keyless(one for pair in found.pairs.values() for _, one in _sides(pair)):
+        lines.append(KEYLESS)
     failed = [(side, one) for pair in found.pairs.values() for side, one in _sides(pair) if one["error"]]
     for side, name in (("first", first), ("second", second)):
         if number := sum(one == side for one, _ in failed):

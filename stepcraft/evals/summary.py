@@ -158,7 +158,7 @@ def summarise(directory: Path, mauve: str | None = None) -> Summary:
         methods=methods,
         comparisons=_against(cheapest, methods, outcomes) if cheapest else [],
         cheapest=cheapest,
-        is_keyless=any("no language model" in text for one in last.values() for text in one["warnings"]),
+        is_keyless=is_keyless(last.values()),
         preferences=preferences(judgements),
         supports=supports(judgements),
         agreements=agreements(judgements),
@@ -175,6 +175,11 @@ def summarise(directory: Path, mauve: str | None = None) -> Summary:
             if any(_is_same(judge, writer) for writer in _writers(method))
         ],
     )
+
+
+def is_keyless(outcomes: Iterable[Outcome]) -> bool:
+    """Whether an output was written without a language model."""
+    return any("no language model" in text for one in outcomes for text in one["warnings"])
 
 
 def cheapest_of(outcomes: Iterable[Outcome]) -> str | None:

@@ -187,6 +187,7 @@ def test_warnings_stand_on_every_page(tmp_path: Path) -> None:
     shown = Reader(page_of(run)).texts("li")
     assert set(told) <= set(shown)
     assert all(f"**{one}**" in markdown(summarise(run)) for one in told)
+    assert told[0] in stepcraft("compare", run, "rag", "rat").stdout
 
 
 def test_samples_are_cut_until_they_fit_and_the_page_says_so(tmp_path: Path) -> None:

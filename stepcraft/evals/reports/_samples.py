@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stepcraft.evals.directory import SAMPLES, read_outcomes
 from stepcraft.evals.evaluate import tokens_of
 from stepcraft.evals.samples import Sample
@@ -19,6 +22,8 @@ _LIMITS = (8000, 4000, 2000, 1000, 500, 250, 100)
 """After how many characters texts are cut, from the first try to the last."""
 _MOST_UNPACKED = 45_000_000
 """The size of the samples before they are packed, so that a browser opens them at once."""
+_PROBED_TEXTS, _PROBED = 2_000, 2_000_000
+"""So many texts, and bytes of them, are compressed to see how far the others can be."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +90,17 @@ def _fitted(runs: list[str], samples: list[dict[str, Any]], texts: "_Texts", mos
     """Cut texts, and at last samples, until they fit."""
     where = f"the whole is in {SAMPLES} of the directory"
     rest = len(_json(samples))
-    most_unpacked = float(_MOST_UNPACKED)
+    lengths = texts.lengths()
+    # A part tells how far the rest can be compressed, so that there is one try and seldom a second.
+    part = _json(texts.cut(_LIMITS[0], _PROBED_TEXTS))[:_PROBED]
+    most_unpacked = min(_MOST_UNPACKED, most * len(part) / len(_compressed(part)))
     for limit in _LIMITS:
-        size = texts.size(limit) + rest
+        size = int(np.minimum(lengths, limit).sum()) + rest
         if size > most_unpacked:
             continue
         data = _compressed(_json({"runs": runs, "texts": texts.cut(limit), "samples": samples}))
         if len(data) <= most:
-            longer = texts.longer(limit)
+            longer = int((lengths > limit).sum())
             note = f"{longer:,} texts are cut after {limit:,} characters; {where}." if longer else ""
             return PackedSamples(data, len(samples), note)
         most_unpacked = size * most / len(data)
@@ -116,7 +124,7 @@ def _json(value: object) -> bytes:
 
 
 def _compressed(text: bytes) -> str:
-    return base64.b64encode(gzip.compress(text, 6, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text, 4, mtime=0)).decode()
 
 
 class _Texts:
@@ -134,14 +142,11 @@ class _Texts:
             self._cleaned.append(_cleaned(given))
         return number
 
-    def cut(self, limit: int) -> list[str]:
-        return [text if len(text) <= limit else f"{text[:limit]}…" for text in self._cleaned]
+    def cut(self, limit: int, count: int | None = None) -> list[str]:
+        return [text if len(text) <= limit else f"{text[:limit]}…" for text in self._cleaned[:count]]
 
-    def size(self, limit: int) -> int:
-        return sum(min(length, limit) for length in map(len, self._cleaned))
-
-    def longer(self, limit: int) -> int:
-        return sum(len(text) > limit for text in self._cleaned)
+    def lengths(self) -> NDArray[np.int64]:
+        return np.fromiter(map(len, self._cleaned), np.int64)
 
 
 def _numbers(samples: Iterable[Mapping[str, Any]]) -> Iterator[int]:

@@ -8,6 +8,8 @@ from stepcraft.evals.stats import Interval
 from stepcraft.evals.summary import LEVEL, Comparison, Summary
 from stepcraft.evals.votes import Agreement, Preference
 
+KEYLESS = "The keyless model wrote these answers: the scores try the evaluation and say nothing of a method."
+
 
 def markdown(summary: Summary, title: str = "Evaluation") -> str:
     """The summary as Markdown: a paragraph for whoever decides, and the tables behind it."""
@@ -69,9 +71,7 @@ def warnings(summary: Summary) -> list[str]:
     """What a reader must know before the figures: answers of the keyless model, judges of their own answers, failures."""
     found: list[str] = []
     if summary.is_keyless:
-        found.append(
-            "The keyless model wrote these answers: the scores try the evaluation and say nothing of a method."
-        )
+        found.append(KEYLESS)
     found += [
         f"{judge} wrote answers of {method} and judges them: a model may favour its own text; take another judge."
         for judge, method in summary.own_judges

@@ -128,8 +128,12 @@ def page(
         samples=samples,
         samples_file=SAMPLES,
         width=WIDTH,
-        colour=lambda number: (number - 1) % _COLOURS + 1,
+        colour=_colour,
     )
+
+
+def _colour(number: int) -> int:
+    return (number - 1) % _COLOURS + 1
 
 
 def _groups(summaries: Mapping[str, Summary]) -> list[_Group]:
