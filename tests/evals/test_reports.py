@@ -175,6 +175,12 @@ def test_directories_stand_side_by_side_and_share_their_samples(tmp_path: Path) 
     assert [run["scores"]["right"] for run in held["samples"][1]["runs"]] == [0, 1]
 
 
+def test_figures_of_judges_name_their_directory(tmp_path: Path) -> None:
+    one = evaluation(tmp_path / "mini", {"rag": HALF, "rat": BETTER}, votes={"rat": "wwwwwwtu"})
+    cells = Reader(page_of(one, evaluation(tmp_path / "large", {"rag": BETTER}))).texts("td")
+    assert cells.count("mini: rat") == 2  # votes and support
+
+
 def test_warnings_stand_on_every_page(tmp_path: Path) -> None:
     run = evaluation(tmp_path / "run", {"rag": [1, None], "rat": [1, 1]})
     file = run / "samples.jsonl"

@@ -194,7 +194,7 @@ def _judge_plots(groups: Sequence[_Group]) -> list[Plot]:
                 supports.setdefault(read.judge, []).append(Value(row.number, row.label, read.share))
         for rated in group.summary.ratings:
             if row := rows_of.get(rated.method):
-                where = f"{group.name}, {rated.judge}" if len(groups) > 1 else rated.judge
+                where = f"{rated.judge}, {group.name}" if len(groups) > 1 else rated.judge
                 ratings.setdefault(where, []).append(Value(row.number, row.label, rated.rating))
     return [
         *(
