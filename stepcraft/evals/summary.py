@@ -24,7 +24,6 @@ from stepcraft.evals.stats import (
 )
 from stepcraft.evals.votes import (
     Agreement,
-    Alike,
     JudgePair,
     Preference,
     Rating,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from stepcraft.evals.published import published
 from stepcraft.evals.stats import Interval
 from stepcraft.evals.summary import LEVEL, Comparison, Summary
-from stepcraft.evals.votes import Agreement, Preference
+from stepcraft.evals.votes import Agreement, Alike, Preference
 
 KEYLESS = "The keyless model wrote these answers: the scores try the evaluation and say nothing of a method."
 
@@ -60,6 +60,8 @@ def _lines(summary: Summary, title: str) -> Iterator[str]:
                 f"× {one.factor:.1f}",
             ]
             yield "| " + " | ".join(map(_cell, cells)) + " |"
+    if summary.mauves:
+        yield from ("", mauve_line(summary))
     yield from _judged(summary)
 
 
@@ -110,13 +112,24 @@ def _judged(summary: Summary) -> Iterator[str]:
             "*For the first* is the share of the votes for the answer that was shown first (without bias 0.50), *for the "
             "longer* the correlation of the votes with the difference in length (without bias about 0).",
         )
+    if summary.judge_pairs:
+        yield from ("", "Agreement of judges, by majority on each sample and in single votes:", "")
+        yield "| judges | method | against | samples | same | kappa | alpha | votes | same | kappa | alpha |"
+        yield "|---" * 11 + "|"
+        for pair in summary.judge_pairs:
+            cells = [" and ".join(pair.judges), pair.method, pair.against]
+            yield "| " + " | ".join([*cells, *alike_cells(pair.majorities), *alike_cells(pair.votes)]) + " |"
+        yield from (
+            "",
+            "Cohen's *kappa* and Krippendorff's *alpha* are 1 where judges always agree and 0 where they do by chance.",
+        )
     if summary.supports:
         yield from ("", f"Sentences that their passages bear out ({LEVEL:.0%} intervals):", "")
-        yield "| judge | method | support | answers | unreadable | failed |"
-        yield "|---" * 6 + "|"
+        yield "| judge | method | support | answers | shortened | unreadable | failed |"
+        yield "|---" * 7 + "|"
         for read in summary.supports:
             share = interval_text(read.share) if read.share else ""
-            counts = [read.answers, read.unreadable, read.failed]
+            counts = [read.answers, read.shortened, read.unreadable, read.failed]
             yield "| " + " | ".join([read.judge, read.method, share, *map(str, counts)]) + " |"
     if summary.ratings:
         yield from (
@@ -143,6 +156,21 @@ def agreement_line(one: Agreement) -> str:
     )
 
 
+def mauve_line(summary: Summary) -> str:
+    """The MAUVE of the methods, in a sentence."""
+    told = ", ".join(f"{one.method} {one.score:.3f} ({one.samples:,} samples)" for one in summary.mauves)
+    return f"MAUVE with the features {summary.mauves[0].features}: {told}."
+
+
+def alike_cells(one: Alike) -> list[str]:
+    """How far two judges agree: on how many units, the share, kappa and alpha."""
+    return [
+        str(one.units),
+        f"{one.share:.0%}" if one.units else "",
+        *("" if value is None else f"{value:.2f}" for value in (one.kappa, one.alpha)),
+    ]
+
+
 def _share(share: float | None) -> str:
     return "" if share is None else f"{share:.2f}"
 
@@ -162,10 +190,17 @@ def verdict(summary: Summary) -> str:
 
 def _preferred(one: Preference) -> str:
     counts = f"{one.wins} wins, {one.losses} losses, {one.ties} ties, p {p_text(one.p)}"
+    told = f"No preference of the judge {one.judge} between {one.method} and {one.against} could be shown ({counts})."
     if one.p < 1 - LEVEL:
         better, worse = (one.method, one.against) if one.wins > one.losses else (one.against, one.method)
-        return f"The judge {one.judge} prefers {better} to {worse} ({one.method}: {counts})."
-    return f"No preference of the judge {one.judge} between {one.method} and {one.against} could be shown ({counts})."
+        told = f"The judge {one.judge} prefers {better} to {worse} ({one.method}: {counts})."
+    if one.order_bias is not None and one.is_order_biased:
+        place, share = ("first", one.order_bias) if one.order_bias > 0.5 else ("second", 1 - one.order_bias)
+        told += f" **{share:.0%} of its votes are for the answer that is shown {place}: do not rely on it.**"
+    if one.unreadable > one.votes:
+        total = one.unreadable + one.votes
+        told += f" **{one.unreadable:,} of its {total:,} replies were no vote: take another judge.**"
+    return told
 
 
 def _compared(summary: Summary) -> Iterator[str]:

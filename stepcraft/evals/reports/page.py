@@ -15,8 +15,10 @@ from stepcraft.evals.reports._plots import WIDTH, Plot, Value, rows, scatter
 from stepcraft.evals.reports._samples import packed
 from stepcraft.evals.reports.markdown import (
     agreement_line,
+    alike_cells,
     difference_text,
     interval_text,
+    mauve_line,
     p_text,
     score_names,
     verdict,
@@ -122,6 +124,8 @@ def page(
         difference_plots=_difference_plots(groups, methods),
         judge_plots=_judge_plots(groups),
         agreements=[agreement_line(one) for group in groups for one in group.summary.agreements],
+        alike=alike_cells,
+        mauve=mauve_line,
         interval=interval_text,
         p=p_text,
         level=f"{LEVEL:.0%}",
