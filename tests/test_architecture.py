@@ -15,8 +15,8 @@ FILES = {
 }
 LAYERS = [
     "cli",
-    "report",
     "evals",
+    "report",
     "graphs",
     "nodes",
     "llm",

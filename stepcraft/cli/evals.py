@@ -82,9 +82,10 @@ def run(
     from stepcraft.evals.benchmarks.registry import described, named_samples
     from stepcraft.evals.evaluate import Budget, evaluate
     from stepcraft.evals.methods import read_methods
+    from stepcraft.evals.reports.markdown import markdown
     from stepcraft.evals.samples import repeated
     from stepcraft.evals.sandbox import Sandbox
-    from stepcraft.evals.summary import markdown, summarise
+    from stepcraft.evals.summary import summarise
 
     kept_in = Sandbox(cast("Kind", sandbox), i_understand=i_understand)
     samples, score, fields = named_samples(questions, data, limit, kept_in)
@@ -143,7 +144,8 @@ def judged(
     from stepcraft.evals.evaluate import Budget
     from stepcraft.evals.judging import calibrate as calibrated
     from stepcraft.evals.judging import judge as judge_all
-    from stepcraft.evals.summary import agreement_line, markdown, summarise
+    from stepcraft.evals.reports.markdown import agreement_line, markdown
+    from stepcraft.evals.summary import summarise
 
     if directory:
         work = judge_all(
@@ -192,8 +194,18 @@ def _shown(*, quiet: bool) -> Callable[["Progress"], None]:
 @eval_app.command("report")
 @reported()
 def report(
-    directory: Directory,
-    to: Annotated[Path | None, typer.Option("--to", help="Write it into this file.")] = None,
+    directories: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR…", help="The directories of evaluations, reported side by side."),
+    ],
+    to: Annotated[Path | None, typer.Option("--to", help="Write Markdown into this file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page with plots and all samples.")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", help="Write a row for each sample of each method.")
+    ] = None,
+    latex: Annotated[Path | None, typer.Option("--latex", help="Write a table for LaTeX.")] = None,
     mauve: Annotated[
         str | None,
         typer.Option(
@@ -202,16 +214,74 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Report what an evaluation found so far, as Markdown."""
-    from stepcraft.evals.summary import markdown, summarise
+    """Report what evaluations found so far; as Markdown, unless a file is named."""
+    from stepcraft.evals.reports.markdown import markdown
+    from stepcraft.evals.reports.page import page
+    from stepcraft.evals.reports.tables import latex as latex_table
+    from stepcraft.evals.reports.tables import outcome_rows
+    from stepcraft.evals.summary import summarise
 
-    if to:
-        check_writable(to)
-    text = markdown(summarise(directory, mauve))
+    for file in (to, html, csv, latex):
+        if file:
+            check_writable(file)
+    named = _named(directories)
+    if csv:
+        csv.write_text(outcome_rows(named), encoding="utf-8")
+    if csv and not (to or html or latex):
+        return
+    summaries = {name: summarise(directory, mauve) for name, directory in named.items()}
+    text = "\n".join(
+        markdown(one, name if len(named) > 1 else "Evaluation") for name, one in summaries.items()
+    )
     if to:
         to.write_text(text, encoding="utf-8")
-    else:
+    if latex:
+        latex.write_text(latex_table(summaries), encoding="utf-8")
+    if html:
+        html.write_text(page(named, summaries), encoding="utf-8")
+    if not (to or html or latex):
         say(text)
+
+
+def _named(directories: list[Path]) -> dict[str, Path]:
+    """The directories by their last names; by their paths where two have the same."""
+    if twice := next((one for one in directories if directories.count(one) > 1), None):
+        raise BadInput(f"the directory {twice} is named twice; name each once")
+    names = [one.resolve().name for one in directories]
+    return {
+        name if names.count(name) == 1 else str(one): one
+        for name, one in zip(names, directories, strict=True)
+    }
+
+
+@eval_app.command("compare")
+@reported()
+def compare(
+    directory: Directory,
+    first: Annotated[str, typer.Argument(metavar="A", help="A method, named as when it was run.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The method to compare it with.")],
+    score: Annotated[
+        str | None, typer.Option("--score", help="List the samples that differ in this score.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", min=1, help="List so many samples.")] = 10,
+    sample: Annotated[
+        str | None, typer.Option("--sample", metavar="ID", help="Show both outputs for this sample.")
+    ] = None,
+) -> None:
+    """Compare two methods sample by sample: differences, tests, and where they differ most."""
+    from stepcraft.cli.comparison import sample_text, scores_text
+    from stepcraft.evals.compare import paired_methods
+
+    found = paired_methods(directory, first, second)
+    if sample is not None:
+        say(sample_text(found.pair(sample)))
+        return
+    known = [one.score for one in found.comparisons]
+    if score is not None and score not in known:
+        raise BadInput(
+            f"there is no score {score!r:.80} of both methods; there is {', '.join(known) or 'none'}"
+        )
+    say(scores_text(found, first, second, score or next(iter(known), ""), count))
 
 
 @eval_app.command("list")

@@ -97,7 +97,7 @@ async def evaluate(
         samples: The samples.
         directory: Where the outcomes are kept.
         scorers: What makes the scores of an output.
-        benchmark: What is known of the benchmark that the samples are of, for the configuration.
+        benchmark: The name, source, licence and paper of the benchmark that the samples are of, which the report shows.
         graph_of: What makes the graph of a method.
         concurrency: The most samples that run at the same time.
         budget: When to stop.

@@ -1,7 +1,7 @@
 """What an evaluation found: scores and costs of each method, and whether it beats the cheapest one, in scores and before judges."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -11,22 +11,37 @@ from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
 from stepcraft.evals.evaluate import tokens_of
 from stepcraft.evals.mauve import Mauve, mauve_scores
 from stepcraft.evals.repeats import task_of, task_scores
-from stepcraft.evals.stats import Difference, Interval, holm, mean_interval, paired_bootstrap, samples_needed
+from stepcraft.evals.stats import (
+    Difference,
+    Interval,
+    Record,
+    holm,
+    mcnemar,
+    mean_interval,
+    paired_bootstrap,
+    samples_needed,
+    sign_test,
+    wins_losses_ties,
+)
 from stepcraft.evals.votes import (
     Agreement,
-    Alike,
     JudgePair,
     Preference,
+    Rating,
     Support,
     agreements,
     judge_pairs,
     preferences,
+    ratings,
     read_judgements,
     supports,
 )
 
-_LEVEL = 0.95
+LEVEL = 0.95
+"""The confidence of all intervals."""
 _SEED = 0
+_RANDOM_NUMBERS = 10_000_000
+"""So many are drawn for an interval at most; of more than 1,000 samples there are fewer resamples than 10,000."""
 
 
 @dataclass(frozen=True)
@@ -38,28 +53,46 @@ class MethodSummary:
     failed: int
     scores: Mapping[str, Interval]
     """The mean of each score over the tasks, with its interval."""
-    calls: float
-    """Model calls a sample."""
-    tokens: float
-    """Tokens read and written a sample."""
-    seconds: float
+    costs: Mapping[str, Interval]
+    """`calls` to models, `tokens` read and written, and `seconds`, a sample."""
+
+    @property
+    def calls(self) -> float:
+        """Model calls a sample."""
+        return self.costs["calls"].mean
+
+    @property
+    def tokens(self) -> float:
+        """Tokens read and written a sample."""
+        return self.costs["tokens"].mean
+
+    @property
+    def seconds(self) -> float:
+        """Seconds a sample."""
+        return self.costs["seconds"].mean
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A score of a method against the same score of the cheapest, on the samples that both have."""
+    """A score of a method against the same score of another, on the samples that both have."""
 
     method: str
-    cheapest: str
+    against: str
     score: str
     samples: int
     difference: Difference
     p: float
-    """Adjusted for the number of comparisons (Holm)."""
+    """Of the randomisation test, adjusted for the number of comparisons (Holm)."""
+    record: Record
+    """On how many samples the method is better, worse, or as good."""
+    sign_p: float
+    """Of the sign test on wins and losses, adjusted in the same way."""
+    mcnemar_p: float | None
+    """Of McNemar's test, where all scores are 0 or 1; adjusted in the same way."""
     needed: int | None
     """How many samples would show the difference seen; None where that cannot be said."""
     factor: float
-    """Tokens of the method over those of the cheapest."""
+    """Tokens of the method over those of the other."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +115,14 @@ class Summary:
     """The MAUVE of each method, where it was asked for."""
     judge_pairs: Sequence[JudgePair] = ()
     """How far every two judges agree with each other."""
+    ratings: Sequence[Rating] = ()
+    """The TrueSkill of the methods from the votes of each judge."""
+    missing: Sequence[str] = ()
+    """What could not be computed, and how it can."""
+    benchmark: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The name, source, licence and paper of the benchmark; empty for questions of one's own."""
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The model that writes the answers of each method."""
     own_judges: Sequence[tuple[str, str]] = ()
     """The judges that also wrote answers, each with such a method."""
 
@@ -96,8 +137,8 @@ def summarise(directory: Path, mauve: str | None = None) -> Summary:
     Raises:
         BadInput: It is no directory of an evaluation, nothing in it is finished, or MAUVE cannot be had.
     """
-    configured = read_configuration(directory)["methods"]
-    names = list(configured)
+    configuration = read_configuration(directory)
+    configured = configuration["methods"]
     last: dict[tuple[str, str], Outcome] = {
         (one["method"], one["id"]): {
             **one,
@@ -106,23 +147,31 @@ def summarise(directory: Path, mauve: str | None = None) -> Summary:
         }
         for one in read_outcomes(directory)
     }
-    outcomes = {name: [one for (method, _), one in last.items() if method == name] for name in names}
+    outcomes = {name: [one for (method, _), one in last.items() if method == name] for name in configured}
     outcomes = {name: known for name, known in outcomes.items() if known}
     if not outcomes:
         raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
     methods = [_method(name, known) for name, known in outcomes.items()]
     cheapest = cheapest_of(last.values())
     judgements = read_judgements(directory)
+    try:
+        rated, missing = ratings(judgements), []
+    except BadInput as error:  # an extra is not installed
+        rated, missing = [], [str(error)]
     return Summary(
         methods=methods,
-        comparisons=_comparisons(methods, outcomes, cheapest),
+        comparisons=_against(cheapest, methods, outcomes) if cheapest else [],
         cheapest=cheapest,
-        is_keyless=any("no language model" in text for one in last.values() for text in one["warnings"]),
+        is_keyless=is_keyless(last.values()),
         preferences=preferences(judgements),
         supports=supports(judgements),
         agreements=agreements(judgements),
         mauves=mauve_scores(directory, mauve) if mauve else (),
         judge_pairs=judge_pairs(judgements),
+        ratings=rated,
+        missing=missing,
+        benchmark=configuration.get("benchmark", {}),
+        models={name: method["model"] for name, method in configured.items()},
         own_judges=[
             (judge, name)
             for judge in dict.fromkeys(one["judge"] for one in judgements)
@@ -130,6 +179,11 @@ def summarise(directory: Path, mauve: str | None = None) -> Summary:
             if any(_is_same(judge, writer) for writer in _writers(method))
         ],
     )
+
+
+def is_keyless(outcomes: Iterable[Outcome]) -> bool:
+    """Whether an output was written without a language model."""
+    return any("no language model" in text for one in outcomes for text in one["warnings"])
 
 
 def cheapest_of(outcomes: Iterable[Outcome]) -> str | None:
@@ -152,207 +206,81 @@ def _is_same(one: str, other: str) -> bool:
 
 def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
     done = [one for one in outcomes if not one["error"]]
-    scores = {
-        score: mean_interval(list(tasks.values()), seed=_SEED) for score, tasks in task_scores(done).items()
-    }
     return MethodSummary(
         name=name,
         samples=len(done),
         failed=len(outcomes) - len(done),
-        scores=scores,
-        calls=fmean([one["usage"].get("calls", 0) for one in done] or [0]),
-        tokens=fmean([tokens_of(one) for one in done] or [0]),
-        seconds=fmean([one["seconds"] for one in done] or [0]),
+        scores={score: _mean(list(tasks.values())) for score, tasks in task_scores(done).items()},
+        costs={
+            "calls": _mean([one["usage"].get("calls", 0) for one in done]),
+            "tokens": _mean([tokens_of(one) for one in done]),
+            "seconds": _mean([one["seconds"] for one in done]),
+        },
     )
 
 
-def _comparisons(
-    methods: Sequence[MethodSummary], outcomes: Mapping[str, Sequence[Outcome]], name: str | None
+def _mean(values: Sequence[float]) -> Interval:
+    return mean_interval(values or [0.0], _SEED, resamples=_resamples(len(values)), level=LEVEL)
+
+
+def _resamples(samples: int) -> int:
+    return min(10_000, max(1_000, _RANDOM_NUMBERS // max(samples, 1)))
+
+
+def _against(
+    name: str, methods: Sequence[MethodSummary], outcomes: Mapping[str, Sequence[Outcome]]
 ) -> list[Comparison]:
-    """The scores of each method against those of the cheapest, which has this name."""
-    cheapest = next((method for method in methods if method.name == name), None)
-    if cheapest is None:
-        return []
-    others = [method for method in methods if method.samples and method is not cheapest]
-    tasks = {name: task_scores(one) for name, one in outcomes.items()}
-    found = [
-        (method, score, *_paired(tasks[method.name][score], tasks[cheapest.name][score]))
-        for method in others
-        for score in method.scores
-        if score in cheapest.scores
-    ]
-    found = [one for one in found if one[2]]
-    differences = [paired_bootstrap(ours, theirs, seed=_SEED) for _, _, ours, theirs in found]
-    adjusted = holm([difference.p for difference in differences])
+    """The scores of each method against those of the one with this name."""
+    others = [method.name for method in methods if method.samples and method.name != name]
+    return compare([(outcomes[other], outcomes[name]) for other in others])
+
+
+def compare(pairs: Sequence[tuple[Sequence[Outcome], Sequence[Outcome]]]) -> list[Comparison]:
+    """Compare methods, each with another, in all scores that both have; p is adjusted over all comparisons.
+
+    Args:
+        pairs: The outcomes of a method, and of the one that it is compared with.
+    """
+    found: list[Comparison] = []
+    for ours, theirs in pairs:
+        done, others = ([one for one in side if not one["error"]] for side in (ours, theirs))
+        known = task_scores(others)
+        for score, tasks in task_scores(done).items():
+            a, b = _paired(tasks, known.get(score, {}))
+            if a:
+                found.append(_comparison(score, a, b, done, others))
+    exact = [one.mcnemar_p for one in found if one.mcnemar_p is not None]
+    adjusted = iter(holm(exact))
     return [
-        Comparison(
-            method=method.name,
-            cheapest=cheapest.name,
-            score=score,
-            samples=len(ours),
-            difference=difference,
-            p=p,
-            needed=samples_needed([a - b for a, b in zip(ours, theirs, strict=True)]),
-            factor=method.tokens / cheapest.tokens if cheapest.tokens else float("inf"),
+        replace(one, p=p, sign_p=sign, mcnemar_p=None if one.mcnemar_p is None else next(adjusted))
+        for one, p, sign in zip(
+            found, holm([one.p for one in found]), holm([one.sign_p for one in found]), strict=True
         )
-        for (method, score, ours, theirs), difference, p in zip(found, differences, adjusted, strict=True)
     ]
+
+
+def _comparison(
+    score: str, a: Sequence[float], b: Sequence[float], ours: Sequence[Outcome], theirs: Sequence[Outcome]
+) -> Comparison:
+    difference = paired_bootstrap(a, b, seed=_SEED, resamples=_resamples(len(a)), level=LEVEL)
+    record = wins_losses_ties(a, b)
+    tokens, others = (fmean(map(tokens_of, side)) for side in (ours, theirs))
+    return Comparison(
+        method=ours[0]["method"],
+        against=theirs[0]["method"],
+        score=score,
+        samples=len(a),
+        difference=difference,
+        p=difference.p,
+        record=record,
+        sign_p=sign_test(record.wins, record.losses),
+        mcnemar_p=mcnemar(record.wins, record.losses) if {*a, *b} <= {0.0, 1.0} else None,
+        needed=samples_needed([x - y for x, y in zip(a, b, strict=True)], level=LEVEL),
+        factor=tokens / others if others else float("inf"),
+    )
 
 
 def _paired(ours: Mapping[str, float], theirs: Mapping[str, float]) -> tuple[list[float], list[float]]:
     """The scores of the tasks that both methods have, in the same order."""
     pairs = [(value, theirs[task]) for task, value in ours.items() if task in theirs]
     return [a for a, _ in pairs], [b for _, b in pairs]
-
-
-def markdown(summary: Summary) -> str:
-    """The summary as Markdown: a paragraph for whoever decides, and the tables behind it."""
-    return "\n".join(_lines(summary)) + "\n"
-
-
-def _lines(summary: Summary) -> Iterator[str]:
-    yield from ("# Evaluation", "")
-    if summary.is_keyless:
-        yield from (
-            "**The keyless model wrote these answers: the scores try the evaluation and say nothing of a method.**",
-            "",
-        )
-    yield from (verdict(summary), "")
-    names = list(dict.fromkeys(score for method in summary.methods for score in method.scores))
-    yield "| method | " + " | ".join([*names, "calls", "tokens", "seconds", "samples", "failed"]) + " |"
-    yield "|---" * (len(names) + 6) + "|"
-    for method in summary.methods:
-        scores = [_interval(method.scores[name]) if name in method.scores else "" for name in names]
-        costs = [f"{method.calls:.1f}", f"{method.tokens:,.0f}", f"{method.seconds:.1f}"]
-        cells = [method.name, *scores, *costs, str(method.samples), str(method.failed)]
-        yield "| " + " | ".join(cells) + " |"
-    if summary.comparisons:
-        yield from (
-            "",
-            f"Against {summary.comparisons[0].cheapest}, on the same samples ({_LEVEL:.0%} intervals):",
-            "",
-        )
-        yield "| method | score | difference | p | samples | tokens |"
-        yield "|---|---|---|---|---|---|"
-        for one in summary.comparisons:
-            told = f"{one.difference.mean:+.3f} ({one.difference.low:+.3f} to {one.difference.high:+.3f})"
-            yield f"| {one.method} | {one.score} | {told} | {one.p:.3f} | {one.samples} | × {one.factor:.1f} |"
-    if summary.mauves:
-        told = ", ".join(f"{one.method} {one.score:.3f} ({one.samples:,} samples)" for one in summary.mauves)
-        yield from ("", f"MAUVE with the features {summary.mauves[0].features}: {told}.")
-    yield from _judged(summary)
-
-
-def _judged(summary: Summary) -> Iterator[str]:
-    for judge, method in summary.own_judges:
-        yield from (
-            "",
-            f"**{judge} wrote answers of {method} and judges them: a model may favour its own text; take another judge.**",
-        )
-    if summary.preferences:
-        yield from ("", "Votes of judges, by majority on each sample:", "")
-        yield "| judge | method | against | wins | losses | ties | undecided | p | for the first | for the longer | votes | unreadable | failed |"
-        yield "|---" * 13 + "|"
-        for one in summary.preferences:
-            counts = [one.wins, one.losses, one.ties, one.undecided]
-            biases = [_share(one.order_bias), "" if one.length_bias is None else f"{one.length_bias:+.2f}"]
-            cells = [one.judge, one.method, one.against, *map(str, counts), f"{one.p:.3f}", *biases]
-            yield "| " + " | ".join([*cells, *map(str, (one.votes, one.unreadable, one.failed))]) + " |"
-        yield from (
-            "",
-            "*For the first* is the share of the votes for the answer that was shown first (without bias 0.50), *for the "
-            "longer* the correlation of the votes with the difference in length (without bias about 0).",
-        )
-    if summary.judge_pairs:
-        yield from ("", "Agreement of judges, by majority on each sample and in single votes:", "")
-        yield "| judges | method | against | samples | same | kappa | alpha | votes | same | kappa | alpha |"
-        yield "|---" * 11 + "|"
-        for pair in summary.judge_pairs:
-            cells = [" and ".join(pair.judges), pair.method, pair.against]
-            yield "| " + " | ".join([*cells, *_alike(pair.majorities), *_alike(pair.votes)]) + " |"
-        yield from (
-            "",
-            "Cohen's *kappa* and Krippendorff's *alpha* are 1 where judges always agree and 0 where they do by chance.",
-        )
-    if summary.supports:
-        yield from ("", f"Sentences that their passages bear out ({_LEVEL:.0%} intervals):", "")
-        yield "| judge | method | support | answers | shortened | unreadable | failed |"
-        yield "|---" * 7 + "|"
-        for read in summary.supports:
-            share = _interval(read.share) if read.share else ""
-            counts = [read.answers, read.shortened, read.unreadable, read.failed]
-            yield "| " + " | ".join([read.judge, read.method, share, *map(str, counts)]) + " |"
-    for agreement in summary.agreements:
-        yield from ("", agreement_line(agreement))
-
-
-def agreement_line(one: Agreement) -> str:
-    """A judge's agreement with the sentences that were marked by hand, in a sentence."""
-    left_out = f"; {one.unreadable} sentences had no readable reply" if one.unreadable else ""
-    if one.accuracy is None:
-        return f"{one.judge} gave no readable reply on the sentences that were marked by hand{left_out}."
-    kappa = "none" if one.kappa is None else f"{one.kappa:.2f}"
-    return (
-        f"{one.judge} agrees with {one.accuracy:.0%} of {one.sentences} sentences that were marked by hand "
-        f"(Cohen's kappa {kappa}){left_out}."
-    )
-
-
-def _alike(one: Alike) -> list[str]:
-    return [
-        str(one.units),
-        f"{one.share:.0%}" if one.units else "",
-        *("" if value is None else f"{value:.2f}" for value in (one.kappa, one.alpha)),
-    ]
-
-
-def _share(share: float | None) -> str:
-    return "" if share is None else f"{share:.2f}"
-
-
-def verdict(summary: Summary) -> str:
-    """The result in one paragraph: which method beats the cheapest, by how much, and at what cost."""
-    told = [*map(_sentence, summary.comparisons), *map(_preferred, summary.preferences)]
-    if told:
-        return " ".join(told)
-    scored = any(method.scores for method in summary.methods)
-    return (
-        "There is one method, so nothing is compared."
-        if scored
-        else "No sample says what is right, so no score could be compared; add 'answer', 'contains' or 'steps'."
-    )
-
-
-def _preferred(one: Preference) -> str:
-    counts = f"{one.wins} wins, {one.losses} losses, {one.ties} ties, p {one.p:.3f}"
-    told = f"No preference of the judge {one.judge} between {one.method} and {one.against} could be shown ({counts})."
-    if one.p < 1 - _LEVEL:
-        better, worse = (one.method, one.against) if one.wins > one.losses else (one.against, one.method)
-        told = f"The judge {one.judge} prefers {better} to {worse} ({one.method}: {counts})."
-    if one.order_bias is not None and one.is_order_biased:
-        place, share = ("first", one.order_bias) if one.order_bias > 0.5 else ("second", 1 - one.order_bias)
-        told += f" **{share:.0%} of its votes are for the answer that is shown {place}: do not rely on it.**"
-    if one.unreadable > one.votes:
-        total = one.unreadable + one.votes
-        told += f" **{one.unreadable:,} of its {total:,} replies were no vote: take another judge.**"
-    return told
-
-
-def _sentence(one: Comparison) -> str:
-    cost = f"at {one.factor:.1f} times its tokens"
-    if one.p < 1 - _LEVEL and one.difference.mean:
-        better = "better" if one.difference.mean > 0 else "worse"
-        return (
-            f"{one.method} is {better} than {one.cheapest} by {abs(one.difference.mean):.3f} in {one.score} "
-            f"({_LEVEL:.0%} interval {one.difference.low:+.3f} to {one.difference.high:+.3f}, {one.samples} samples), {cost}."
-        )
-    more = (
-        f"; about {one.needed:,} samples would show the difference seen ({one.difference.mean:+.3f})"
-        if one.needed and one.needed > one.samples
-        else ""
-    )
-    return f"No difference in {one.score} could be shown between {one.method} and {one.cheapest} ({one.samples} samples, {cost}){more}."
-
-
-def _interval(score: Interval) -> str:
-    return f"{score.mean:.3f} ({score.low:.3f}–{score.high:.3f})"

@@ -12,10 +12,20 @@ from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import read_lines
-from stepcraft.evals.stats import Interval, cohen_kappa, holm, krippendorff_alpha, mean_interval, sign_test
+from stepcraft.evals.stats import (
+    Interval,
+    cohen_kappa,
+    holm,
+    krippendorff_alpha,
+    mean_interval,
+    sign_test,
+    trueskill,
+)
 
 VOTES = "votes.jsonl"
 _SEED = 0
+_RATED_VOTES = 10_000
+"""So many votes are rated in all, in 1 to 100 orders."""
 _PREFERENCE = {"win": 1, "tie": 0, "loss": -1}
 
 
@@ -126,6 +136,16 @@ class Support:
     """Answers whose passages were too long to be shown whole."""
     unreadable: int
     failed: int
+
+
+@dataclass(frozen=True)
+class Rating:
+    """The TrueSkill of a method from a judge's votes."""
+
+    judge: str
+    method: str
+    rating: Interval
+    """A rating starts at 25; averaged over orders of the votes."""
 
 
 @dataclass(frozen=True)
@@ -264,6 +284,32 @@ def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
     if len(set(a)) < 2 or len(set(b)) < 2:
         return None
     return float(np.corrcoef(a, b)[0, 1])
+
+
+def ratings(judgements: Iterable[Judgement]) -> list[Rating]:
+    """Rate the methods by each judge's votes (RAT section 4), one vote a sample: that of its majority.
+
+    Raises:
+        BadInput: There are votes, and `trueskill` is not installed.
+    """
+    counts: dict[str, dict[tuple[str, str, str], Counter[str]]] = {}
+    for one in judgements:
+        if one["kind"] == "vote" and "verdict" in one:
+            pair = one["method"], one["against"], one["id"]
+            counts.setdefault(one["judge"], {}).setdefault(pair, Counter())[one["verdict"]] += 1
+    found: list[Rating] = []
+    for judge, pairs in counts.items():
+        votes = [
+            (method, against, {"win": method, "loss": against}.get(verdict))
+            for (method, against, _), counted in pairs.items()
+            if (verdict := majority(counted))
+        ]
+        players = list(dict.fromkeys(player for method, against, _ in votes for player in (method, against)))
+        if votes:
+            orders = max(1, min(100, _RATED_VOTES // len(votes)))
+            rated = trueskill(votes, players, orders, _SEED)
+            found += [Rating(judge, player, rated[player]) for player in players]
+    return found
 
 
 def supports(judgements: Iterable[Judgement]) -> list[Support]:

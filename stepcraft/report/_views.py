@@ -14,6 +14,7 @@ from stepcraft.report._grounds import (
     merged,
     ranges,
 )
+from stepcraft.report.rendering import counted, seconds
 from stepcraft.segments import support
 from stepcraft.text.citations import with_marks_of
 from stepcraft.text.clean import clean
@@ -44,16 +45,6 @@ class View:
     """The id of each section, and what the navigation calls it."""
     data: dict[str, Any]
     """Values for the template."""
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 step", "2 steps"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def seconds(value: float) -> str:
-    """Return a time in seconds, with as many digits as a comparison needs."""
-    return f"{value:.2f} s" if value < 10 else f"{value:,.1f} s"
 
 
 def _rat(_given: Mapping[str, Any], result: Mapping[str, Any]) -> View:

@@ -16,8 +16,9 @@ from stepcraft import BadInput, RunStopped
 from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
 from stepcraft.evals.evaluate import Budget, Progress, evaluate
 from stepcraft.evals.methods import Method, read_methods
+from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample, read_samples
-from stepcraft.evals.summary import markdown, summarise
+from stepcraft.evals.summary import summarise
 from stepcraft.graphs.baselines import build_direct, build_rag
 from tests.evals.asked import samples
 from tests.kitchen import small_memory

@@ -21,7 +21,8 @@ from stepcraft.evals.evaluate import Progress, evaluate
 from stepcraft.evals.judge import read_pairwise, read_support, sentences_of
 from stepcraft.evals.judging import calibrate, judge, marked_passages
 from stepcraft.evals.methods import Method
-from stepcraft.evals.summary import markdown, summarise
+from stepcraft.evals.reports.markdown import markdown
+from stepcraft.evals.summary import summarise
 from stepcraft.evals.votes import majority, read_judgements
 from stepcraft.graphs.baselines import build_direct
 from stepcraft.text.sections import Section, parse
@@ -300,7 +301,7 @@ def test_support_is_the_share_of_the_sentences_that_cite_something(tmp_path: Pat
         ("evidence", "2"): "Mostar lies on the Neretva.",
         ("answer", ""): "1. Well.\n2. It has one arch.\n3. Mostar lies on the Sava.\n4. It is lovely.",
     }
-    assert "| scripted:judge | rat | 0.500 (" in markdown(summary)
+    assert "| scripted:judge | rat | 0.500 |" in markdown(summary)
 
 
 def test_an_interval_of_the_support_of_several_answers(tmp_path: Path) -> None:

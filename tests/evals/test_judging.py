@@ -15,8 +15,9 @@ from stepcraft import BadInput
 from stepcraft.cli import app
 from stepcraft.errors import RunStopped
 from stepcraft.evals.evaluate import Budget
+from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.shortening import cited_ids, passage_tokens, shortened
-from stepcraft.evals.summary import markdown, summarise
+from stepcraft.evals.summary import summarise
 from stepcraft.evals.votes import Alike, every_judgement, read_judgements
 from stepcraft.evidence import Evidence
 from tests.evals.judged import JudgeModel, evaluation, judged, shown

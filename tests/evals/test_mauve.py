@@ -11,7 +11,8 @@ from stepcraft import BadInput
 from stepcraft.cli import app
 from stepcraft.evals.directory import Outcome, RunDirectory
 from stepcraft.evals.mauve import mauve_scores
-from stepcraft.evals.summary import markdown, summarise
+from stepcraft.evals.reports.markdown import markdown
+from stepcraft.evals.summary import summarise
 
 TOPICS = [
     "bread",

@@ -14,9 +14,10 @@ from stepcraft.evals.directory import Outcome
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method
 from stepcraft.evals.repeats import task_scores
+from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample, repeated
 from stepcraft.evals.sandbox import Sandbox
-from stepcraft.evals.summary import markdown, summarise
+from stepcraft.evals.summary import summarise
 from stepcraft.graphs.baselines import build_direct
 from tests.scripted import ScriptedModel
 

@@ -157,7 +157,7 @@ class Seen:
 class Reader(HTMLParser):
     """Parses a page and fails if an element is not closed in order."""
 
-    _VOID = frozenset({"meta"})
+    _VOID = frozenset({"meta", "input"})
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -1,0 +1,1 @@
+"""What an evaluation found, as Markdown, CSV, LaTeX and one HTML page."""

@@ -1,0 +1,126 @@
+"""What all HTML pages share: the frame with its content security policy, the style, and text that stays text.
+
+A page is self-contained. Its policy names the style, and the script if there is one, by their hashes, and forbids
+everything else, so that nothing is fetched and nothing from outside runs.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from stepcraft.text.clean import clean
+from stepcraft.text.markdown import outside_code
+
+_HERE = files("stepcraft.report")
+
+
+def rendered(
+    template: str, *, folder: Traversable = _HERE, style: str = "", script: str = "", **values: object
+) -> str:
+    """Return a page made from a template that extends `frame.html.j2`.
+
+    Args:
+        template: its file name.
+        folder: where its `templates` are; those of this room are found from everywhere.
+        style: CSS beside that of all pages.
+        script: the page's own JavaScript; without it the policy permits none.
+        values: what the template shows; `title`, `heading`, `facts`, `sections` and `warnings` are for the frame.
+    """
+    style = (_HERE / "page.css").read_text("utf-8") + style
+    policy = ["default-src 'none'", f"style-src '{_hash(style)}'"]
+    if script:
+        policy += [f"script-src '{_hash(script)}'", "require-trusted-types-for 'script'"]
+    policy += ["base-uri 'none'", "form-action 'none'"]
+    return (
+        _environment(folder)
+        .get_template(template)
+        .render(
+            policy="; ".join(policy),
+            style=Markup(style),  # noqa: S704 - a file of the package
+            script=Markup(script),  # noqa: S704 - a file of the package
+            version=version("stepcraft"),
+            **values,
+        )
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _environment(folder: Traversable) -> Environment:
+    def source(name: str) -> str:
+        """Read a template without line breaks and indentation, which would show up between inline elements."""
+        file = folder / "templates" / name
+        text = (file if file.is_file() else _HERE / "templates" / name).read_text("utf-8")
+        return "".join(map(str.strip, text.splitlines()))
+
+    environment = Environment(
+        loader=FunctionLoader(source), autoescape=True, undefined=StrictUndefined, finalize=_cleaned
+    )
+    environment.filters.update(_FILTERS)
+    environment.tests.update(_TESTS)
+    return environment
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 step", "2 steps"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def seconds(value: float) -> str:
+    """Return a time in seconds, with as many digits as a comparison needs."""
+    return f"{value:.2f} s" if value < 10 else f"{value:,.1f} s"
+
+
+def _cleaned(value: object) -> object:
+    """Remove control characters from text of the run; markup that a template made is left as it is."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _with_code(text: str) -> list[tuple[str, str]]:
+    """Split a text into prose, spans and blocks of code, without backticks and fences."""
+    pieces: list[tuple[str, str]] = []
+    end = 0
+    for start, stop in [*outside_code(text), (len(text), len(text))]:
+        code = text[end:start]
+        if "\n" in code:
+            lines = code.splitlines()
+            is_closed = lines[-1].strip().startswith(("```", "~~~"))
+            pieces.append(("block", "\n".join(lines[1:-1] if is_closed else lines[1:])))
+        elif code:
+            pieces.append(("span", code.strip("`").strip()))
+        pieces.append(("prose", text[start:stop]))
+        end = stop
+    return pieces
+
+
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and not re.search(r"[\s\\]", text)
+
+
+_FILTERS: dict[str, Callable[..., Any]] = {
+    "clean": clean,
+    "counted": counted,
+    "one_line": _one_line,
+    "score": "{:.2f}".format,
+    "with_code": _with_code,
+}
+_TESTS: dict[str, Callable[..., bool]] = {"web_address": _is_web_address}
