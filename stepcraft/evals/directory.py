@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NotRequired, Self
 
 from typing_extensions import TypedDict
 
@@ -25,6 +25,13 @@ SAMPLES = "samples.jsonl"
 _LOCK = "lock"
 _BEGUN = "configuration.new"
 """The configuration while it is written."""
+
+_DIFFERING = {
+    "methods": "methods or settings",
+    "prompts": "prompts (an instruction or a reply format was changed)",
+    "version": "version of Stepcraft",
+}
+"""What the parts of a configuration are in a message; the others are named as they are."""
 
 
 class Outcome(TypedDict):
@@ -41,6 +48,20 @@ class Outcome(TypedDict):
     usage: dict[str, Any]
     seconds: float
     warnings: list[str]
+    began: NotRequired[str]
+    """When it was begun, as ISO 8601 in UTC."""
+    trace: NotRequired[str]
+    """The id of the root run, under which LangSmith has its trace; "" where no run was begun."""
+    models: NotRequired[list[str]]
+    """The models as their providers named them; a server does not tell."""
+    versions: NotRequired[dict[str, str]]
+    """The versions of the packages that ran it."""
+    prompts: NotRequired[str]
+    """Identifies the prompts; "" for a graph of one's own."""
+    seed: NotRequired[int | None]
+    """The seed of a method that draws at random."""
+    usd: NotRequired[float | None]
+    """What it cost; None where a price is unknown."""
 
 
 class LineFile:
@@ -185,9 +206,10 @@ class RunDirectory:
         known = read_configuration(self.path)
         differing = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
         if differing:
+            told = " and ".join(_DIFFERING.get(name, name) for name in differing)
             raise BadInput(
-                f"{self.path} belongs to an evaluation with another {', '.join(differing)}; name another directory, or "
-                "start it with the configuration that it was begun with"
+                f"{self.path} belongs to an evaluation with other {told}; name another directory, or start it with the "
+                "configuration that it was begun with"
             )
         return False
 

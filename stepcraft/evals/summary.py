@@ -8,8 +8,8 @@ from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
-from stepcraft.evals.evaluate import tokens_of
 from stepcraft.evals.mauve import Mauve, mauve_scores
+from stepcraft.evals.progress import tokens_of
 from stepcraft.evals.stats import Difference, Interval, holm, mean_interval, paired_bootstrap, samples_needed
 from stepcraft.evals.votes import (
     Agreement,

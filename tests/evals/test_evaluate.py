@@ -152,9 +152,9 @@ def test_a_disk_that_is_full_stops_it_and_nothing_is_lost(tmp_path: Path) -> Non
 def test_another_configuration_into_the_same_directory_is_refused(tmp_path: Path) -> None:
     model = answering()
     run(tmp_path, model, samples(2))
-    with pytest.raises(BadInput, match="another samples; name another directory"):
+    with pytest.raises(BadInput, match="other samples; name another directory"):
         run(tmp_path, model, samples(3))
-    with pytest.raises(BadInput, match="another methods"):
+    with pytest.raises(BadInput, match="other methods or settings"):
         run(tmp_path, model, samples(2), [Method("direct:temperature=1", "direct", {"temperature": 1.0})])
 
 
