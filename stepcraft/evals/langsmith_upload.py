@@ -230,15 +230,14 @@ class _Upload:
 
 
 def _example(sample: Sample, dataset: str) -> dict[str, Any]:
-    asked: dict[str, Any] = {name: sample[name] for name in ("question", "resources") if name in sample}
-    known: dict[str, Any] = {
-        name: sample[name] for name in ("answers", "contains", "steps") if name in sample
-    }
+    fields: dict[str, Any] = {**sample}
+    asked = {name: fields.pop(name) for name in ("question", "resources") if name in fields}
+    fields.pop("id")
     return {
         "id": str(uuid5(UUID(dataset), sample["id"])),
         "dataset_id": dataset,
         "inputs": redacted(asked),
-        "outputs": redacted(known),
+        "outputs": redacted(fields),
         "metadata": {"id": sample["id"]},
     }
 

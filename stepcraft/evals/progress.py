@@ -122,13 +122,13 @@ class Tally:
         self.tell(self.progress())
         if self.budget.usd is not None and self.usd is None:
             raise BadInput(unpriced(outcome["method"], ", ".join(outcome.get("models") or [])))
-        for most, used, told in (
-            (self.budget.calls, self.calls, f"{self.budget.calls:,} calls" if self.budget.calls else ""),
-            (self.budget.tokens, self.tokens, f"{self.budget.tokens:,} tokens" if self.budget.tokens else ""),
-            (self.budget.usd, self.usd or 0.0, f"{self.budget.usd:,} USD" if self.budget.usd else ""),
+        for most, used, unit in (
+            (self.budget.calls, self.calls, "calls"),
+            (self.budget.tokens, self.tokens, "tokens"),
+            (self.budget.usd, self.usd or 0.0, "USD"),
         ):
             if most is not None and used >= most and len(self.failed) < self.total:
-                self.stopped = f"the budget of {told} is used up"
+                self.stopped = f"the budget of {most:,} {unit} is used up"
 
     def progress(self) -> Progress:
         """How far it is now."""

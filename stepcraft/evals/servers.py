@@ -130,7 +130,6 @@ class Servers:
 
         while True:
             server = await self._take()
-            failure: Exception | None = None
             try:
                 if not server.versions:
                     server.versions = _versions(await server.client.http.get("/info"))
@@ -138,33 +137,30 @@ class Servers:
                     None,
                     method.graph,
                     input=given,
-                    context=settings,  # type: ignore[arg-type]  # a mapping of JSON
+                    context=settings,
                     metadata={"stepcraft_sample": sample["id"]},
                     on_disconnect="cancel",
                     raise_error=False,
                     on_run_created=note,
                 )
-            except (httpx.TransportError, httpx.HTTPStatusError) as error:
-                self._check(server, method.graph, error)
-                failure = error
+            except (httpx.TransportError, httpx.HTTPStatusError) as failure:
+                self._check(server, method.graph, failure)
+                self._rest(server, failure)
+                continue
             finally:
                 await self._release(server)
-            if failure is None:
-                error = result.get("__error__") if isinstance(result, dict) else None
-                if error:
-                    server.failures = 0
-                    _raise(server, method.name, error)
-                if isinstance(result, dict) and all(name in result for name in outputs_of(method.graph)):
-                    server.failures = 0
-                    outcome["versions"] = server.versions
-                    outcome["usage"], outcome["warnings"] = result["usage"], result["warnings"]
-                    outcome["output"] = {
-                        name: result[name]
-                        for name in outputs_of(method.graph)
-                        if name not in {"usage", "warnings"}
-                    }
-                    return
-            self._rest(server, failure)
+            if isinstance(result, dict) and (error := result.get("__error__")):
+                server.failures = 0
+                _raise(server, method.name, error)
+            names = outputs_of(method.graph)
+            if not isinstance(result, dict) or not all(name in result for name in names):
+                self._rest(server, None)
+                continue
+            server.failures = 0
+            outcome["versions"] = server.versions
+            outcome["usage"], outcome["warnings"] = result["usage"], result["warnings"]
+            outcome["output"] = {name: result[name] for name in names if name not in {"usage", "warnings"}}
+            return
 
     async def _take(self) -> _Server:
         """The server with the fewest samples under way that may be asked; wait until there is one.

@@ -42,6 +42,8 @@ class MethodSummary:
     tokens: float
     """Tokens read and written a sample."""
     seconds: float
+    usd: float | None = None
+    """What a sample cost; None where that of one is unknown."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,13 @@ def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
         calls=fmean([one["usage"].get("calls", 0) for one in done] or [0]),
         tokens=fmean([tokens_of(one) for one in done] or [0]),
         seconds=fmean([one["seconds"] for one in done] or [0]),
+        usd=_mean_cost(done),
     )
+
+
+def _mean_cost(outcomes: Sequence[Outcome]) -> float | None:
+    known = [usd for one in outcomes if (usd := one.get("usd")) is not None]
+    return fmean(known) if known and len(known) == len(outcomes) else None
 
 
 def _comparisons(
@@ -222,11 +230,17 @@ def _lines(summary: Summary) -> Iterator[str]:
         )
     yield from (verdict(summary), "")
     names = list(dict.fromkeys(score for method in summary.methods for score in method.scores))
-    yield "| method | " + " | ".join([*names, "calls", "tokens", "seconds", "samples", "failed"]) + " |"
-    yield "|---" * (len(names) + 6) + "|"
+    priced = ["USD"] if any(method.usd is not None for method in summary.methods) else []
+    yield (
+        "| method | "
+        + " | ".join([*names, "calls", "tokens", "seconds", *priced, "samples", "failed"])
+        + " |"
+    )
+    yield "|---" * (len(names) + len(priced) + 6) + "|"
     for method in summary.methods:
         scores = [_interval(method.scores[name]) if name in method.scores else "" for name in names]
         costs = [f"{method.calls:.1f}", f"{method.tokens:,.0f}", f"{method.seconds:.1f}"]
+        costs += ["" if method.usd is None else f"{method.usd:.4f}" for _ in priced]
         cells = [method.name, *scores, *costs, str(method.samples), str(method.failed)]
         yield "| " + " | ".join(cells) + " |"
     if summary.comparisons:
