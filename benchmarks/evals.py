@@ -1,7 +1,7 @@
 """The harness of evaluations against running the graph alone: `python benchmarks/evals.py`.
 
 - overhead: seconds a sample of an evaluation, one sample at a time, with a model of no latency ÷ those of the graph
-  alone, in turns; every outcome is forced to the disk;
+  alone, in turns; every outcome is written;
 - throughput: 1,000 samples against a model of 100 ms, 64 at a time ÷ what the bare graph reaches with as many;
 - memory: the peak of 20,000 small samples in a process of their own ÷ that of 2,000; the samples themselves, which the
   caller holds, are among it.
@@ -14,14 +14,16 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import cast
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from langgraph.graph import START, StateGraph
 from rich.console import Console
 from rich.table import Table
 
 from stepcraft.evals.evaluate import evaluate
-from stepcraft.evals.methods import Method
+from stepcraft.evals.methods import Method, OwnMethod
 from stepcraft.evals.samples import Sample
 from stepcraft.graphs.baselines import build_direct
 from tests.scripted import ScriptedModel
@@ -70,11 +72,20 @@ async def both(count: int, latency: float, concurrency: int, turns: int) -> tupl
     return median(one for one, _ in times), median(other for _, other in times)
 
 
+async def remembering_nothing(count: int) -> None:
+    """Evaluate so many samples with a graph that keeps nothing of its calls."""
+    builder = StateGraph(dict).add_node("answer", lambda _: {"answer": "yes"}).add_edge(START, "answer")
+    mine = OwnMethod("mine", builder.compile())
+    given = [{**sample, "question": f"{sample['question']} {'why ' * 50}"} for sample in samples(count)]
+    with tempfile.TemporaryDirectory() as folder:
+        await evaluate([mine], cast("list[Sample]", given), Path(folder) / "run")
+
+
 def peak_megabytes(count: int) -> float:
     """The peak memory of a process that evaluates so many samples."""
     code = (
         "import asyncio, resource, benchmarks.evals as it; "
-        f"asyncio.run(it.harness({count}, 0.0, 4)); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+        f"asyncio.run(it.remembering_nothing({count})); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
     )
     return float(subprocess.check_output([sys.executable, "-c", code], cwd=Path(__file__).parent.parent))
 

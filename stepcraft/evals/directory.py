@@ -1,13 +1,15 @@
 """The directory of an evaluation: its configuration, and one line for each finished sample of a method.
 
-Lines are appended and forced to the disk as samples finish, so that a run that is killed at any moment goes on where it
-stopped: what is in the directory is not asked again, and of a line that was cut off the rest is cut off too. What judges
-say of the outputs is kept in the same way, in a file beside them.
+Lines are appended as samples finish, so that a run that is killed at any moment goes on where it stopped: what is in the
+directory is not asked again, and of a line that was cut off the rest is cut off too. They are forced to the disk every
+quarter of a second; where the machine itself fails, the samples since then are run again. What judges say of the outputs
+is kept in the same way, in a file beside them.
 """
 
 import errno
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
@@ -22,6 +24,8 @@ from stepcraft.secrets import redacted
 
 CONFIGURATION = "configuration.json"
 SAMPLES = "samples.jsonl"
+_SYNC_S = 0.25
+"""Forcing each line to the disk would take longer than a fast model's answer."""
 _LOCK = "lock"
 _BEGUN = "configuration.new"
 """The configuration while it is written."""
@@ -76,6 +80,7 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._sync_at = 0.0
         try:
             path.touch()
             # Unbuffered, so that what cannot be written is not tried again when the file is closed.
@@ -94,10 +99,13 @@ class LineFile:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        try:
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
 
     def add(self, value: Mapping[str, Any]) -> None:
-        """Append a line, without secrets; when this returns, it is on the disk.
+        """Append a line, without secrets; when this returns, the end of the process loses nothing of it.
 
         Raises:
             RunStopped: It cannot be written, for example because the disk is full.
@@ -106,7 +114,9 @@ class LineFile:
         end = self._file.seek(0, os.SEEK_END)
         try:
             written = self._file.write(line)
-            os.fsync(self._file.fileno())
+            if time.monotonic() >= self._sync_at:
+                os.fsync(self._file.fileno())
+                self._sync_at = time.monotonic() + _SYNC_S
             reason = os.strerror(errno.ENOSPC) if written < len(line) else ""
         except OSError as error:
             reason = error.strerror or str(error)
@@ -175,7 +185,7 @@ class RunDirectory:
         self._lock.close()
 
     def add(self, outcome: Outcome) -> None:
-        """Append an outcome; when this returns, it is on the disk.
+        """Append an outcome; when this returns, the end of the process loses nothing of it.
 
         Raises:
             RunStopped: It cannot be written, for example because the disk is full.

@@ -42,6 +42,9 @@ class Local:
             name: method.graph if isinstance(method, OwnMethod) else graph_of(method)
             for name, method in methods.items()
         }
+        self._outputs = {
+            name: outputs_of(method.graph) for name, method in methods.items() if isinstance(method, Method)
+        }
 
     def writer(self, method: AnyMethod, node: str = "answer") -> str:
         """The name of the model that a node asks; "" for a graph that is not of this package."""
@@ -78,7 +81,7 @@ class Local:
             else:
                 given = method.given(sample["question"], sample.get("resources", ""))
                 result = await graph.ainvoke(given, config, context=method.context())
-                output = {name: result[name] for name in outputs_of(method.graph)}
+                output = {name: result[name] for name in self._outputs[method.name]}
             outcome["output"] = {
                 name: part for name, part in output.items() if name not in {"usage", "warnings"}
             }

@@ -80,6 +80,8 @@ class Prices:
             usage: Totals, and in `nodes` those of the nodes.
             model_of: The model of a node; of "" for what no node used.
         """
+        if not self.by_model:
+            return None
         nodes: Mapping[str, Mapping[str, Any]] = usage.get("nodes") or {}
         parts = [(name, used) for name, used in nodes.items()]
         kinds = ("input_tokens", "output_tokens", "cached_input_tokens")

@@ -147,7 +147,9 @@ def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise BadInput(f"{where} has a {name} that is no text: {value!r:.80}")
+        raise BadInput(
+            f"{where} has {'an' if name[0] in 'aeiou' else 'a'} {name} that is no text: {value!r:.80}"
+        )
     return clean(str(value)).strip()
 
 

@@ -243,8 +243,9 @@ def test_methods_take_what_they_have() -> None:
         (['{"question": ["a"]}'], "1 has a question that is no text"),
         (['{"question": "a"}', "nonsense"], "2 cannot be read"),
         (['{"question": "a", "id": 1}', '{"question": "b", "id": "1"}'], "2 has the id '1' of line 1"),
+        (['{"question": "a", "id": 0}', '{"question": "b", "id": 0}'], "2 has the id '0' of line 1"),
         (['{"question": "a", "Answer": "b"}'], "1 has a field 'Answer'; names are written in lower case"),
-        (['{"question": "a", "answers": [{}]}'], "1 has a answers that is no text"),
+        (['{"question": "a", "answers": [{}]}'], "1 has an answers that is no text"),
     ],
 )
 def test_questions_that_cannot_be_used(tmp_path: Path, lines: list[str], problem: str) -> None:
