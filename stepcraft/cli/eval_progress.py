@@ -70,13 +70,14 @@ def line(progress: "Progress") -> str:
     parts = [f"{progress.done:,} of {progress.total:,} done"]
     if progress.running:
         parts.append(f"{progress.running:,} running")
-    parts += [f"{progress.failed:,} failed", f"{progress.calls:,} calls", f"{progress.tokens:,} tokens"]
+    parts.append(f"{progress.failed:,} failed")
+    if progress.seconds_left is not None and progress.done < progress.total:
+        parts.append(f"about {_time(progress.seconds_left)} left")
     if progress.usd:
         parts.append(usd(progress.usd))
     if progress.rate:
         parts.append(f"{progress.rate:.2f} a second")
-    if progress.seconds_left is not None and progress.done < progress.total:
-        parts.append(f"about {_time(progress.seconds_left)} left")
+    parts += [f"{progress.calls:,} calls", f"{progress.tokens:,} tokens"]
     return ", ".join(parts)
 
 

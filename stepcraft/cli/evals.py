@@ -112,6 +112,7 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run methods on questions and print the report. The same command goes on with a run that was stopped."""
+    from stepcraft.cli.tracing import tracing
     from stepcraft.evals.benchmarks.registry import named_samples
     from stepcraft.evals.evaluate import evaluate
     from stepcraft.evals.langsmith_upload import LangSmith
@@ -133,7 +134,8 @@ def run(
         fields = {name: value for name, value in fields.items() if name != "retriever"}
     fields = {**fields, **own}
     named = read_methods(methods, fields)
-    with ShownProgress(quiet=quiet) as progress:
+    err = Console(stderr=True, quiet=quiet)
+    with tracing(err) as callbacks, ShownProgress(quiet=quiet) as progress:
         work = evaluate(
             named,
             samples,
@@ -145,12 +147,13 @@ def run(
             prices=Prices.of(price),
             retry_errors=retry_errors,
             allow_keyless=allow_keyless,
+            callbacks=callbacks,
             on_progress=progress,
         )
         _finish(work, progress)
     if uploads:
         uploaded = uploads.upload(directory, samples)
-        write(Console(stderr=True, quiet=quiet), f"LangSmith has {uploaded:,} more runs of it")
+        write(err, f"LangSmith has {uploaded:,} more {'run' if uploaded == 1 else 'runs'} of it")
     say(markdown(summarise(directory)))
 
 

@@ -98,9 +98,17 @@ class LineFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Force the lines to the disk and close the file.
+
+        Raises:
+            RunStopped: They cannot be written.
+        """
         try:
             os.fsync(self._file.fileno())
+        except OSError as error:
+            raise RunStopped(
+                f"{self.path} cannot be written: {error.strerror}; make room and start the same command again"
+            ) from error
         finally:
             self._file.close()
 
@@ -181,8 +189,10 @@ class RunDirectory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._lock.close()
+        try:
+            self._file.close()
+        finally:
+            self._lock.close()
 
     def add(self, outcome: Outcome) -> None:
         """Append an outcome; when this returns, the end of the process loses nothing of it.

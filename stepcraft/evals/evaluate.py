@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
@@ -71,6 +72,7 @@ async def evaluate(
     prices: Prices | None = None,
     retry_errors: bool = False,
     allow_keyless: bool = False,
+    callbacks: Sequence[BaseCallbackHandler] = (),
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> Progress:
     """Run each method on each sample and score the outputs; what is in the directory already is not run again.
@@ -89,6 +91,7 @@ async def evaluate(
         prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
         retry_errors: Whether samples that failed are run again; where only the scoring failed, it alone is.
         allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
+        callbacks: The callbacks of every run in this process, such as a tracer.
         on_progress: Is told of the progress before and after each sample.
 
     Raises:
@@ -100,7 +103,7 @@ async def evaluate(
     _check_names("method", [method.name for method in methods])
     _check_names("id", [sample["id"] for sample in samples])
     by_name = {method.name: method for method in methods}
-    runner = servers or Local(by_name, graph_of)
+    runner = servers or Local(by_name, graph_of, callbacks)
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
     writers = {method.name: runner.writer(method) for method in methods}
     for name, writer in writers.items():

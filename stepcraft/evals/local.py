@@ -1,7 +1,7 @@
 """Running the samples of an evaluation in this process."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from threading import Lock
 from typing import Any
@@ -35,9 +35,16 @@ class Local:
     Args:
         methods: The methods.
         graph_of: What makes the graph of a method of this package.
+        callbacks: The callbacks of every run, such as a tracer.
     """
 
-    def __init__(self, methods: Mapping[str, AnyMethod], graph_of: Callable[[Method], Graph]) -> None:
+    def __init__(
+        self,
+        methods: Mapping[str, AnyMethod],
+        graph_of: Callable[[Method], Graph],
+        callbacks: Sequence[BaseCallbackHandler] = (),
+    ) -> None:
+        self._callbacks = callbacks
         self._graphs = {
             name: method.graph if isinstance(method, OwnMethod) else graph_of(method)
             for name, method in methods.items()
@@ -66,7 +73,7 @@ class Local:
         calls, trace = _Calls(), uuid7()
         config: RunnableConfig = {
             "run_id": trace,
-            "callbacks": [calls],
+            "callbacks": [calls, *self._callbacks],
             "metadata": {"stepcraft_sample": sample["id"]},
         }
         outcome["trace"], outcome["versions"] = str(trace), VERSIONS

@@ -144,5 +144,29 @@ def test_the_command_sends_nothing_without_the_option(langsmith: LangSmithServer
     assert (ran.exit_code, langsmith.requests) == (0, []), ran.output
     sent = CliRunner().invoke(app, [*command, "--langsmith", "team"])
     assert sent.exit_code == 0, sent.output
-    assert "LangSmith has 1 more runs of it" in sent.stderr
+    assert "LangSmith has 1 more run of it" in sent.stderr
     assert len(langsmith.list("runs")) == 1
+
+
+def test_tracing_that_leads_nowhere_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from langsmith.utils import get_env_var  # noqa: PLC0415
+
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    get_env_var.cache_clear()
+    file = tmp_path / "questions.jsonl"
+    file.write_text('{"question": "How do I pause a graph?", "contains": ["interrupt"]}\n')
+    command = [
+        "eval",
+        "run",
+        str(file),
+        "--methods",
+        "direct",
+        "--into",
+        str(tmp_path / "run"),
+        "--allow-keyless",
+    ]
+    ran = CliRunner().invoke(app, command)
+    get_env_var.cache_clear()
+    assert ran.exit_code == 0, ran.output
+    assert "LangSmith does not answer at http://127.0.0.1:9; this run is not traced" in ran.stderr
