@@ -75,9 +75,9 @@ def line(progress: "Progress") -> str:
         parts.append(f"about {_time(progress.seconds_left)} left")
     if progress.usd:
         parts.append(usd(progress.usd))
+    parts += [f"{progress.calls:,} calls", f"{progress.tokens:,} tokens"]
     if progress.rate:
         parts.append(f"{progress.rate:.2f} a second")
-    parts += [f"{progress.calls:,} calls", f"{progress.tokens:,} tokens"]
     return ", ".join(parts)
 
 

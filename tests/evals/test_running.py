@@ -258,7 +258,7 @@ def test_the_time_left_is_told_by_the_median(tmp_path: Path) -> None:
     assert known[-1] == 0.0
     told = Progress(7, 1, 9, 60.0, 21, 4_200, running=2, rate=0.117, usd=0.5, seconds_left=600)
     assert line(told) == (
-        "7 of 9 done, 2 running, 1 failed, about 10 min left, 0.5000 USD, 0.12 a second, 21 calls, 4,200 tokens"
+        "7 of 9 done, 2 running, 1 failed, about 10 min left, 0.5000 USD, 21 calls, 4,200 tokens, 0.12 a second"
     )
 
 
