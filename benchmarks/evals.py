@@ -1,8 +1,10 @@
 """The harness of evaluations against running the graph alone: `python benchmarks/evals.py`.
 
 - overhead: seconds a sample of an evaluation, one sample at a time, with a model of no latency ÷ those of the graph
-  alone, in turns; every outcome is forced to the disk;
+  alone, in turns; every outcome is written;
 - throughput: 1,000 samples against a model of 100 ms, 64 at a time ÷ what the bare graph reaches with as many;
+- memory: the peak of 20,000 small samples in a process of their own ÷ that of 2,000; the samples themselves, which the
+  caller holds, are among it;
 - report: the page of 10,000 samples of two methods with five passages each, its seconds ÷ those of parsing the same lines as
   JSON, and its size.
 """
@@ -10,19 +12,22 @@
 import asyncio
 import json
 import random
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import cast
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from langgraph.graph import START, StateGraph
 from rich.console import Console
 from rich.table import Table
 
 from stepcraft.evals.evaluate import evaluate
-from stepcraft.evals.methods import Method
+from stepcraft.evals.methods import Method, OwnMethod
 from stepcraft.evals.reports.page import page
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.summary import summarise
@@ -113,6 +118,24 @@ def reported(count: int) -> tuple[float, float, float]:
         return ours, time.process_time() - began, len(made.encode()) / 1e6
 
 
+async def remembering_nothing(count: int) -> None:
+    """Evaluate so many samples with a graph that keeps nothing of its calls."""
+    builder = StateGraph(dict).add_node("answer", lambda _: {"answer": "yes"}).add_edge(START, "answer")
+    mine = OwnMethod("mine", builder.compile())
+    given = [{**sample, "question": f"{sample['question']} {'why ' * 50}"} for sample in samples(count)]
+    with tempfile.TemporaryDirectory() as folder:
+        await evaluate([mine], cast("list[Sample]", given), Path(folder) / "run")
+
+
+def peak_megabytes(count: int) -> float:
+    """The peak memory of a process that evaluates so many samples."""
+    code = (
+        "import asyncio, resource, benchmarks.evals as it; "
+        f"asyncio.run(it.remembering_nothing({count})); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    )
+    return float(subprocess.check_output([sys.executable, "-c", code], cwd=Path(__file__).parent.parent))
+
+
 def main() -> None:
     """Print the table."""
     table = Table("what", "ratio", "wanted", "of")
@@ -139,6 +162,10 @@ def main() -> None:
     )
     table.add_row(
         "page of 10,000 samples, seconds and MB", "–", "≤ 10 s, ≤ 20 MB", f"{ours:.1f} s, {megabytes:.1f} MB"
+    )
+    few, many = peak_megabytes(2_000), peak_megabytes(20_000)
+    table.add_row(
+        "memory of 20,000 samples / of 2,000", f"{many / few:.2f}", "≤ 1.2", f"{many:.0f} over {few:.0f} MB"
     )
     Console(width=130).print(table)
 

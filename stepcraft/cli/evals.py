@@ -1,13 +1,14 @@
 """`stepcraft eval`: run methods on questions of one's own, and report what was found."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
 
+from stepcraft.cli.eval_progress import ShownProgress
 from stepcraft.cli.options import (
     Memory,
     Model,
@@ -22,19 +23,47 @@ from stepcraft.cli.output import say, write
 from stepcraft.errors import BadInput
 
 if TYPE_CHECKING:
-    from stepcraft.evals.evaluate import Progress
     from stepcraft.evals.sandbox import Kind
 
 eval_app = typer.Typer(help="Evaluate methods on your own questions.", no_args_is_help=True)
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of an evaluation.")]
-Concurrency = Annotated[int, typer.Option(min=1, max=1_000, help="Samples that run at the same time.")]
+Concurrency = Annotated[
+    int,
+    typer.Option(
+        min=1, max=1_000, help="Samples that run at the same time, on each server if there are some."
+    ),
+]
 Repetitions = Annotated[
     int, typer.Option("--samples", min=1, max=1_000, help="Answers to each question, each with its own seed.")
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first so many questions.")]
+Items = Annotated[
+    str | None,
+    typer.Option(help="Use these questions, by their places from 1 and their ids: 3-10,17,HumanEval/5."),
+]
 MaxCalls = Annotated[int | None, typer.Option(min=1, help="Stop after so many model calls in all.")]
 MaxTokens = Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens in all.")]
+MaxUsd = Annotated[
+    float | None, typer.Option(min=0.0, help="Stop when it has cost so much in all; needs --price.")
+]
+PriceOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price",
+        metavar="[MODEL=]READ/WRITTEN",
+        help="USD per million tokens: 0.25/2.00, or openai:gpt-5-mini=0.25/2.00; a third figure is for cached input. May "
+        "be repeated.",
+    ),
+]
+ServerOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="A LangGraph server that runs the samples; may be repeated. Its key is in LANGGRAPH_API_KEY.",
+    ),
+]
 
 
 @eval_app.command("run")
@@ -60,11 +89,19 @@ def run(
     data: Annotated[
         Path | None, typer.Option(help="The file of a benchmark, in place of the published one.")
     ] = None,
+    items: Items = None,
     limit: Limit = None,
     repetitions: Repetitions = 1,
     concurrency: Concurrency = 4,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
+    max_usd: MaxUsd = None,
+    price: PriceOptions = None,
+    server: ServerOptions = None,
+    langsmith: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Upload it to LangSmith as a dataset and an experiment a method."),
+    ] = None,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run failed samples again.")] = False,
     allow_keyless: Annotated[
         bool, typer.Option("--allow-keyless", help="Score the keyless model, to try the evaluation itself.")
@@ -79,34 +116,51 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run methods on questions and print the report. The same command goes on with a run that was stopped."""
+    from stepcraft.cli.tracing import tracing
     from stepcraft.evals.benchmarks.registry import described, named_samples
-    from stepcraft.evals.evaluate import Budget, evaluate
+    from stepcraft.evals.evaluate import evaluate
+    from stepcraft.evals.langsmith_upload import LangSmith
     from stepcraft.evals.methods import read_methods
+    from stepcraft.evals.prices import Prices
+    from stepcraft.evals.progress import Budget
     from stepcraft.evals.reports.markdown import markdown
-    from stepcraft.evals.samples import repeated
+    from stepcraft.evals.samples import picked, repeated
     from stepcraft.evals.sandbox import Sandbox
+    from stepcraft.evals.servers import Servers
     from stepcraft.evals.summary import summarise
 
+    uploads = LangSmith(langsmith) if langsmith else None
     kept_in = Sandbox(cast("Kind", sandbox), i_understand=i_understand)
-    samples, score, fields = named_samples(questions, data, limit, kept_in)
+    samples, score, fields = named_samples(questions, data, None if items else limit, kept_in)
+    if items:
+        samples = picked(samples, items)[:limit]
+    samples = repeated(samples, repetitions)
     own = context_fields(settings, model=model, retriever=sources, memory=memory)
     if "memory" in own:  # it is searched in place of the passages that the file brings
         fields = {name: value for name, value in fields.items() if name != "retriever"}
     fields = {**fields, **own}
     named = read_methods(methods, fields)
-    work = evaluate(
-        named,
-        repeated(samples, repetitions),
-        directory,
-        scorers=[score],
-        benchmark=described(questions, data),
-        concurrency=concurrency,
-        budget=Budget(max_calls, max_tokens),
-        retry_errors=retry_errors,
-        allow_keyless=allow_keyless,
-        on_progress=_shown(quiet=quiet),
-    )
-    _finish(work, quiet=quiet)
+    err = Console(stderr=True, quiet=quiet)
+    with tracing(err) as callbacks, ShownProgress(quiet=quiet) as progress:
+        work = evaluate(
+            named,
+            samples,
+            directory,
+            scorers=[score],
+            benchmark=described(questions, data),
+            concurrency=concurrency,
+            servers=Servers(server, concurrency=concurrency) if server else None,
+            budget=Budget(max_calls, max_tokens, max_usd),
+            prices=Prices.of(price),
+            retry_errors=retry_errors,
+            allow_keyless=allow_keyless,
+            callbacks=callbacks,
+            on_progress=progress,
+        )
+        _finish(work, progress)
+    if uploads:
+        uploaded = uploads.upload(directory, samples)
+        write(err, f"LangSmith has {uploaded:,} more {'run' if uploaded == 1 else 'runs'} of it")
     say(markdown(summarise(directory)))
 
 
@@ -141,24 +195,25 @@ def judged(
     quiet: Quiet = False,
 ) -> None:
     """Have models compare every method with the cheapest, and check the answers against their passages."""
-    from stepcraft.evals.evaluate import Budget
     from stepcraft.evals.judging import calibrate as calibrated
     from stepcraft.evals.judging import judge as judge_all
+    from stepcraft.evals.progress import Budget
     from stepcraft.evals.reports.markdown import agreement_line, markdown
     from stepcraft.evals.summary import summarise
 
     if directory:
-        work = judge_all(
-            directory,
-            judges,
-            votes=votes,
-            passage_tokens=passage_tokens,
-            concurrency=concurrency,
-            budget=Budget(max_calls, max_tokens),
-            calibrated=calibrate,
-            on_progress=_shown(quiet=quiet),
-        )
-        _finish(work, quiet=quiet)
+        with ShownProgress(quiet=quiet) as progress:
+            work = judge_all(
+                directory,
+                judges,
+                votes=votes,
+                passage_tokens=passage_tokens,
+                concurrency=concurrency,
+                budget=Budget(max_calls, max_tokens),
+                calibrated=calibrate,
+                on_progress=progress,
+            )
+            _finish(work, progress)
         say(markdown(summarise(directory)))
     elif calibrate:
         for judge in judges:
@@ -167,28 +222,13 @@ def judged(
         raise BadInput("there is nothing to judge; name the directory of an evaluation, or use --calibrate")
 
 
-def _finish(work: Coroutine[Any, Any, object], *, quiet: bool) -> None:
+def _finish(work: Coroutine[Any, Any, object], progress: ShownProgress) -> None:
     """Do the work; where Ctrl-C stops it, say how it goes on."""
     try:
         asyncio.run(work)
     except KeyboardInterrupt:
-        write(Console(stderr=True, quiet=quiet), "stopped; the same command goes on from here")
+        progress.say("stopped; the same command goes on from here")
         raise
-
-
-def _shown(*, quiet: bool) -> Callable[["Progress"], None]:
-    """What prints the progress on stderr."""
-    err = Console(stderr=True, quiet=quiet)
-
-    def show(progress: "Progress") -> None:
-        rate = progress.done / progress.seconds if progress.seconds else 0.0
-        write(
-            err,
-            f"{progress.done:,} of {progress.total:,} done, {progress.failed:,} failed, {progress.calls:,} calls, "
-            f"{progress.tokens:,} tokens, {rate:.2f} a second",
-        )
-
-    return show
 
 
 @eval_app.command("report")

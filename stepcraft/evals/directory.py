@@ -1,17 +1,19 @@
 """The directory of an evaluation: its configuration, and one line for each finished sample of a method.
 
-Lines are appended and forced to the disk as samples finish, so that a run that is killed at any moment goes on where it
-stopped: what is in the directory is not asked again, and of a line that was cut off the rest is cut off too. What judges
-say of the outputs is kept in the same way, in a file beside them.
+Lines are appended as samples finish, so that a run that is killed at any moment goes on where it stopped: what is in the
+directory is not asked again, and of a line that was cut off the rest is cut off too. They are forced to the disk every
+quarter of a second; where the machine itself fails, the samples since then are run again. What judges say of the outputs
+is kept in the same way, in a file beside them.
 """
 
 import errno
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NotRequired, Self
 
 from typing_extensions import TypedDict
 
@@ -22,9 +24,18 @@ from stepcraft.secrets import redacted
 
 CONFIGURATION = "configuration.json"
 SAMPLES = "samples.jsonl"
+_SYNC_S = 0.25
+"""Forcing each line to the disk would take longer than a fast model's answer."""
 _LOCK = "lock"
 _BEGUN = "configuration.new"
 """The configuration while it is written."""
+
+_DIFFERING = {
+    "methods": "methods or settings",
+    "prompts": "prompts (an instruction or a reply format was changed)",
+    "version": "version of Stepcraft",
+}
+"""What the parts of a configuration are in a message; the others are named as they are."""
 
 
 class Outcome(TypedDict):
@@ -41,6 +52,20 @@ class Outcome(TypedDict):
     usage: dict[str, Any]
     seconds: float
     warnings: list[str]
+    began: NotRequired[str]
+    """When it was begun, as ISO 8601 in UTC."""
+    trace: NotRequired[str]
+    """The id of the root run, under which LangSmith has its trace; "" where no run was begun."""
+    models: NotRequired[list[str]]
+    """The models as their providers named them; a server does not tell."""
+    versions: NotRequired[dict[str, str]]
+    """The versions of the packages that ran it."""
+    prompts: NotRequired[str]
+    """Identifies the prompts; "" for a graph of one's own."""
+    seed: NotRequired[int | None]
+    """The seed of a method that draws at random."""
+    usd: NotRequired[float | None]
+    """What it cost; None where a price is unknown."""
 
 
 class LineFile:
@@ -55,6 +80,7 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._sync_at = 0.0
         try:
             path.touch()
             # Unbuffered, so that what cannot be written is not tried again when the file is closed.
@@ -72,11 +98,22 @@ class LineFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Force the lines to the disk and close the file.
+
+        Raises:
+            RunStopped: They cannot be written.
+        """
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise RunStopped(
+                f"{self.path} cannot be written: {error.strerror}; make room and start the same command again"
+            ) from error
+        finally:
+            self._file.close()
 
     def add(self, value: Mapping[str, Any]) -> None:
-        """Append a line, without secrets; when this returns, it is on the disk.
+        """Append a line, without secrets; when this returns, the end of the process loses nothing of it.
 
         Raises:
             RunStopped: It cannot be written, for example because the disk is full.
@@ -85,7 +122,9 @@ class LineFile:
         end = self._file.seek(0, os.SEEK_END)
         try:
             written = self._file.write(line)
-            os.fsync(self._file.fileno())
+            if time.monotonic() >= self._sync_at:
+                os.fsync(self._file.fileno())
+                self._sync_at = time.monotonic() + _SYNC_S
             reason = os.strerror(errno.ENOSPC) if written < len(line) else ""
         except OSError as error:
             reason = error.strerror or str(error)
@@ -150,11 +189,13 @@ class RunDirectory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._lock.close()
+        try:
+            self._file.close()
+        finally:
+            self._lock.close()
 
     def add(self, outcome: Outcome) -> None:
-        """Append an outcome; when this returns, it is on the disk.
+        """Append an outcome; when this returns, the end of the process loses nothing of it.
 
         Raises:
             RunStopped: It cannot be written, for example because the disk is full.
@@ -185,9 +226,10 @@ class RunDirectory:
         known = read_configuration(self.path)
         differing = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
         if differing:
+            told = " and ".join(_DIFFERING.get(name, name) for name in differing)
             raise BadInput(
-                f"{self.path} belongs to an evaluation with another {', '.join(differing)}; name another directory, or "
-                "start it with the configuration that it was begun with"
+                f"{self.path} belongs to an evaluation with other {told}; name another directory, or start it with the "
+                "configuration that it was begun with"
             )
         return False
 

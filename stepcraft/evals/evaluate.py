@@ -2,25 +2,32 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
 from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
 from stepcraft.evals.gold import retrieval_scores
-from stepcraft.evals.methods import Method
+from stepcraft.evals.local import Local
+from stepcraft.evals.methods import AnyMethod, Method
+from stepcraft.evals.prices import Prices
+from stepcraft.evals.progress import Budget, Progress, Tally, unpriced
+from stepcraft.evals.prompts import prompts_digest
 from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.evals.scores import alias_accuracy, contains, exact_match, f1, steps_f1
-from stepcraft.graphs.compile import Graph, resources_of
-from stepcraft.graphs.registry import outputs_of
+from stepcraft.evals.servers import ServedRunFailed, Servers
+from stepcraft.graphs.compile import Graph
 from stepcraft.llm.resources import VERSION
-from stepcraft.models.resolve import EXTRACTIVE, model_name
+from stepcraft.models.resolve import EXTRACTIVE
+from stepcraft.nodes.begin import KEYLESS
 from stepcraft.secrets import without_secrets
 from stepcraft.text.lists import read_steps
 
@@ -29,28 +36,6 @@ _PACKAGE = str(files("stepcraft"))
 Scores = Mapping[str, float]
 Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
 """The scores of an output, by name; nothing where the sample does not say what is right. It may be asynchronous."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """When an evaluation stops; samples that are running are finished."""
-
-    calls: int | None = None
-    """Model calls of all samples together."""
-    tokens: int | None = None
-    """Tokens read and written by all samples together."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far an evaluation is."""
-
-    done: int
-    failed: int
-    total: int
-    seconds: float
-    calls: int
-    tokens: int
 
 
 def known_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
@@ -75,7 +60,7 @@ def known_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
 
 
 async def evaluate(
-    methods: Sequence[Method],
+    methods: Sequence[AnyMethod],
     samples: Sequence[Sample],
     directory: Path,
     *,
@@ -83,9 +68,12 @@ async def evaluate(
     benchmark: Mapping[str, str] | None = None,
     graph_of: Callable[[Method], Graph] = Method.compiled,
     concurrency: int = 4,
+    servers: Servers | None = None,
     budget: Budget | None = None,
+    prices: Prices | None = None,
     retry_errors: bool = False,
     allow_keyless: bool = False,
+    callbacks: Sequence[BaseCallbackHandler] = (),
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> Progress:
     """Run each method on each sample and score the outputs; what is in the directory already is not run again.
@@ -98,56 +86,73 @@ async def evaluate(
         directory: Where the outcomes are kept.
         scorers: What makes the scores of an output.
         benchmark: The name, source, licence and paper of the benchmark that the samples are of, which the report shows.
-        graph_of: What makes the graph of a method.
-        concurrency: The most samples that run at the same time.
+        graph_of: What makes the graph of a method of this package.
+        concurrency: The most samples that run at the same time in this process.
+        servers: Where the samples run instead, as many at a time as these take.
         budget: When to stop.
+        prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
         retry_errors: Whether samples that failed are run again; where only the scoring failed, it alone is.
         allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
-        on_progress: Is told of the progress after each sample.
+        callbacks: The callbacks of every run in this process, such as a tracer.
+        on_progress: Is told of the progress before and after each sample.
 
     Raises:
-        BadInput: The directory belongs to another evaluation, or a method has no language model.
-        RunStopped: The budget is used up, the model refuses every call, or the directory cannot be written.
+        BadInput: The directory belongs to another evaluation, a method has no language model, a method or an id is
+            there twice, the budget needs a price that is unknown, or a server refuses a setting.
+        RunStopped: The budget is used up, the model refuses every call, no server answers, or the directory cannot be
+            written.
     """
-    graphs = {method.name: graph_of(method) for method in methods}
-    for method in methods:
-        if not allow_keyless and _is_keyless(graphs[method.name], method):
-            raise BadInput(
-                f"{method.name} has no language model, and scores of the keyless model say nothing of a method; name a "
-                "model with --model or STEPCRAFT_MODEL, or try the evaluation with --allow-keyless"
-            )
+    _check_names("method", [method.name for method in methods])
+    _check_names("id", [sample["id"] for sample in samples])
+    by_name = {method.name: method for method in methods}
+    runner = servers or Local(by_name, graph_of, callbacks)
+    budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
+    writers = {method.name: runner.writer(method) for method in methods}
+    for name, writer in writers.items():
+        if not allow_keyless and writer == EXTRACTIVE:
+            raise BadInput(_keyless(f"{name} has no language model"))
+        if budget.usd is not None and prices.price(writer) is None:
+            raise BadInput(unpriced(name, writer))
+    prompts = {method.name: _prompts(method) for method in methods}
     configuration = {
         "version": VERSION,
-        "methods": {
-            method.name: {
-                "graph": method.graph,
-                "settings": {
-                    name: value.replace(_PACKAGE, "stepcraft") if isinstance(value, str) else value
-                    for name, value in method.settings.items()
-                },
-                "model": _writer(graphs[method.name], method),
-            }
-            for method in methods
-        },
+        "methods": {method.name: _described(method, writers[method.name]) for method in methods},
+        "prompts": prompts,
         "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
         **({"benchmark": benchmark} if benchmark else {}),
     }
-    with RunDirectory(directory, configuration) as kept:
-        run = _Run(kept, len(methods) * len(samples), budget or Budget(), on_progress)
+
+    cost_of = partial(_cost, prices, runner, by_name)
+    async with AsyncExitStack() as stack:
+        if servers:
+            await stack.enter_async_context(servers)
+        kept = stack.enter_context(RunDirectory(directory, configuration))
+        slots = servers.slots if servers else concurrency
+        counts = dict.fromkeys(by_name, len(samples))
+        run = Tally(counts, slots=slots, budget=budget, cost=cost_of, tell=on_progress)
         for outcome in read_outcomes(kept.path):
             run.count(outcome)
-        left = [
+        left = (
             (method, sample)
             for sample in samples
             for method in methods
             if (failed := run.failed.get((method.name, sample["id"]))) is None or (failed and retry_errors)
-        ]
+        )
 
-        async def one(method: Method, sample: Sample) -> None:
+        async def one(method: AnyMethod, sample: Sample) -> None:
             outcome = run.unscored.get((method.name, sample["id"]))
-            run.add(await _scored(outcome or await _outcome(graphs[method.name], method, sample), scorers))
+            run.begin()
+            if not outcome:
+                outcome = await _outcome(runner, method, sample)
+                if KEYLESS in outcome["warnings"] and not allow_keyless:
+                    raise BadInput(_keyless(f"{method.name} ran without a language model"))
+                outcome["usd"] = cost_of(outcome)
+                outcome["prompts"] = prompts[method.name]
+            scored = await _scored(outcome, scorers)
+            kept.add(scored)
+            run.end(scored)
 
-        await side_by_side([partial(one, *pair) for pair in left], concurrency, lambda: bool(run.stopped))
+        await side_by_side((partial(one, *pair) for pair in left), slots, lambda: bool(run.stopped))
         if run.stopped:
             raise RunStopped(
                 f"{run.stopped}: {len(run.failed):,} of {run.total:,} samples are done; raise it and start the same "
@@ -156,63 +161,8 @@ async def evaluate(
         return run.progress()
 
 
-class _Run:
-    """What is finished, and why no further sample is begun."""
-
-    def __init__(
-        self, kept: RunDirectory, total: int, budget: Budget, on_progress: Callable[[Progress], object]
-    ) -> None:
-        self.kept = kept
-        self.total = total
-        self.budget = budget
-        self.on_progress = on_progress
-        self.began = time.monotonic()
-        self.stopped = ""
-        self.failed: dict[tuple[str, str], bool] = {}
-        """Whether a method failed on a sample; nothing for what is not finished."""
-        self.unscored: dict[tuple[str, str], Outcome] = {}
-        """The outcomes that have an output whose scoring failed."""
-        self.calls = 0
-        self.tokens = 0
-
-    def count(self, outcome: Outcome) -> None:
-        key = outcome["method"], outcome["id"]
-        self.failed[key] = bool(outcome["error"])
-        if not self.unscored.pop(key, None):
-            self.calls += int(outcome["usage"].get("calls", 0))
-            self.tokens += tokens_of(outcome)
-        if outcome["error"] and outcome["output"]:
-            self.unscored[key] = outcome
-
-    def add(self, outcome: Outcome) -> None:
-        self.kept.add(outcome)
-        self.count(outcome)
-        self.on_progress(self.progress())
-        for name, most, used in (
-            ("calls", self.budget.calls, self.calls),
-            ("tokens", self.budget.tokens, self.tokens),
-        ):
-            if most is not None and used >= most and len(self.failed) < self.total:
-                self.stopped = f"the budget of {most:,} {name} is used up"
-
-    def progress(self) -> Progress:
-        return Progress(
-            done=len(self.failed),
-            failed=sum(self.failed.values()),
-            total=self.total,
-            seconds=time.monotonic() - self.began,
-            calls=self.calls,
-            tokens=self.tokens,
-        )
-
-
-def tokens_of(outcome: Outcome) -> int:
-    """The tokens that a sample read and wrote."""
-    return int(outcome["usage"].get("input_tokens", 0)) + int(outcome["usage"].get("output_tokens", 0))
-
-
 async def side_by_side(
-    jobs: Sequence[Callable[[], Awaitable[None]]],
+    jobs: Iterable[Callable[[], Awaitable[None]]],
     concurrency: int,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -231,13 +181,13 @@ async def side_by_side(
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(max(1, min(concurrency, len(jobs)))):
+            for _ in range(max(1, concurrency)):
                 group.create_task(work())
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
 
 
-async def _outcome(graph: Graph, method: Method, sample: Sample) -> Outcome:
+async def _outcome(runner: Local | Servers, method: AnyMethod, sample: Sample) -> Outcome:
     """Run a method on a sample; a failure is the outcome, except where every further sample would fail too."""
     began = time.monotonic()
     outcome = Outcome(
@@ -250,23 +200,37 @@ async def _outcome(graph: Graph, method: Method, sample: Sample) -> Outcome:
         usage={},
         seconds=0.0,
         warnings=[],
+        began=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        trace="",
+        models=[],
+        versions={},
+        seed=method.context(sample.get("seed")).seed if isinstance(method, Method) else sample.get("seed"),
     )
-    given = method.given(sample["question"], sample.get("resources", ""))
     try:
-        result = await graph.ainvoke(given, context=method.context(sample.get("seed")))
+        await runner.run(method, sample, outcome)
     except ModelFailure as failure:
         raise RunStopped(f"{method.name} was stopped: {failure}") from failure
-    except GraphBubbleUp:
+    except (GraphBubbleUp, RunStopped):
         raise
     except Exception as failure:
+        if isinstance(runner, Servers) and isinstance(failure, BadInput):
+            raise
         outcome["error"] = _reason(failure)
-    else:
-        outcome["output"] = {
-            name: result[name] for name in outputs_of(method.graph) if name not in {"usage", "warnings"}
-        }
-        outcome["usage"], outcome["warnings"] = result["usage"], result["warnings"]
     outcome["seconds"] = round(time.monotonic() - began, 3)
     return outcome
+
+
+def _cost(
+    prices: Prices, runner: Local | Servers, methods: Mapping[str, AnyMethod], outcome: Outcome
+) -> float | None:
+    """What an outcome cost in USD; None where a price is unknown."""
+    method, told = methods[outcome["method"]], outcome.get("models") or []
+
+    def model_of(node: str) -> str:
+        named = runner.writer(method, node) if node else ""
+        return named or (told[0] if len(told) == 1 else "")
+
+    return prices.cost(outcome["usage"], model_of)
 
 
 async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
@@ -277,25 +241,42 @@ async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
     try:
         for score in scorers:
             made = score(outcome["sample"], outcome["output"])
-            scores |= await made if isinstance(made, Awaitable) else made
+            named = await made if isinstance(made, Awaitable) else made
+            scores |= {name: float(value) for name, value in named.items()}
     except Exception as failure:
         return {**outcome, "error": f"it could not be scored: {_reason(failure)}"}
     return {**outcome, "error": "", "scores": scores}
 
 
 def _reason(failure: Exception) -> str:
-    return f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
+    text = without_secrets(str(failure))[:1000]
+    return text if isinstance(failure, ServedRunFailed) else f"{type(failure).__name__}: {text}"
 
 
-def _writer(graph: Graph, method: Method) -> str:
-    """The name of the model that writes a method's answers; "" for a graph that is not of this package."""
-    try:
-        models = resources_of(graph).models
-    except KeyError:
-        return ""
-    choice = models.choice("answer", method.context())
-    return choice if isinstance(choice, str) else model_name(choice)
+def _prompts(method: AnyMethod) -> str:
+    return prompts_digest(method.graph, method.context()) if isinstance(method, Method) else ""
 
 
-def _is_keyless(graph: Graph, method: Method) -> bool:
-    return _writer(graph, method) == EXTRACTIVE
+def _keyless(what: str) -> str:
+    return (
+        f"{what}, and scores of the keyless model say nothing of a method; name a model with --model or STEPCRAFT_MODEL, or "
+        "try the evaluation with --allow-keyless"
+    )
+
+
+def _described(method: AnyMethod, writer: str) -> dict[str, Any]:
+    """A method as the configuration has it."""
+    graph = method.graph if isinstance(method, Method) else f"{method.graph.get_name()} (own)"
+    settings = {
+        name: value.replace(_PACKAGE, "stepcraft") if isinstance(value, str) else value
+        for name, value in method.settings.items()
+    }
+    return {"graph": graph, "settings": settings, "model": writer}
+
+
+def _check_names(what: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise BadInput(f"the {what} {name!r:.80} is there twice; give each its own")
+        seen.add(name)

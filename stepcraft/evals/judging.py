@@ -15,8 +15,9 @@ from langchain_core.language_models import BaseChatModel
 
 from stepcraft.errors import BadInput, RunStopped
 from stepcraft.evals.directory import LineFile, Outcome, RunDirectory, read_configuration, read_outcomes
-from stepcraft.evals.evaluate import Budget, Progress, side_by_side
+from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, MarkedPassage, sentences_of
+from stepcraft.evals.progress import Budget, Progress
 from stepcraft.evals.summary import cheapest_of
 from stepcraft.evals.votes import (
     VOTES,
@@ -146,6 +147,7 @@ class _Run:
         tell: Callable[[Progress], object],
     ) -> None:
         self.total, self.done, self.budget, self.tell = total, done, budget, tell
+        self.known = done
         self.failed = self.running = self.calls = self.tokens = 0
         self.stopped = ""
         self.spent_calls = sum(int(one["usage"].get("calls", 0)) for one in before)
@@ -171,7 +173,10 @@ class _Run:
         self.calls += int(judgement["usage"].get("calls", 0))
         self.tokens += _tokens(judgement)
         seconds = time.monotonic() - self.began
-        self.tell(Progress(self.done, self.failed, self.total, seconds, self.calls, self.tokens))
+        rate = (self.done - self.known) / seconds if seconds else 0.0
+        self.tell(
+            Progress(self.done, self.failed, self.total, seconds, self.calls, self.tokens, self.running, rate)
+        )
 
 
 def _tokens(judgement: Judgement) -> int:

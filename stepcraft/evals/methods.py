@@ -1,11 +1,12 @@
 """The methods of an evaluation: graphs by name with their settings, as `rat:window=1` names them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput
+from stepcraft.evals.samples import Sample
 from stepcraft.graphs.aag import build_aag
 from stepcraft.graphs.compile import Graph
 from stepcraft.graphs.registry import GRAPHS, context_of, get_graph, inputs_of
@@ -40,9 +41,14 @@ class Method:
     def compiled(self) -> Graph:
         """The graph; its contexts may name what the caller of an evaluation may name."""
         policy = Policy.of(None).trusting_runs()
-        if self.name.partition(":")[0] == SELF_REFINEMENT:
+        if self.refines:
             return build_aag(memory=LocalMemory(":memory:", embeddings="none"), allow=policy)
         return get_graph(self.graph, allow=policy)
+
+    @property
+    def refines(self) -> bool:
+        """Whether this is self-refinement, whose memory is empty."""
+        return self.name.partition(":")[0] == SELF_REFINEMENT
 
     def given(self, question: str, resources: str) -> dict[str, Any]:
         """The input of the graph for a question; resources are part of the question where the graph takes none."""
@@ -51,6 +57,25 @@ class Method:
         if "resources" in inputs_of(self.graph):
             return {"question": question, "resources": resources}
         return {"question": f"{question} (with {resources})"}
+
+
+@dataclass(frozen=True)
+class OwnMethod:
+    """A compiled LangGraph graph of one's own, whatever keys its input and its output have."""
+
+    name: str
+    graph: Graph
+    given: Callable[[Sample], Any] = lambda sample: {"question": sample["question"]}
+    """The input of the graph for a sample."""
+    output: Callable[[Any], Mapping[str, Any]] = dict
+    """What is scored and kept of the graph's output, as JSON: `answer`, and `evidence` or `steps` if it has them."""
+    context: object = None
+    """What every run gets as its context."""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What tells this method from others of its name, as JSON; another is another evaluation."""
+
+
+AnyMethod = Method | OwnMethod
 
 
 def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:

@@ -1,7 +1,9 @@
 """The questions of an evaluation, from a file: each with whatever is known of a right answer."""
 
+import difflib
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,6 +16,7 @@ from stepcraft.evals.gold import Gold, gold_of
 from stepcraft.records import Record, records
 from stepcraft.text.clean import clean
 
+_PLACES = re.compile(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?")
 _KNOWN = {
     "id", "question", "resources", "answer", "answers", "contains", "steps", "output", "input", "gold", "passages"
 }  # fmt: skip
@@ -84,9 +87,46 @@ def repeated(samples: Sequence[Sample], times: int) -> list[Sample]:
     ]
 
 
+def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
+    """The samples that `items` names, in their own order, each once.
+
+    Args:
+        samples: The samples.
+        items: Places from 1, ranges of places, and ids, with commas between them: `3-10,17,HumanEval/5`. What may be
+            a place is one.
+
+    Raises:
+        BadInput: A place is out of range, there is no such id, or nothing is named.
+    """
+    place_of = {sample["id"]: place for place, sample in enumerate(samples)}
+    chosen: set[int] = set()
+    for item in filter(None, map(str.strip, items.split(","))):
+        if places := _PLACES.fullmatch(item):
+            first, last = int(places[1]), int(places[2] or places[1])
+            if not 1 <= first <= last <= len(samples):
+                raise BadInput(
+                    f"--items {item!r:.80} cannot be used: the places are 1 to {len(samples):,}, the smaller one first"
+                )
+            chosen |= set(range(first - 1, last))
+        elif item in place_of:
+            chosen.add(place_of[item])
+        else:
+            near = difflib.get_close_matches(item, place_of, 1)
+            hint = f"did you mean {near[0]!r}" if near else f"the first is {samples[0]['id']!r:.80}"
+            raise BadInput(
+                f"no sample has the id {item!r:.80}; {hint}, or name places from 1 to {len(samples):,}"
+            )
+    if not chosen:
+        raise BadInput("--items names no sample; name places and ids, such as 3-10,17")
+    return [samples[place] for place in sorted(chosen)]
+
+
 def fingerprint(samples: Sequence[Sample]) -> str:
     """Identify samples by their content."""
-    return hashlib.sha256(json.dumps(samples, sort_keys=True).encode()).hexdigest()[:16]
+    digest = hashlib.sha256()
+    for sample in samples:
+        digest.update(json.dumps(sample, sort_keys=True).encode() + b"\n")
+    return digest.hexdigest()[:16]
 
 
 def _sample(record: Record, path: Path, number: int) -> Sample:
@@ -122,7 +162,9 @@ def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise BadInput(f"{where} has a {name} that is no text: {value!r:.80}")
+        raise BadInput(
+            f"{where} has {'an' if name[0] in 'aeiou' else 'a'} {name} that is no text: {value!r:.80}"
+        )
     return clean(str(value)).strip()
 
 

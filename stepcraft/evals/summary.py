@@ -8,8 +8,8 @@ from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
-from stepcraft.evals.evaluate import tokens_of
 from stepcraft.evals.mauve import Mauve, mauve_scores
+from stepcraft.evals.progress import tokens_of
 from stepcraft.evals.repeats import task_of, task_scores
 from stepcraft.evals.stats import (
     Difference,
@@ -54,7 +54,7 @@ class MethodSummary:
     scores: Mapping[str, Interval]
     """The mean of each score over the tasks, with its interval."""
     costs: Mapping[str, Interval]
-    """`calls` to models, `tokens` read and written, and `seconds`, a sample."""
+    """`calls` to models, `tokens` read and written, `seconds` and, where the prices are known, `usd`, a sample."""
 
     @property
     def calls(self) -> float:
@@ -70,6 +70,11 @@ class MethodSummary:
     def seconds(self) -> float:
         """Seconds a sample."""
         return self.costs["seconds"].mean
+
+    @property
+    def usd(self) -> float | None:
+        """What a sample cost in USD; None where that of one is unknown."""
+        return self.costs["usd"].mean if "usd" in self.costs else None
 
 
 @dataclass(frozen=True)
@@ -215,8 +220,14 @@ def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
             "calls": _mean([one["usage"].get("calls", 0) for one in done]),
             "tokens": _mean([tokens_of(one) for one in done]),
             "seconds": _mean([one["seconds"] for one in done]),
+            **_usd(done),
         },
     )
+
+
+def _usd(outcomes: Sequence[Outcome]) -> dict[str, Interval]:
+    known = [usd for one in outcomes if (usd := one.get("usd")) is not None]
+    return {"usd": _mean(known)} if known and len(known) == len(outcomes) else {}
 
 
 def _mean(values: Sequence[float]) -> Interval:

@@ -24,6 +24,8 @@ class NodeUsage(TypedDict):
     calls: int
     input_tokens: int
     output_tokens: int
+    cached_input_tokens: NotRequired[int]
+    """Input tokens that the provider read from its cache; absent where it reports none."""
 
 
 class Usage(NodeUsage):
@@ -45,11 +47,7 @@ def no_usage() -> Usage:
 
 def totals(usage: NodeUsage | Usage) -> NodeUsage:
     """The totals of a usage, without its nodes."""
-    return {
-        "calls": usage["calls"],
-        "input_tokens": usage["input_tokens"],
-        "output_tokens": usage["output_tokens"],
-    }
+    return _sum(_zero(), usage)
 
 
 def add_usage(left: Usage, right: Usage) -> Usage:
@@ -64,12 +62,15 @@ def add_usage(left: Usage, right: Usage) -> Usage:
     return usage
 
 
-def _sum(left: NodeUsage, right: NodeUsage) -> NodeUsage:
-    return {
+def _sum(left: NodeUsage | Usage, right: NodeUsage | Usage) -> NodeUsage:
+    total: NodeUsage = {
         "calls": left["calls"] + right["calls"],
         "input_tokens": left["input_tokens"] + right["input_tokens"],
         "output_tokens": left["output_tokens"] + right["output_tokens"],
     }
+    if cached := left.get("cached_input_tokens", 0) + right.get("cached_input_tokens", 0):
+        total["cached_input_tokens"] = cached
+    return total
 
 
 def add_warnings(left: list[str], right: list[str]) -> list[str]:
@@ -219,6 +220,8 @@ class Budget:
         if reply.usage_metadata:
             self.used["input_tokens"] += reply.usage_metadata["input_tokens"]
             self.used["output_tokens"] += reply.usage_metadata["output_tokens"]
+            if cached := reply.usage_metadata.get("input_token_details", {}).get("cache_read"):
+                self.used["cached_input_tokens"] = self.used.get("cached_input_tokens", 0) + cached
 
     def update(self, warnings: Iterable[str]) -> dict[str, Any]:
         """The state update of the step: its usage, its warnings and, where the state lacks them, its clocks."""

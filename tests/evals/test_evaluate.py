@@ -153,9 +153,9 @@ def test_a_disk_that_is_full_stops_it_and_nothing_is_lost(tmp_path: Path) -> Non
 def test_another_configuration_into_the_same_directory_is_refused(tmp_path: Path) -> None:
     model = answering()
     run(tmp_path, model, samples(2))
-    with pytest.raises(BadInput, match="another samples; name another directory"):
+    with pytest.raises(BadInput, match="other samples; name another directory"):
         run(tmp_path, model, samples(3))
-    with pytest.raises(BadInput, match="another methods"):
+    with pytest.raises(BadInput, match="other methods or settings"):
         run(tmp_path, model, samples(2), [Method("direct:temperature=1", "direct", {"temperature": 1.0})])
 
 
@@ -244,8 +244,9 @@ def test_methods_take_what_they_have() -> None:
         (['{"question": ["a"]}'], "1 has a question that is no text"),
         (['{"question": "a"}', "nonsense"], "2 cannot be read"),
         (['{"question": "a", "id": 1}', '{"question": "b", "id": "1"}'], "2 has the id '1' of line 1"),
+        (['{"question": "a", "id": 0}', '{"question": "b", "id": 0}'], "2 has the id '0' of line 1"),
         (['{"question": "a", "Answer": "b"}'], "1 has a field 'Answer'; names are written in lower case"),
-        (['{"question": "a", "answers": [{}]}'], "1 has a answers that is no text"),
+        (['{"question": "a", "answers": [{}]}'], "1 has an answers that is no text"),
     ],
 )
 def test_questions_that_cannot_be_used(tmp_path: Path, lines: list[str], problem: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepcraft.evals.directory import SAMPLES, read_outcomes
-from stepcraft.evals.evaluate import tokens_of
+from stepcraft.evals.progress import tokens_of
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.votes import Judgement, read_judgements
 from stepcraft.text.clean import clean

@@ -22,11 +22,14 @@ def _lines(summary: Summary, title: str) -> Iterator[str]:
         yield from (f"**{warning}**", "")
     yield from (verdict(summary), "")
     names = score_names(summary)
-    yield "| method | " + " | ".join([*names, "calls", "tokens", "seconds", "samples", "failed"]) + " |"
-    yield "|---" * (len(names) + 6) + "|"
+    priced = ["USD"] if any(method.usd is not None for method in summary.methods) else []
+    columns = ["method", *names, "calls", "tokens", "seconds", *priced, "samples", "failed"]
+    yield "| " + " | ".join(columns) + " |"
+    yield "|---" * len(columns) + "|"
     for method in summary.methods:
         scores = [interval_text(method.scores[name]) if name in method.scores else "" for name in names]
         costs = [f"{method.calls:.1f}", f"{method.tokens:,.0f}", f"{method.seconds:.1f}"]
+        costs += ["" if method.usd is None else f"{method.usd:.4f}" for _ in priced]
         cells = [method.name, *scores, *costs, str(method.samples), str(method.failed)]
         yield "| " + " | ".join(map(_cell, cells)) + " |"
     if figures := published(summary.benchmark.get("name", "")):
@@ -219,9 +222,9 @@ def _compared(summary: Summary) -> Iterator[str]:
         own = [one for one in summary.comparisons if one.method == name]
         yield from map(_sentence, own)
         factors = [
-            f"{cost.mean / costs[own[0].against][kind].mean:.1f} times the {kind}"
+            f"{cost.mean / other.mean:.1f} times the {'price' if kind == 'usd' else kind}"
             for kind, cost in costs[name].items()
-            if costs[own[0].against][kind].mean
+            if (other := costs[own[0].against].get(kind)) and other.mean
         ]
         if factors:
             several = f"{', '.join(factors[:-1])} and {factors[-1]}" if len(factors) > 1 else factors[0]

@@ -118,6 +118,7 @@ def page(
         warnings=told,
         groups=groups,
         names=names,
+        is_priced=any(row.summary.usd is not None for row in methods),
         tests=[(name, one, difference_text(one)) for name, one in comparisons],
         has_exact=any(one.mcnemar_p is not None for _, one in comparisons),
         has_judges=has_judges,

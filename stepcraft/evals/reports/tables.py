@@ -44,7 +44,7 @@ def outcome_rows(directories: Mapping[str, Path]) -> str:
     file = io.StringIO()
     table = csv.writer(file, lineterminator="\n")
     table.writerow(
-        ["directory", "method", "id", "question", *scores, *_USAGE, "seconds", "warnings", "error"]
+        ["directory", "method", "id", "question", *scores, *_USAGE, "seconds", "usd", "warnings", "error"]
     )
     for name, one in outcomes:
         usage = one["usage"]
@@ -52,7 +52,7 @@ def outcome_rows(directories: Mapping[str, Path]) -> str:
             [_cell(text) for text in (name, one["method"], one["id"], one["sample"]["question"])]
             + [one["scores"].get(score, "") for score in scores]
             + [usage.get(key, "") for key in _USAGE]
-            + [one["seconds"], _cell("; ".join(one["warnings"])), _cell(one["error"])]
+            + [one["seconds"], one.get("usd", ""), _cell("; ".join(one["warnings"])), _cell(one["error"])]
         )
     return file.getvalue()
 

@@ -1,0 +1,163 @@
+"""How far an evaluation is, what it used, how long it takes yet, and when its budget ends it."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from stepcraft.errors import BadInput
+from stepcraft.evals.directory import Outcome
+
+_LAST = 50
+"""How many of a method's last samples the time left is told by."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When an evaluation stops; samples that are running are finished."""
+
+    calls: int | None = None
+    """Model calls of all samples together."""
+    tokens: int | None = None
+    """Tokens read and written by all samples together."""
+    usd: float | None = None
+    """The cost of all samples together."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an evaluation is."""
+
+    done: int
+    failed: int
+    total: int
+    seconds: float
+    calls: int
+    tokens: int
+    running: int = 0
+    rate: float = 0.0
+    """Samples a second, of those that this process finished."""
+    usd: float | None = None
+    """The cost so far; None where a price is unknown."""
+    seconds_left: float | None = None
+    """By the median time of a method's last samples; None before the first."""
+
+
+def tokens_of(outcome: Outcome) -> int:
+    """The tokens that a sample read and wrote."""
+    return int(outcome["usage"].get("input_tokens", 0)) + int(outcome["usage"].get("output_tokens", 0))
+
+
+class Tally:
+    """What is finished of an evaluation, and why no further sample is begun.
+
+    Args:
+        counts: The number of samples of each method.
+        slots: The most samples that run at the same time.
+        budget: When to stop.
+        cost: What an outcome cost in USD; None where a price is unknown.
+        tell: Is told of the progress.
+    """
+
+    def __init__(
+        self,
+        counts: Mapping[str, int],
+        *,
+        slots: int,
+        budget: Budget,
+        cost: Callable[[Outcome], float | None],
+        tell: Callable[[Progress], object],
+    ) -> None:
+        self.total = sum(counts.values())
+        self.slots = slots
+        self.budget = budget
+        self.cost = cost
+        self.tell = tell
+        self.began = time.monotonic()
+        self.stopped = ""
+        self.failed: dict[tuple[str, str], bool] = {}
+        """Whether a method failed on a sample; nothing for what is not finished."""
+        self.unscored: dict[tuple[str, str], Outcome] = {}
+        """The outcomes that have an output whose scoring failed."""
+        self.failures = self.calls = self.tokens = 0
+        self.usd: float | None = 0.0
+        self.running = 0
+        self.finished = 0
+        self.remaining = dict(counts)
+        """How many samples each method has left."""
+        self.last_seconds = {name: deque[float](maxlen=_LAST) for name in counts}
+
+    def count(self, outcome: Outcome) -> None:
+        """Count an outcome, also one that an earlier process wrote."""
+        key = outcome["method"], outcome["id"]
+        if key not in self.failed:
+            self.remaining[key[0]] -= 1
+        self.failures += bool(outcome["error"]) - self.failed.get(key, False)
+        self.failed[key] = bool(outcome["error"])
+        self.last_seconds[key[0]].append(outcome["seconds"])
+        if not self.unscored.pop(key, None):
+            self.calls += int(outcome["usage"].get("calls", 0))
+            self.tokens += tokens_of(outcome)
+            usd = outcome.get("usd")
+            usd = self.cost(outcome) if usd is None else usd
+            self.usd = None if usd is None or self.usd is None else self.usd + usd
+        if outcome["error"] and outcome["output"]:
+            self.unscored[key] = outcome
+
+    def begin(self) -> None:
+        """Count a sample that is begun."""
+        self.running += 1
+        self.tell(self.progress())
+
+    def end(self, outcome: Outcome) -> None:
+        """Count an outcome of this process.
+
+        Raises:
+            BadInput: The budget is in USD, and a price is unknown.
+        """
+        self.running -= 1
+        self.finished += 1
+        self.count(outcome)
+        self.tell(self.progress())
+        if self.budget.usd is not None and self.usd is None:
+            raise BadInput(unpriced(outcome["method"], ", ".join(outcome.get("models") or [])))
+        for most, used, unit in (
+            (self.budget.calls, self.calls, "calls"),
+            (self.budget.tokens, self.tokens, "tokens"),
+            (self.budget.usd, self.usd or 0.0, "USD"),
+        ):
+            if most is not None and used >= most and len(self.failed) < self.total:
+                self.stopped = f"the budget of {most:,} {unit} is used up"
+
+    def progress(self) -> Progress:
+        """How far it is now."""
+        seconds = time.monotonic() - self.began
+        return Progress(
+            done=len(self.failed),
+            failed=self.failures,
+            total=self.total,
+            seconds=seconds,
+            calls=self.calls,
+            tokens=self.tokens,
+            running=self.running,
+            rate=self.finished / seconds if seconds else 0.0,
+            usd=self.usd,
+            seconds_left=self._seconds_left(),
+        )
+
+    def _seconds_left(self) -> float | None:
+        known = {name: median(seconds) for name, seconds in self.last_seconds.items() if seconds}
+        if not known:
+            return None
+        usual = median(known.values())
+        work = sum(known.get(name, usual) * count for name, count in self.remaining.items())
+        return work / max(1, min(self.slots, sum(self.remaining.values())))
+
+
+def unpriced(method: str, model: str) -> str:
+    """Why a budget in USD cannot be kept."""
+    return (
+        f"a budget in USD needs the price of every model, and that of {model or 'the model'} of {method} is unknown; name "
+        "it with --price READ/WRITTEN, in USD per million tokens"
+    )
