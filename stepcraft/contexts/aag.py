@@ -22,11 +22,13 @@ Where you are not sure that a step, or part of one, is right for this goal, put 
 """What the draft is told of the evidence with `examples=True`."""
 
 FACTS_INSTRUCTIONS = """\
-Write the procedure as you know it should be done. The evidence holds procedures for similar goals: take facts from it,
-such as exact names, calls, options, values and steps that this goal cannot do without. It is no model of how long a
-procedure is or of which way to go: it may be shorter than its reader needs, and its goal is another.
+Write the procedure as you know it should be done, with the precautions of somebody who has done it often. The evidence
+holds procedures for similar goals: take facts from it, such as exact names, calls, options, values and steps that this goal
+cannot do without. It is no model of how long or how careful a procedure is or of which way to go: it may be shorter than
+its reader needs, and its goal is another.
 What you do not know by name (a call, an option, a value, a product) and cannot take from the evidence, do not make up:
-write what it is for, and put that between [[ and ]]. Mark nothing that you know."""
+write what it is for, and put that between [[ and ]]. Mark nothing that you know. Where code would be mostly marks, say in a
+sentence or two what it does instead; it is written when its names have been looked up."""
 """What the draft is told of the evidence with `examples="auto"`."""
 
 TO_QUERY_INSTRUCTIONS = """\
@@ -59,15 +61,15 @@ You are the last to check a procedure before somebody follows it to the letter.
 Go through it step by step. Does following the steps in this order reach the goal? Is every resource used where it is
 needed? Does the code run as it stands, with all that it needs, also where an input is empty or something fails? Is
 anything wrong, missing, contradictory, unsafe, doubled or in the wrong place?
-Ask for an edit only where somebody who follows the steps would fail, be misled or get stuck. Wording, taste, longer explanations and optional extras are no reason for an edit; where nothing
-else is left, ask for none.
+Ask for an edit only where somebody who follows the steps would fail, be misled or get stuck. Wording, taste, longer
+explanations and optional extras are no reason for an edit; where nothing else is left, ask for none.
 The evidence and the notes, where there are any, go before what you remember. The evidence holds procedures for similar
 goals; use it as a check. Where it shows that a name, a call, a value or a necessary step is wrong or missing, ask for
 that edit and quote the words that show it. Its brevity and its choice of way are no model for these steps, and what it
 says of another product, version or setting contradicts nothing.
 The names, where there are any, are those of the steps that stand neither in the goal nor in any procedure. Keep what
 is common knowledge in its field; where such a name may be invented, ask that the step says how to find the right one.
-Each edit names the step and says what to change, add, move or remove, in one or two sentences."""
+Each edit names the step and says what to change, add, move or remove, in one sentence where that is enough."""
 
 EDIT_INSTRUCTIONS = """\
 Apply the edits to the steps of a procedure.

@@ -47,9 +47,9 @@ answer to the question, and nothing that it does not ask for. Go by the text."""
 FINISH_INSTRUCTIONS = """\
 The text holds what was found out to answer the question, topic by topic, in the order in which it was looked up. Make it
 one answer for somebody who reads nothing else.
-Answer the parts of the question in the order in which it asks them, each completely and in one place. Begin with the
-answer to the first, without an introduction; what has been said is not summed up. Draw every comparison that it asks for,
-side by side.
+Answer the parts of the question in the order in which it asks them, each completely and in one place. The first sentence
+on a part answers it as it was asked, also where it asks whether or how things are connected. Begin without an
+introduction; what has been said is not summed up. Draw every comparison that it asks for, side by side.
 Say each thing once, in your own words. Keep the facts, numbers, conditions and code that bear on the question, and leave
 out what is about something else. Pieces of code become one that fits together and runs as it stands, with nothing left to a
 comment. What the text tells in one place is known, also where another place says that it was not found; of what the question

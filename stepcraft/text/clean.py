@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 from stepcraft.text.markdown import fences, outside_code
@@ -36,6 +37,8 @@ CAPITALS = "".join(filter(str.isupper, map(chr, range(0x2000))))
 _TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 _ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 
+_MARKED_WORDS = re.compile(r"\[\[[^\W\d_][\w'\u2019/-]*(?: [\w'\u2019/-]+)+\]\]")
+"""Several words between `[[` and `]]`, which no language has."""
 _BRACKET = re.compile(r"\[\[[ \t]*|\[|\]")
 
 _OPENER = re.compile(
@@ -144,15 +147,17 @@ def tokens(text: str) -> int:
 def without_markers(text: str) -> str:
     """Return the text, cleaned, without the `[[` and `]]` around what its writer doubts.
 
-    Brackets of code stay: those in code spans and blocks, those that continue a name (`table[["a", "b"]]`), lists of
-    lists, and a `]]` that closes two single brackets.
+    Words in code that are marked become a placeholder: `<name of the table>`. Other brackets of code stay: those in code
+    spans and blocks, those that continue a name (`table[["a", "b"]]`), lists of lists, and a `]]` that closes two single
+    brackets.
     """
     text = clean(text)
     if "[[" not in text and "]]" not in text:
         return text
     parts, end = [], 0
-    for start, stop in sorted(_markers(text)):
+    for start, stop, instead in sorted(_markers(text)):
         parts.append(text[end:start].rstrip(" \t") if text[start] == "]" else text[end:start])
+        parts.append(instead)
         end = stop
     return "".join([*parts, text[end:]])
 
@@ -162,7 +167,7 @@ def marked(text: str) -> list[str]:
     text = clean(text)
     found: list[str] = []
     opened: int | None = None
-    for start, stop in sorted(_markers(text)):
+    for start, stop, _ in sorted(_markers(text)):
         if text[start] == "[":
             opened = stop if opened is None else opened
         elif opened is not None:
@@ -173,12 +178,26 @@ def marked(text: str) -> list[str]:
     return [doubt for part in found if (doubt := " ".join(part.split()))]
 
 
-def _markers(text: str) -> list[tuple[int, int]]:
-    """Return the offsets of all markers, each opening one with the blanks that follow it."""
+def _markers(text: str) -> list[tuple[int, int, str]]:
+    """Return the offsets of all markers, each opening one with the blanks that follow it, and what stands instead."""
+    prose = list(outside_code(text))
+    placeholders = (
+        found.span()
+        for found in _MARKED_WORDS.finditer(text)
+        if not any(start <= found.start() < stop for start, stop in prose)
+    )
+    in_code = [
+        edge for start, stop in placeholders for edge in ((start, start + 2, "<"), (stop - 2, stop, ">"))
+    ]
+    return [*in_code, *((start, stop, "") for start, stop in _markers_in(text, prose))]
+
+
+def _markers_in(text: str, prose: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the offsets of the markers outside code."""
     markers: list[tuple[int, int]] = []
     unclosed: list[tuple[int, int] | None] = []
     done = 0
-    for match in (found for span in outside_code(text) for found in _BRACKET.finditer(text, *span)):
+    for match in (found for span in prose for found in _BRACKET.finditer(text, *span)):
         start, bracket = match.start(), match[0].rstrip()
         if bracket == "[[" and _is_marker(text, *match.span()):
             unclosed.append(match.span())

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.text.clean import clean, is_refusal, normalised, terms, unfenced, without_markers
+from stepcraft.text.clean import clean, is_refusal, marked, normalised, terms, unfenced, without_markers
 from stepcraft.text.sentences import sentences
 
 ANY = st.text(st.characters())  # lone surrogates included
@@ -89,6 +89,10 @@ def test_sentences_lose_nothing(text: str) -> None:
         ("[[over\ntwo lines]]", "over\ntwo lines"),
         ("[\u202e[ hidden ]\x00]", "hidden"),
         ("a  b [0]", "a  b [0]"),
+        (
+            "Set `[[name of the key]]`:\n```yaml\n[[name of the key]]: [[1]]\n```",
+            "Set `<name of the key>`:\n```yaml\n<name of the key>: [[1]]\n```",
+        ),
     ],
 )
 def test_markers_go_and_their_text_stays(text: str, expected: str) -> None:
@@ -109,6 +113,11 @@ CODE = [
 @pytest.mark.parametrize("code", CODE)
 def test_brackets_of_code_are_no_markers(code: str) -> None:
     assert without_markers(code) == code
+
+
+def test_words_that_are_marked_in_code_are_doubts() -> None:
+    step = "Ask [[which one]].\n```sql\nSELECT * FROM [[name of the runs table]] WHERE x[[1]] -- [[ -f x ]]\n```\n[[it]]"
+    assert marked(step) == ["which one", "name of the runs table", "it"]
 
 
 PROSE = st.lists(st.sampled_from(["a", "b", " ", ".", ",", "`f(x[0])`", "é", "中", "\n"]), min_size=1).map(

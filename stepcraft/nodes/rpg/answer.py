@@ -30,8 +30,8 @@ tokens (about 70 words).""",
 }
 _MARKS = """
 Behind each sentence stands the number of the evidence that bears it out, in square brackets: [1], or [1][3] for two.
-A sentence with a number says nothing beyond that evidence, no definition or name either, and code below it is that of the
-evidence. Nothing else is cited."""
+A sentence with a number says nothing beyond that evidence: no definition, name, reason, consequence or comparison that it
+does not give, and code below it is that of the evidence. Nothing else is cited."""
 _OPEN = """
 Where the evidence is silent on what the plan needs, add what you are sure of, in sentences of their own without a number;
 where the two differ, go by the evidence."""

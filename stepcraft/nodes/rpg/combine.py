@@ -27,8 +27,9 @@ does not run, stands in sentences of its own without a mark."""
 _FINISH_STRICT = """
 Add no fact that the text does not have, and leave none out that bears on what is asked about."""
 _FINISH_MARKS = """
-Each sentence that rests on marked sentences of the text ends with their marks, like [1] or [1][3], before its full stop.
-A sentence that rests on unmarked ones has no mark."""
+A sentence that says what marked sentences of the text say, and nothing more, ends with their marks, like [1] or [1][3],
+before its full stop. What they do not say, such as a definition, a reason, a consequence or a conclusion, stands in a
+sentence of its own without a mark, or is left out. A comparison is made in sentences or in a list, not in a table."""
 
 
 class Reading(Budgeted):
