@@ -98,7 +98,7 @@ def test_a_benchmark_of_a_file_with_several_answers(tmp_path: Path) -> None:
         "CC BY-SA 4.0",
     )
     other = stepcraft(*command, "--allow-keyless")
-    assert (other.exit_code, "another samples" in other.stderr) == (2, True)
+    assert (other.exit_code, "other samples" in other.stderr) == (2, True)
 
 
 def test_each_answer_has_a_seed_where_the_model_takes_one(

@@ -359,7 +359,7 @@ def test_files_of_the_report(run: Path, tmp_path: Path) -> None:
     assert len(rows) == 16
     assert rows[-1] == {
         "directory": "run", "method": "rat", "id": "q7", "question": "Question 7?", "right": "0", "calls": "2",
-        "input_tokens": "200", "output_tokens": "10", "seconds": "2.0", "warnings": "", "error": "",
+        "input_tokens": "200", "output_tokens": "10", "seconds": "2.0", "usd": "", "warnings": "", "error": "",
     }  # fmt: skip
     table = files["tex"].read_text("utf-8")
     assert r"rat & 0.875 (" in table

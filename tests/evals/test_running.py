@@ -19,8 +19,9 @@ from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method, OwnMethod
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Progress
+from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample, picked
-from stepcraft.evals.summary import markdown, summarise
+from stepcraft.evals.summary import summarise
 from stepcraft.graphs.baselines import build_direct
 from tests.evals.asked import samples
 from tests.scripted import ScriptedModel
