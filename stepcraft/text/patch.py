@@ -3,6 +3,7 @@
     3: …     or [3] …     replaces part 3
     3+: …    or [3+] …    adds a part after part 3; 0+ adds one before the first
     3-       or [3-]      removes part 3
+    3>: …                 adds to the end of step 3
 
 All other parts stay as they are. Steps are named without brackets, paragraphs with them, because a paragraph may begin
 with "1." itself. References to steps ("step 4", "steps 2-4") follow where numbers move.
@@ -26,6 +27,7 @@ _ADDRESS = re.compile(
     r"(?:[-*\u2022][ \t]{1,3})?(?P<mark>\*\*|__|`)?"
     r"(?:(?i:step)[ \t]{0,2}|\u7b2c|\u6b65\u9aa4[ \t]?)?(?P<number>[0-9]{1,3})\u6b65?"
     r"(?:[ \t]?(?P<add>\+)(?:(?:\*\*|__|`)?[:.)\uff1a]|(?=[\s*_`]|$))"
+    r"|[ \t]?(?P<extend>>)(?:\*\*|__|`)?[:.)\uff1a]"
     r"|(?P<remove>[-\u2013\u2014\u2212](?![0-9\w>+])|[ \t][-\u2013\u2014\u2212](?=[*_` \t]{0,3}$))"
     r"|(?:\*\*|__|`)?(?P<replace>[:\uff1a])(?=[\s*_`]|[^\x00-\x7f]|[A-Z\[]|$)"
     r"|(?P<dotted>[.)])(?=[\s*_`]|$))"
@@ -33,7 +35,7 @@ _ADDRESS = re.compile(
 _BRACKETED = re.compile(
     r"(?P<mark>\*\*|__|`)?\[(?P<number>[0-9]{1,3})(?:\](?=[+\-\u2013\u2014\u2212]))?"
     r"(?:(?P<add>\+)|(?P<remove>[-\u2013\u2014\u2212]))?\]?(?<=[\]+\-\u2013\u2014\u2212])"
-    r"(?:\*\*|__|`)?:?(?=[\s*_`]|[^\x00-\x7f]|$)(?P<dotted>(?!))?"
+    r"(?:\*\*|__|`)?:?(?=[\s*_`]|[^\x00-\x7f]|$)(?P<dotted>(?!))?(?P<extend>(?!))?"
 )
 _NUMBER = r"[0-9]{1,3}(?![0-9]|[.,][0-9]{3}|\.[0-9])"
 _BETWEEN = r"[ \t]{0,2}(?:,[ \t]{0,2}(?:and|or)?|-|\u2013|\u2014|&|and|or|to|through)[ \t]{0,2}"
@@ -55,10 +57,13 @@ class StepChange(TypedDict):
     """Its text after, "" for a removed step."""
 
 
+Kind = Literal["replace", "extend", "add", "remove"]
+
+
 class Change(NamedTuple):
     """One line of a patch."""
 
-    kind: Literal["replace", "add", "remove"]
+    kind: Kind
     step: int
     text: str
 
@@ -76,7 +81,10 @@ class Patch:
 
         A reference to a removed step becomes one to the step before it, or to the first.
         """
-        replaced = {change.step: change.text for change in self.changes if change.kind == "replace"}
+        present = dict(enumerate(steps, 1))
+        for kind, step, text in self.changes:
+            if kind in {"replace", "extend"}:
+                present[step] = text if kind == "replace" else _extended(present[step], text)
         removed = {change.step for change in self.changes if change.kind == "remove"}
         added: dict[int, list[str]] = {}
         for change in self.changes:
@@ -84,9 +92,9 @@ class Patch:
                 added.setdefault(change.step, []).append(change.text)
         changed = list(added.get(0, ()))
         numbers: dict[int, int] = {}
-        for number, step in enumerate(steps, 1):
+        for number, after in present.items():
             if number not in removed:
-                changed.append(replaced.get(number, step))
+                changed.append(after)
             numbers[number] = max(1, len(changed))
             changed += added.get(number, ())
         if self.of == "paragraph" or all(number == new for number, new in numbers.items()):
@@ -95,14 +103,21 @@ class Patch:
 
     def record(self, steps: Sequence[str]) -> list[StepChange]:
         """Return the changes with the texts before and after, without markers of doubt."""
-        return [
-            StepChange(
-                step=step,
-                before="" if kind == "add" else without_markers(steps[step - 1]),
-                after=without_markers(text),
-            )
-            for kind, step, text in self.changes
-        ]
+        record: list[StepChange] = []
+        present = dict(enumerate(steps, 1))
+        for kind, step, text in self.changes:
+            before = "" if kind == "add" else present[step]
+            after = _extended(before, text) if kind == "extend" else text
+            if kind != "add":
+                present[step] = after
+            record.append(StepChange(step=step, before=without_markers(before), after=without_markers(after)))
+        return record
+
+
+def _extended(step: str, text: str) -> str:
+    """A step with more text at its end, on a new line behind code and before it."""
+    ends_in_code = step.rpartition("\n")[2].strip().startswith(("```", "~~~"))
+    return f"{step}{chr(10) if ends_in_code or text.startswith(('```', '~~~')) else ' '}{text}"
 
 
 class _Entry(NamedTuple):
@@ -117,8 +132,9 @@ class _Entry(NamedTuple):
         return int(self.address["number"])
 
     @property
-    def kind(self) -> Literal["replace", "add", "remove"]:
-        return "add" if self.address["add"] else "remove" if self.address["remove"] else "replace"
+    def kind(self) -> Kind:
+        kinds: tuple[Kind, ...] = ("add", "remove", "extend")
+        return next((kind for kind in kinds if self.address[kind]), "replace")
 
 
 def read_patch(reply: str, count: int) -> Patch | list[str]:
@@ -245,6 +261,7 @@ def _checked(entries: Sequence[_Entry], count: int, of: Literal["step", "paragra
     changes: list[Change] = []
     problems: list[str] = []
     changed: set[int] = set()
+    removed = {entry.number for entry in entries if entry.kind == "remove"}
     for entry in entries:
         kind, number = entry.kind, entry.number
         text = "" if kind == "remove" else _text(entry, last=entry is entries[-1])
@@ -254,11 +271,13 @@ def _checked(entries: Sequence[_Entry], count: int, of: Literal["step", "paragra
             continue
         elif kind != "remove" and not without_markers(text).strip():
             problems.append(f"the change of {of} {number} has no text.")
-        elif kind != "add" and number in changed:
+        elif (kind in {"replace", "remove"} and number in changed) or (
+            kind == "extend" and number in removed
+        ):
             problems.append(f"{of} {number} is changed twice.")
         else:
             changes.append(Change(kind, number, text))
-            if kind != "add":
+            if kind in {"replace", "remove"}:
                 changed.add(number)
     gone = sum(change.kind == "remove" for change in changes)
     if gone == count and not any(change.kind == "add" for change in changes):

@@ -56,6 +56,30 @@ def test_a_removed_step(line: str) -> None:
     assert patched(line) == ["Mix.", "Knead.", "Bake."]
 
 
+@pytest.mark.parametrize(
+    "line", ["3>: Wait.", "3 >: Wait.", "**3>:** Wait.", "`3>`: Wait.", "Step 3>: Wait.", "3>:\n   Wait."]
+)
+def test_an_extended_step(line: str) -> None:
+    assert patched(line) == ["Mix.", "Knead.", "Let it rise. Wait.", "Bake."]
+
+
+def test_a_step_with_code_is_extended_behind_it() -> None:
+    steps = ["Run it.\n```sh\nmake\n```", "Look."]
+    reply = "1>: It takes a minute.\n2>: Then clean:\n```sh\nmake clean\n```\n1>: ```sh\nmake test\n```"
+    assert patched(reply, steps) == [
+        "Run it.\n```sh\nmake\n```\nIt takes a minute.\n```sh\nmake test\n```",
+        "Look. Then clean:\n```sh\nmake clean\n```",
+    ]
+
+
+def test_a_step_that_is_replaced_and_extended_is_both_and_a_removed_one_neither() -> None:
+    assert patched("3: Wait.\n3>: And wait.")[2] == "Wait. And wait."
+    patch = read_patch("3-\n3>: Wait.", 4)
+    assert isinstance(patch, Patch)
+    assert patch.problems == ("step 3 is changed twice.",)
+    assert patch.record(STEPS) == [{"step": 3, "before": "Let it rise.", "after": ""}]
+
+
 def test_several_changes_in_any_order() -> None:
     reply = "4-\n1+: Sieve.\n1+: Weigh.\n0+: Wash your hands.\n2: Knead well."
     assert patched(reply) == ["Wash your hands.", "Mix.", "Sieve.", "Weigh.", "Knead well.", "Let it rise."]
@@ -205,8 +229,10 @@ def patches(draw: st.DrawFn) -> tuple[list[str], list[Change]]:
     ]
     changes = []
     for number in range(len(steps) + 1):
-        if number and (kind := draw(st.sampled_from(["keep", "replace", "remove"]))) == "replace":
+        if number and (kind := draw(st.sampled_from(["keep", "replace", "extend", "remove"]))) == "replace":
             changes.append(Change("replace", number, f"new {draw(SENTENCE)}"))
+        elif number and kind == "extend":
+            changes.append(Change("extend", number, draw(SENTENCE)))
         elif number and kind == "remove":
             changes.append(Change("remove", number, ""))
         changes += [
@@ -217,7 +243,7 @@ def patches(draw: st.DrawFn) -> tuple[list[str], list[Change]]:
 
 
 def written(changes: list[Change]) -> str:
-    sign = {"replace": ":", "add": "+:", "remove": "-"}
+    sign = {"replace": ":", "extend": ">:", "add": "+:", "remove": "-"}
     return "\n".join(f"{change.step}{sign[change.kind]} {change.text}".rstrip() for change in changes)
 
 
@@ -230,7 +256,11 @@ def test_no_step_is_lost_moved_or_doubled_that_the_patch_does_not_name(
     named = {change.step for change in changes if change.kind != "add"}
     kept = [step for number, step in enumerate(steps, 1) if number not in named]
     assert [step for step in after if step in steps] == kept
-    assert [step for step in after if step not in steps] == [change.text for change in changes if change.text]
+    assert [step for step in after if step not in steps] == [
+        f"{steps[change.step - 1]} {change.text}" if change.kind == "extend" else change.text
+        for change in changes
+        if change.text
+    ]
     for change in changes:
         if change.kind == "add" and change.step and change.step not in named:
             assert after.index(change.text) > after.index(steps[change.step - 1])

@@ -20,6 +20,7 @@ step, between ``` fences. No lists within a step."""
 PATCH_FORMAT = f"""\
 Only the changes, each on a new line, with the numbers that the steps have now:
 "3: ..." replaces step 3 and is written out in full;
+"3>: ..." adds a sentence or code to the end of step 3, without repeating what the step says;
 "3+: ..." adds a step after step 3, and "0+: ..." one before the first;
 "3-" removes step 3. A step moves by both: it is removed, and added in its new place.
 Steps that no line names stay word for word. Refer to other steps by the numbers that they have now; where steps move,
