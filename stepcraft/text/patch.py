@@ -133,8 +133,9 @@ class _Entry(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        kinds: tuple[Kind, ...] = ("add", "remove", "extend")
-        return next((kind for kind in kinds if self.address[kind]), "replace")
+        if self.address["extend"]:
+            return "extend"
+        return "add" if self.address["add"] else "remove" if self.address["remove"] else "replace"
 
 
 def read_patch(reply: str, count: int) -> Patch | list[str]:
