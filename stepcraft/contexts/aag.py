@@ -22,10 +22,9 @@ Where you are not sure that a step, or part of one, is right for this goal, put 
 """What the draft is told of the evidence with `examples=True`."""
 
 FACTS_INSTRUCTIONS = """\
-Write the procedure as you know it should be done, with the precautions of somebody who has done it often. The evidence
-holds procedures for similar goals: take facts from it, such as exact names, calls, options, values and steps that this goal
-cannot do without. It is no model of how long or how careful a procedure is or of which way to go: it may be shorter than
-its reader needs, and its goal is another.
+Write the procedure as you know it should be done. The evidence holds procedures for similar goals: take facts from it,
+such as exact names, calls, options, values and steps that this goal cannot do without. It is no model of how long or how
+careful a procedure is or of which way to go: it may be shorter than its reader needs, and its goal is another.
 What you do not know by name (a call, an option, a value, a product) and cannot take from the evidence, do not make up:
 write what it is for, and put that between [[ and ]]. Mark nothing that you know. Where code would be mostly marks, say in a
 sentence or two what it does instead; it is written when its names have been looked up."""
