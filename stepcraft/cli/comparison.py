@@ -1,17 +1,14 @@
 """How `stepcraft eval compare` shows two methods: their scores, the samples where they differ, and one sample in full."""
 
-import io
 import math
-import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from stepcraft.cli.output import one_line, printable
+from stepcraft.cli.output import drawn, one_line, printable
 from stepcraft.evals.compare import Pair, PairedMethods
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.reports.markdown import KEYLESS, p_text
@@ -36,14 +33,14 @@ def scores_text(found: PairedMethods, first: str, second: str, score: str, count
         exact = "" if one.mcnemar_p is None else p_text(one.mcnemar_p)
         cells = [one.score, _difference(one.difference), p_text(one.p), exact, p_text(one.sign_p)]
         table.add_row(*map(_line, [*cells, *map(str, one.record)]))
-    lines.append(_drawn(table) if found.comparisons else "no score is known of both on a sample")
+    lines.append(drawn(table) if found.comparisons else "no score is known of both on a sample")
     if differing := found.most_different(score, count):
         table = Table("sample", first, second, "question", box=box.SIMPLE, title_justify="left")
         for pair in differing:
             scores = [f"{one['scores'][score]:.3f}" for _, one in _sides(pair)]
             question = one_line(pair.first["sample"]["question"])
             table.add_row(*map(_line, [pair.first["id"], *scores, question[:160]]))
-        lines += [f"where they differ most in {score}:", _drawn(table)]
+        lines += [f"where they differ most in {score}:", drawn(table)]
     elif score:
         lines.append(f"they differ in {score} on no sample")
     return "\n".join(lines)
@@ -65,7 +62,7 @@ def sample_text(pair: Pair) -> str:
     table.add_row(*(Text(f"\n{_evidence(one['output'])}") for _, one in _sides(pair)))
     head = [f"{one_line(sample['id'])}: {one_line(sample['question'])}"]
     head += [f"right: {one_line(text)}" for text in right]
-    return "\n".join([*head, _drawn(table)])
+    return "\n".join([*head, drawn(table)])
 
 
 def _sides(pair: Pair) -> Sequence[tuple[str, Outcome]]:
@@ -104,11 +101,3 @@ def _evidence(output: Mapping[str, Any]) -> str:
 
 def _line(text: str) -> Text:
     return Text(one_line(text))
-
-
-def _drawn(table: Table) -> str:
-    """A table as plain text, as wide as the terminal; 100 columns where there is none."""
-    file = io.StringIO()
-    width = shutil.get_terminal_size((100, 24)).columns
-    Console(file=file, width=width, color_system=None).print(table)
-    return "\n".join(line.rstrip() for line in file.getvalue().strip("\n").splitlines())

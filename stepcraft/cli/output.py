@@ -4,8 +4,10 @@ Answers, evidence, procedures and the messages of servers come from outside. Con
 overrides of the writing direction, are left out of texts and escaped in JSON, on a terminal and in a pipe alike.
 """
 
+import io
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,6 +17,7 @@ from stepcraft.text.clean import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _TO_ESCAPE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 """What JSON need not escape although a terminal may obey it, or UTF-8 cannot encode it."""
@@ -47,6 +50,16 @@ def write(console: "Console", *parts: str | tuple[str, str], style: str = "") ->
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
     shown = Text.assemble(*((printable(text), own) for text, own in pairs), style=style)
     console.print(shown, soft_wrap=True, highlight=False)
+
+
+def drawn(table: "Table") -> str:
+    """A table as plain text, as wide as the terminal; 100 columns where there is none."""
+    from rich.console import Console
+
+    file = io.StringIO()
+    width = shutil.get_terminal_size((100, 24)).columns
+    Console(file=file, width=width, color_system=None).print(table)
+    return "\n".join(line.rstrip() for line in file.getvalue().strip("\n").splitlines())
 
 
 def print_json(value: object) -> None:

@@ -20,6 +20,10 @@ from stepcraft.text.lists import read_steps
 from stepcraft.text.sentences import sentences
 
 _FRACTION = re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}")
+_GOES_BEFORE = re.compile(r"[\w.\-]\Z|\d/\Z")
+"""What a longer number, word or fraction has before a part of it."""
+_GOES_ON = re.compile(r"\w|\.\d|/\d")
+"""How a longer number, word or fraction goes on."""
 _MARKUP = re.compile(r"[$,{}]|\\(?:left|right|text|boxed|[!,;()\[\]])")
 
 
@@ -39,9 +43,16 @@ def solution_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, floa
 
 
 def _names(step: str, answer: str) -> bool:
-    spaced = r"\s*".join(re.escape(letter) for letter in _plain(answer) if not letter.isspace())
-    pattern = rf"(?<![\w.\-])(?<!\d/){spaced}(?!\w|\.\d|/\d)"
-    return bool(spaced) and re.search(pattern, _plain(step)) is not None
+    text, wanted = _plain(step), "".join(_plain(answer).split())
+    places = [place for place, letter in enumerate(text) if not letter.isspace()]
+    letters = "".join(text[place] for place in places)
+    at = letters.find(wanted) if wanted else -1
+    while at >= 0:
+        start, stop = places[at], places[at + len(wanted) - 1] + 1
+        if not _GOES_BEFORE.search(text[max(0, start - 2) : start]) and not _GOES_ON.match(text, stop):
+            return True
+        at = letters.find(wanted, at + 1)
+    return False
 
 
 def _plain(text: str) -> str:
