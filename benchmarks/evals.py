@@ -130,8 +130,9 @@ async def remembering_nothing(count: int) -> None:
 def peak_megabytes(count: int) -> float:
     """The peak memory of a process that evaluates so many samples."""
     code = (
-        "import asyncio, resource, benchmarks.evals as it; "
-        f"asyncio.run(it.remembering_nothing({count})); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+        "import asyncio, re, benchmarks.evals as it; from pathlib import Path; "
+        f"asyncio.run(it.remembering_nothing({count})); "
+        "print(int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]) / 1024)"
     )
     return float(subprocess.check_output([sys.executable, "-c", code], cwd=Path(__file__).parent.parent))
 

@@ -146,10 +146,19 @@ def _redacted(value: Any, environment: "_Forms") -> Any:  # noqa: ANN401 - JSON 
 
 
 def _without(text: str, environment: "_Forms") -> str:
+    # Names, versions and labels come again and again.
+    return _without_in_short(text, environment) if len(text) < _SHORT else _without_in(text, environment)
+
+
+def _without_in(text: str, environment: "_Forms") -> str:
     # Masking one secret may uncover the beginning of another; each pass leaves less, and the second rarely finds any.
     while (masked := _masked(text, environment)) != text:
         text = masked
     return text
+
+
+_without_in_short = lru_cache(maxsize=1024)(_without_in)
+_SHORT = 48
 
 
 def excerpt(value: object, length: int = 80) -> str:

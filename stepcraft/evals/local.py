@@ -109,6 +109,11 @@ class _Calls(BaseCallbackHandler):
         self._used: NodeUsage = {"calls": 0, "input_tokens": 0, "output_tokens": 0}
         self._lock = Lock()
 
+    @property
+    def ignore_chain(self) -> bool:
+        """Steps of a graph are no calls."""
+        return True
+
     def usage(self) -> dict[str, Any]:
         """What was used so far."""
         return {**self._used, "nodes": {}}
