@@ -1,7 +1,7 @@
 """The report of an evaluation as Markdown, and its sentences, which the page has, too."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stepcraft.evals.published import published
 from stepcraft.evals.stats import Interval
@@ -216,23 +216,45 @@ def _preferred(one: Preference) -> str:
 
 
 def _compared(summary: Summary) -> Iterator[str]:
-    """A sentence for each score of each method, then one of the method's costs."""
+    """Of each method a sentence on its first score, one on the others, and one on its costs."""
     costs = {method.name: method.costs for method in summary.methods}
     for name in dict.fromkeys(one.method for one in summary.comparisons):
         own = [one for one in summary.comparisons if one.method == name]
-        yield from map(_sentence, own)
+        yield _sentence(own[0])
+        if len(own) > 1:
+            yield _others(own[1:])
         factors = [
             f"{cost.mean / other.mean:.1f} times the {'price' if kind == 'usd' else kind}"
             for kind, cost in costs[name].items()
             if (other := costs[own[0].against].get(kind)) and other.mean
         ]
         if factors:
-            several = f"{', '.join(factors[:-1])} and {factors[-1]}" if len(factors) > 1 else factors[0]
-            yield f"{name} takes {several} of {own[0].against}."
+            yield f"{name} takes {_listed(factors)} of {own[0].against}."
+
+
+def _others(comparisons: Sequence[Comparison]) -> str:
+    clauses = [
+        f"{word} in {_listed([f'{one.score} ({one.difference.mean:+.3f})' for one in found])}"
+        for word, sign in (("better", 1), ("worse", -1))
+        if (found := [one for one in comparisons if _is_shown(one) and one.difference.mean * sign > 0])
+    ]
+    rest = [one.score for one in comparisons if not _is_shown(one)]
+    if not clauses:
+        return f"No difference could be shown in {_listed(rest)}."
+    more = f"; no difference could be shown in {_listed(rest)}" if rest else ""
+    return f"{comparisons[0].method} is {' and '.join(clauses)}{more}."
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+
+
+def _is_shown(one: Comparison) -> bool:
+    return one.p < 1 - LEVEL and bool(one.difference.mean)
 
 
 def _sentence(one: Comparison) -> str:
-    if one.p < 1 - LEVEL and one.difference.mean:
+    if _is_shown(one):
         better = "better" if one.difference.mean > 0 else "worse"
         return (
             f"{one.method} is {better} than {one.against} by {abs(one.difference.mean):.3f} in {one.score} "
