@@ -128,6 +128,7 @@ def run(
     from stepcraft.evals.sandbox import Sandbox
     from stepcraft.evals.servers import Servers
     from stepcraft.evals.summary import summarise
+    from stepcraft.graphs.registry import GRAPHS
 
     uploads = LangSmith(langsmith) if langsmith else None
     kept_in = Sandbox(cast("Kind", sandbox), i_understand=i_understand)
@@ -138,6 +139,8 @@ def run(
     own = context_fields(settings, model=model, retriever=sources, memory=memory)
     if "memory" in own:  # it is searched in place of the passages that the file brings
         fields = {name: value for name, value in fields.items() if name != "retriever"}
+    for graph in GRAPHS.keys() & fields.keys():
+        fields = {**fields, graph: {name: value for name, value in fields[graph].items() if name not in own}}
     fields = {**fields, **own}
     named = read_methods(methods, fields)
     err = Console(stderr=True, quiet=quiet)

@@ -83,7 +83,8 @@ def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
 
     Args:
         text: The methods, separated by commas, each with its settings behind colons.
-        fields: Settings of all methods that have them, such as the model, the sources and the memory.
+        fields: Settings of all methods that have them, such as the model, the sources and the memory; under the name of a
+            graph those of that graph alone.
 
     Raises:
         BadInput: A method or a setting is unknown, a value cannot be used, or a method is named twice.
@@ -116,7 +117,7 @@ def _method(name: str, graph: str, own: dict[str, Any], fields: Mapping[str, Any
         refining = {"questions": False, "names": False, "critic_evidence": False}
         return Method(name, "aag", {**_known(shared, known), **refining, **own})
     known = context_of(graph).__dataclass_fields__
-    settings = {**_known(fields, known), **own}
+    settings = {**_known(fields, known), **_known(fields.get(graph) or {}, known), **own}
     if fields.get("retriever") and "answer_from" in known:
         settings.setdefault("answer_from", "memory+source")
     return Method(name, graph, settings)

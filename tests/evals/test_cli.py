@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stepcraft.cli import app
+from stepcraft.evals.sandbox import Sandbox
 from tests.servers.openai_replies import Body, Reply, error
 from tests.servers.openai_server import OpenAIServer
 
@@ -83,6 +84,23 @@ def test_the_list() -> None:
     assert (
         "licence: MIT; Evaluating Large Language Models Trained on Code, 2021, arXiv 2107.03374" in ran.stdout
     )
+
+
+def test_settings_of_a_benchmark_are_those_of_one_graph_and_give_way_to_ones_own(
+    tmp_path: Path, sandbox: Sandbox
+) -> None:
+    assert sandbox
+    file = tmp_path / "gsm8k.jsonl"
+    file.write_text('{"question": "1 + 1?", "answer": "#### 2"}\n')
+    command = ["run", "gsm8k", "--data", str(file), "--from", str(tmp_path), "--allow-keyless", "--quiet"]
+    (tmp_path / "sums.md").write_text("One and one is two.")
+    for number, (settings, finish) in enumerate((([], "code"), (["--set", "finish=thoughts"], "thoughts"))):
+        run = tmp_path / str(number)
+        methods = "rat" if settings else "rpg,rat"
+        ran = stepcraft(*command, "--methods", methods, *settings, "--into", str(run))
+        assert ran.exit_code == 0, ran.output
+        known = json.loads((run / "configuration.json").read_text("utf-8"))["methods"]
+        assert known["rat"]["settings"]["finish"] == finish
 
 
 def test_a_benchmark_of_a_file_with_several_answers(tmp_path: Path) -> None:

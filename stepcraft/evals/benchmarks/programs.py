@@ -24,7 +24,7 @@ _MEGABYTES = 4096
 """The memory of a program (evalplus 0.3.1)."""
 
 
-SETTINGS: Mapping[str, Any] = {"finish": "code", "query": "draft", "max_retrievals": 5}
+SETTINGS: Mapping[str, Any] = {"rat": {"finish": "code", "query": "draft", "max_retrievals": 5}}
 """How RAT writes programs: the text so far is the query, and there are five searches at most (RAT §4)."""
 
 

@@ -60,7 +60,7 @@ BENCHMARKS = tuple(
         release=release,
         read=_problems,
         score_code=lambda sandbox, _: partial(program_accuracy, sandbox),
-        fields={"finish": "code"},
+        fields={"rat": {"finish": "code"}},
     )
     for name, told, licence, source, citation, release in (
         (
