@@ -2,8 +2,8 @@
 
 Lines are appended as samples finish, so that a run that is killed at any moment goes on where it stopped: what is in the
 directory is not asked again, and of a line that was cut off the rest is cut off too. They are forced to the disk every
-quarter of a second; where the machine itself fails, the samples since then are run again. What judges say of the outputs
-is kept in the same way, in a file beside them.
+second; where the machine itself fails, the samples since then are run again. What judges say of the outputs is kept in the
+same way, in a file beside them.
 """
 
 import errno
@@ -24,7 +24,7 @@ from stepcraft.secrets import redacted
 
 CONFIGURATION = "configuration.json"
 SAMPLES = "samples.jsonl"
-_SYNC_S = 0.25
+_SYNC_S = 1.0
 """Forcing each line to the disk would take longer than a fast model's answer."""
 _LOCK = "lock"
 _BEGUN = "configuration.new"

@@ -57,8 +57,9 @@ whether the passages bear it out.
 A sentence is borne out if the passages say the same in whatever words, or if it follows from them alone. It is not borne
 out if anything that it claims, such as a name, a number, an order or a cause, is missing from the passages or differs
 there, even where you know it to be true. A phrase without a verb claims that it answers the question, and an instruction
-that it is to be followed. A sentence that says that something is not known is borne out if the passages do not tell it. A
-sentence that claims nothing, such as a heading, is borne out."""
+that it is to be followed. Code claims its calls, options and settings; imports, its own names and example values claim
+nothing. A sentence that says that something is not known is borne out if the passages do not tell it. A sentence that claims
+nothing, such as a heading, is borne out."""
 _SUPPORT_FORM = """\
 The numbers of the sentences that the passages do not bear out, one a line and nothing else.
 Or exactly NONE if the passages bear out all of them."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from stepcraft.contexts.base import Context
@@ -35,8 +36,11 @@ class Method:
         Raises:
             BadInput: A setting is unknown, or its value has the wrong type or is out of bounds.
         """
-        seeded: dict[str, Any] = {} if seed is None else {"seed": seed}
-        return context_of(self.graph)(**{**self.settings, **seeded})
+        return self._context if seed is None else context_of(self.graph)(**{**self.settings, "seed": seed})
+
+    @cached_property
+    def _context(self) -> Context:
+        return context_of(self.graph)(**self.settings)
 
     def compiled(self) -> Graph:
         """The graph; its contexts may name what the caller of an evaluation may name."""
