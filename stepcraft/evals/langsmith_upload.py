@@ -88,7 +88,7 @@ class LangSmith:
         except LangSmithConflictError:
             return None
         except (LangSmithError, requests.RequestException, ValueError) as error:
-            code = getattr(getattr(error.__context__, "response", None), "status_code", None)
+            code = _status(error)
             if code in {401, 403}:
                 raise BadInput(
                     f"LangSmith at {self.endpoint} refuses the key ({code}); check LANGSMITH_API_KEY"
@@ -97,6 +97,16 @@ class LangSmith:
                 f"LangSmith at {self.endpoint} did not take the evaluation ({type(error).__name__} at {path}); start the "
                 "same command again to upload the rest"
             ) from error
+
+
+def _status(error: BaseException | None) -> int | None:
+    """The status of the response that an error, or one that led to it, is about."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        if response is not None:
+            return int(response.status_code)
+        error = error.__context__
+    return None
 
 
 class _Upload:
