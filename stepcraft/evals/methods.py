@@ -36,7 +36,10 @@ class Method:
         Raises:
             BadInput: A setting is unknown, or its value has the wrong type or is out of bounds.
         """
-        return self._context if seed is None else context_of(self.graph)(**{**self.settings, "seed": seed})
+        if seed is None:
+            return self._context
+        settings: dict[str, Any] = {**self.settings, "seed": seed}
+        return context_of(self.graph)(**settings)
 
     @cached_property
     def _context(self) -> Context:
