@@ -121,8 +121,11 @@ class Servers:
             raise BadInput(
                 f"{method.name} {why}, which a server does not run; leave it out or leave --server out"
             )
-        context = method.context()
-        settings = {name: getattr(context, name) for name in method.settings}
+        seed = sample.get("seed")
+        context = vars(method.context(seed))
+        settings = {
+            name: context[name] for name in [*method.settings, *(["seed"] if seed is not None else [])]
+        }
         given = method.given(sample["question"], sample.get("resources", ""))
 
         def note(run: RunCreateMetadata) -> None:

@@ -15,6 +15,7 @@ from stepcraft.cli import app
 from stepcraft.evals.directory import Outcome, read_outcomes
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method, OwnMethod, read_methods
+from stepcraft.evals.samples import repeated
 from stepcraft.evals.servers import Servers
 from stepcraft.graphs.baselines import build_direct, build_rag
 from tests.evals.asked import samples
@@ -74,6 +75,17 @@ def test_three_servers_give_what_this_process_gives(start: Start, tmp_path: Path
     lines = list(read_outcomes(tmp_path / "served"))
     assert len({one["trace"] for one in lines}) == 24
     assert lines[0]["versions"] == {"langgraph-api": "0.0.1", "langgraph": "1.0.0"}
+
+
+def test_each_answer_to_a_question_has_its_seed_on_a_server(start: Start, tmp_path: Path) -> None:
+    server = start()
+    on = Servers([server.url], concurrency=2)
+    work = evaluate(
+        read_methods("direct:seed=7", {}), repeated(samples(1), 2), tmp_path / "again", servers=on
+    )
+    asyncio.run(work)
+    assert sorted(body["context"]["seed"] for body in server.bodies) == [1, 2]
+    assert sorted(one["seed"] or 0 for one in read_outcomes(tmp_path / "again")) == [1, 2]
 
 
 @pytest.mark.parametrize("fault", [503, 429, "hang up"])
