@@ -18,11 +18,7 @@ def prompts_digest(graph: str, context: Context) -> str:
         graph: The name of the graph.
         context: Its settings.
     """
-    instructions = {
-        name: getattr(context, name)
-        for name in context.__dataclass_fields__
-        if name.endswith("_instructions")
-    }
+    instructions = {name: text for name, text in vars(context).items() if name.endswith("_instructions")}
     return hashlib.sha256(json.dumps([instructions, _texts(graph)], sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -127,19 +127,18 @@ def test_a_key_that_is_refused_and_none(
         LangSmith("team")
 
 
-def test_the_command_sends_nothing_without_the_option(langsmith: LangSmithServer, tmp_path: Path) -> None:
-    file = tmp_path / "questions.jsonl"
+def keyless(folder: Path) -> list[str]:
+    """The command of an evaluation of one question without a model."""
+    file = folder / "questions.jsonl"
     file.write_text('{"question": "How do I pause a graph?", "contains": ["interrupt"]}\n')
-    command = [
-        "eval",
-        "run",
-        str(file),
-        "--methods",
-        "direct",
-        "--into",
-        str(tmp_path / "run"),
-        "--allow-keyless",
+    return [
+        *("eval", "run", str(file), "--methods", "direct"),
+        *("--into", str(folder / "run"), "--allow-keyless"),
     ]
+
+
+def test_the_command_sends_nothing_without_the_option(langsmith: LangSmithServer, tmp_path: Path) -> None:
+    command = keyless(tmp_path)
     ran = CliRunner().invoke(app, command)
     assert (ran.exit_code, langsmith.requests) == (0, []), ran.output
     sent = CliRunner().invoke(app, [*command, "--langsmith", "team"])
@@ -154,18 +153,7 @@ def test_tracing_that_leads_nowhere_holds_nothing_up(tmp_path: Path, monkeypatch
     monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
     get_env_var.cache_clear()
-    file = tmp_path / "questions.jsonl"
-    file.write_text('{"question": "How do I pause a graph?", "contains": ["interrupt"]}\n')
-    command = [
-        "eval",
-        "run",
-        str(file),
-        "--methods",
-        "direct",
-        "--into",
-        str(tmp_path / "run"),
-        "--allow-keyless",
-    ]
+    command = keyless(tmp_path)
     ran = CliRunner().invoke(app, command)
     get_env_var.cache_clear()
     assert ran.exit_code == 0, ran.output

@@ -34,6 +34,8 @@ class Benchmark:
     """The samples in its file."""
     packaged: Path | None = None
     """Its file, where the package has it."""
+    made: Callable[[], list[Sample]] | None = None
+    """What makes its samples, where it has no file."""
     score: Scorer = known_scores
     score_code: CodeScorer | None = None
     """What scores answers that are programs, which are run in a sandbox."""
@@ -58,12 +60,16 @@ class Benchmark:
         return fetched(self.release)
 
     def samples(self, data: Path | None) -> list[Sample]:
-        """The samples in its file.
+        """The samples in its file, or those that are made.
 
         Raises:
-            BadInput: No file is named and there is no other, or the file cannot be read.
+            BadInput: No file is named and there is no other, one is named and none is used, or it cannot be read.
             SourceFailure: It cannot be downloaded.
         """
+        if self.made:
+            if data:
+                raise BadInput(f"{self.name} makes its samples itself; leave out --data {data}")
+            return self.made()
         return self.read(self.file(data))
 
     def about(self, data: Path | None) -> dict[str, str]:

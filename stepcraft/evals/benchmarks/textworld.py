@@ -1,12 +1,9 @@
 """Crafting tasks of Minecraft, as plans that a text world carries out (RAT §4, embodied planning)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from stepcraft.errors import BadInput
 from stepcraft.evals.benchmarks.benchmark import Benchmark
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.textworld import PLAN_FORMAT, Task, execute, read_plan, tasks
@@ -28,27 +25,17 @@ def _tasks() -> dict[str, Task]:
     return {task.id: task for task in tasks()}
 
 
-@dataclass(frozen=True)
-class TextWorld(Benchmark):
-    """The benchmark whose samples are made here."""
-
-    def samples(self, data: Path | None) -> list[Sample]:
-        """The tasks as questions.
-
-        Raises:
-            BadInput: A file is named.
-        """
-        if data:
-            raise BadInput(f"textworld makes its tasks itself; leave out --data {data}")
-        return [Sample(id=task.id, question=f"{task.question}\n{PLAN_FORMAT}") for task in tasks()]
+def _samples() -> list[Sample]:
+    return [Sample(id=task.id, question=f"{task.question}\n{PLAN_FORMAT}") for task in tasks()]
 
 
 BENCHMARKS = (
-    TextWorld(
+    Benchmark(
         "textworld",
         "100 crafting tasks of Minecraft 1.16, carried out in a text world (RAT's embodied planning)",
         "that of this package; recipes from minecraft-data (MIT)",
         "this package",
+        made=_samples,
         score=executability,
     ),
 )

@@ -4,11 +4,8 @@ Nothing says what a right text is: judges vote on pairs (`stepcraft eval judge`)
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from stepcraft.errors import BadInput
 from stepcraft.evals.benchmarks.benchmark import Benchmark
 from stepcraft.evals.samples import Sample
 
@@ -36,31 +33,21 @@ def unscored(_sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:
     return {}
 
 
-@dataclass(frozen=True)
-class Writing(Benchmark):
-    """The benchmark whose samples are made here."""
-
-    def samples(self, data: Path | None) -> list[Sample]:
-        """The tasks as questions.
-
-        Raises:
-            BadInput: A file is named.
-        """
-        if data:
-            raise BadInput(f"writing has its tasks itself; leave out --data {data}")
-        return [
-            Sample(id=f"{name}-{number}", question=template.format(fill))
-            for name, (template, fills) in TEMPLATES.items()
-            for number, fill in enumerate(fills, 1)
-        ]
+def _samples() -> list[Sample]:
+    return [
+        Sample(id=f"{name}-{number}", question=template.format(fill))
+        for name, (template, fills) in TEMPLATES.items()
+        for number, fill in enumerate(fills, 1)
+    ]
 
 
 BENCHMARKS = (
-    Writing(
+    Benchmark(
         "writing",
         "nine texts to write (RAT's creative writing), for stepcraft eval judge",
         "that of this package",
         "this package",
+        made=_samples,
         score=unscored,
         citation="Wang et al., RAT: Retrieval Augmented Thoughts Elicit Context-Aware Reasoning, 2024",
     ),
