@@ -45,6 +45,11 @@ settings.load_profile("ci")
 _SERVER = pytest.StashKey[LangGraphServer]()
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name long texts by their beginnings: pytest hands a test's id to child processes, which take only so much."""
+    return f"{val[:40]!r}-{len(val)}" if isinstance(val, str) and len(val) > 200 else None
+
+
 @pytest.fixture(scope="session")
 def langgraph_server(pytestconfig: pytest.Config) -> Iterator[str]:
     """The base URL of a real `langgraph dev` that serves this repository, started once a run."""

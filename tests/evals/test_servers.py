@@ -42,9 +42,14 @@ def start() -> Iterator[Start]:
 
 
 def run(
-    directory: Path, *servers: GraphServer, methods: str = "direct", count: int = 12, **options: Any
+    directory: Path,
+    *servers: GraphServer,
+    methods: str = "direct",
+    count: int = 12,
+    concurrency: int = 2,
+    **options: Any,
 ) -> None:
-    on = Servers([one.url for one in servers], concurrency=2, patience_s=0.3)
+    on = Servers([one.url for one in servers], concurrency=concurrency, patience_s=0.3)
     work = evaluate(read_methods(methods, {}), samples(count), directory, servers=on, **options)
     asyncio.run(work)
 
@@ -126,7 +131,7 @@ def test_a_run_that_fails_is_the_failure_of_its_sample(start: Start, tmp_path: P
 
 def test_a_setting_that_a_server_refuses_is_one_sentence(start: Start, tmp_path: Path) -> None:
     server = start({"rag": build_rag(model=ScriptedModel(number), allow="corpus:/srv/docs")})
-    on = Servers([server.url], concurrency=2)
+    on = Servers([server.url], concurrency=1)
     methods = read_methods("rag", {"retriever": ["corpus:/etc"]})
     with pytest.raises(
         BadInput, match=r"refuses rag: a run may not name the source 'corpus:/etc' here; allowed"
@@ -146,8 +151,9 @@ def test_a_setting_that_a_server_refuses_is_one_sentence(start: Start, tmp_path:
 def test_what_servers_refuse(
     start: Start, tmp_path: Path, methods: str, served: Any, fault: Any, problem: str
 ) -> None:
+    server = start(served, fault=lambda _: fault)
     with pytest.raises(BadInput, match=problem):
-        run(tmp_path / "run", start(served, fault=lambda _: fault), methods=methods)
+        run(tmp_path / "run", server, methods=methods, concurrency=1)  # httpx leaks a socket it is opening
     assert not list(read_outcomes(tmp_path / "run"))
 
 
