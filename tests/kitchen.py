@@ -23,6 +23,8 @@ PROCEDURES = [
     Procedure("a knife, bread", "slice a bread", ("Let the bread cool.", "Cut it.")),
 ]
 
+CLOCK = Procedure("a clock", "wind a clock", ("Turn the key with `wind_up`.",))
+
 DRAFT = "1. Mix the rye flour with water.\n2. [[Let it rise for an hour.]]\n3. Bake it."
 QUESTIONS = (
     "OUTLINE\n- mix\n- rise\n- bake\nQUESTIONS\n"

@@ -21,14 +21,27 @@ evidence is silent, write what you know.
 Where you are not sure that a step, or part of one, is right for this goal, put it between [[ and ]]."""
 """What the draft is told of the evidence with `examples=True`."""
 
+KNOWLEDGE_INSTRUCTIONS = """\
+Write the procedure as you know it should be done.
+What you do not know by name (a call, an option, a value, a product), do not make up: write what it is for, and put that
+between [[ and ]]. Mark nothing that you know."""
+"""What the draft is told with `examples="auto"`, which writes from the model's own knowledge first."""
+
+UNFAMILIAR_INSTRUCTIONS = """\
+There is a memory of procedures in this field. The names, where there are any, stand in those for similar goals; they are
+no list of what is needed. Look at the goal, the resources and the names first: if products, libraries or calls that the
+procedure cannot do without are unknown to you, so that you would describe it in general words or guess, write no steps.
+You are then shown what the memory holds."""
+"""When the draft declines, with `examples="auto"`."""
+
 FACTS_INSTRUCTIONS = """\
-Write the procedure as you know it should be done. The evidence holds procedures for similar goals: take facts from it,
-such as exact names, calls, options, values and steps that this goal cannot do without. It is no model of how long or how
-careful a procedure is or of which way to go: it may be shorter than its reader needs, and its goal is another.
-What you do not know by name (a call, an option, a value, a product) and cannot take from the evidence, do not make up:
-write what it is for, and put that between [[ and ]]. Mark nothing that you know. Where code would be mostly marks, say in a
-sentence or two what it does instead; it is written when its names have been looked up."""
-"""What the draft is told of the evidence with `examples="auto"`."""
+The evidence holds procedures for similar goals, and the notes, where there are any, what was looked up for this one. Take
+from them the facts of the procedure: exact names, calls, options, values and the steps that this goal cannot do without.
+They are no model of how long or how careful a procedure is: they may be shorter than its reader needs, and their goals are
+others. Where they are silent, write what you know.
+What you do not know by name (a call, an option, a value, a product) and cannot take from them, do not make up: write what
+it is for and how to find it. Where code would be mostly such gaps, say in a sentence or two what it does instead."""
+"""What the draft is told of the evidence with `examples="auto"`, where it has declined to write without."""
 
 TO_QUERY_INSTRUCTIONS = """\
 Somebody is about to write a procedure for the goal, with the resources at hand.
@@ -137,8 +150,8 @@ class AagContext(Context):
     examples: Annotated[
         Literal["auto", True],
         Field(
-            description="How the draft uses the procedures: as facts beside what the model knows (auto), or as examples to "
-            "write from (true, the paper)."
+            description="How the draft uses the procedures: where the model does not know the names of the goal (auto), or "
+            "always, as examples to write from (true, the paper)."
         ),
     ] = "auto"
     questions: Annotated[

@@ -3,10 +3,12 @@
     begin → retrieve → draft → to_query → retrieve → answer (for each question) → revise → check_names
       → (critic → look_up → edit → check_names)*
 
-Questions are asked where the draft doubts or leaves out something, and all of them are answered in parallel. With
-`questions=True`, as in the paper, they are asked always, while the draft is written. `retrieve` searches for the goal
-first and for the questions after it, and its router sends the run to whatever the state lacks. So the state alone says
-how the run goes on, also after `update_state`. `paper=True` leaves out `check_names` and `look_up`.
+The draft is written from what the model knows, and questions are asked where it doubts or leaves out something. Where
+the model does not know what the goal is about, questions are asked first, and the draft is written from the evidence and
+the answers, without a revision. All questions are answered in parallel. With `examples=True` and `questions=True`, as in
+the paper, the evidence is shown at once and the questions are asked while the draft is written. `retrieve` searches for
+the goal first and for the questions after it, and its router sends the run to whatever the state lacks. So the state
+alone says how the run goes on, also after `update_state`. `paper=True` leaves out `check_names` and `look_up`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,6 +99,8 @@ class State(Output, Budgeted):
     """The resources as one text, "" if none are named."""
     draft: list[str] | None
     """The steps of the draft, with doubts between [[ and ]]; None until it is written."""
+    familiar: NotRequired[bool | None]
+    """False where the model declined to draft without the evidence."""
     queries: list[str]
     """The questions that are looked up; empty until they are asked."""
     found: dict[str, list[Evidence]]
@@ -127,6 +131,7 @@ def _initial_state(given: Mapping[str, Any], _context: AagContext) -> dict[str, 
         **{name: [] for name in lists},
         "answer": "",
         "draft": None,
+        "familiar": None,
         "found": {},
         "questions": Overwrite([]),
         "resources_text": checked_text("resources", given.get("resources") or ""),
@@ -188,12 +193,16 @@ def _keep_found_for_edits(state: State, found: list[list[Evidence]], _failed: li
     return {"knowledge": ranked(state["knowledge"], *found), "evidence": ranked(state["evidence"], *found)}
 
 
-def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
-    """The draft, with `questions=True` beside the questions; then the answers in parallel; then the revision."""
+def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "draft", "revise"]:
+    """The draft, with `questions=True` beside the questions; then the answers in parallel; then the revision.
+
+    A draft that was declined is written when the questions are answered.
+    """
     context = AagContext.current(state)
     left = calls_left(state, context)
     goal = {name: state[name] for name in ("question", "resources_text", "evidence")}
-    missing = ["draft"] if state["draft"] is None else []
+    declined = state["draft"] is None and state.get("familiar") is False
+    missing = ["draft"] if state["draft"] is None and not declined else []
     if context.questions is True and not state["queries"]:
         missing.append("to_query")
     if missing:
@@ -204,7 +213,7 @@ def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
     done = {asked["question"] for asked in state["questions"]}
     open_queries = [query for query in state["found"] if query not in done]
     if not (context.questions and context.answers and open_queries):
-        return "revise"
+        return "draft" if declined else "revise"
     shares = branches(state, left, len(open_queries))
     return [
         Send("answer", {"query": query, "evidence": state["found"][query], **share})
@@ -212,16 +221,19 @@ def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "revise"]:
     ]
 
 
-def after_draft(state: State) -> Literal["to_query", "retrieve", "revise"]:
+def after_draft(state: State) -> Literal["draft", "to_query", "retrieve", "revise"]:
     """To the questions for its doubts, or the search for those that were asked beside it; else to the revision.
 
-    Where there is no draft, or sources are named for the answers, questions are asked in any case.
+    Where there is no draft, or sources are named for the answers, questions are asked in any case. A draft that was
+    declined is written at once where none may be asked.
     """
     context = AagContext.current(state)
     if context.questions == "auto" and not state["queries"]:
         always = not state["draft"] or context.answer_from == "memory+source"
         return "to_query" if always or doubts_of(state, context) else "revise"
-    return "retrieve" if context.questions else "revise"
+    if context.questions:
+        return "retrieve"
+    return "draft" if state["draft"] is None else "revise"
 
 
 def after_answer(state: State) -> Literal["retrieve", "revise"]:
@@ -296,7 +308,9 @@ def build_aag(
     after = InlineNode(after_retrieve)
     builder.add_conditional_edges("retrieve", after, ["draft", "to_query", "retrieve", "answer", "revise"])
     builder.add_edge("to_query", "retrieve")
-    builder.add_conditional_edges("draft", InlineNode(after_draft), ["to_query", "retrieve", "revise"])
+    builder.add_conditional_edges(
+        "draft", InlineNode(after_draft), ["draft", "to_query", "retrieve", "revise"]
+    )
     builder.add_conditional_edges("answer", InlineNode(after_answer), ["retrieve", "revise"])
     builder.add_node("check_names", NamesNode(resources))
     for writer in ("revise", "edit"):

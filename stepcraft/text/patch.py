@@ -4,15 +4,17 @@
     3+: …    or [3+] …    adds a part after part 3; 0+ adds one before the first
     3-       or [3-]      removes part 3
     3>: …                 adds to the end of step 3
+    3~: …                 replaces a passage of step 3 by what follows "=>" on the next line
 
 All other parts stay as they are. Steps are named without brackets, paragraphs with them, because a paragraph may begin
 with "1." itself. References to steps ("step 4", "steps 2-4") follow where numbers move.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
 
 from typing_extensions import TypedDict
@@ -27,15 +29,15 @@ _ADDRESS = re.compile(
     r"(?:[-*\u2022][ \t]{1,3})?(?P<mark>\*\*|__|`)?"
     r"(?:(?i:step)[ \t]{0,2}|\u7b2c|\u6b65\u9aa4[ \t]?)?(?P<number>[0-9]{1,3})\u6b65?"
     r"(?:[ \t]?(?P<add>\+)(?:(?:\*\*|__|`)?[:.)\uff1a]|(?=[\s*_`]|$))"
-    r"|[ \t]?(?P<extend>>)(?:\*\*|__|`)?[:.)\uff1a]"
-    r"|(?P<remove>[-\u2013\u2014\u2212](?![0-9\w>+])|[ \t][-\u2013\u2014\u2212](?=[*_` \t]{0,3}$))"
+    r"|[ \t]?(?P<inside>[>~])(?:\*\*|__|`)?[:.)\uff1a]"
+    r"|(?P<remove>[-\u2013\u2014\u2212](?![0-9\w>~+])|[ \t][-\u2013\u2014\u2212](?=[*_` \t]{0,3}$))"
     r"|(?:\*\*|__|`)?(?P<replace>[:\uff1a])(?=[\s*_`]|[^\x00-\x7f]|[A-Z\[]|$)"
     r"|(?P<dotted>[.)])(?=[\s*_`]|$))"
 )
 _BRACKETED = re.compile(
     r"(?P<mark>\*\*|__|`)?\[(?P<number>[0-9]{1,3})(?:\](?=[+\-\u2013\u2014\u2212]))?"
     r"(?:(?P<add>\+)|(?P<remove>[-\u2013\u2014\u2212]))?\]?(?<=[\]+\-\u2013\u2014\u2212])"
-    r"(?:\*\*|__|`)?:?(?=[\s*_`]|[^\x00-\x7f]|$)(?P<dotted>(?!))?(?P<extend>(?!))?"
+    r"(?:\*\*|__|`)?:?(?=[\s*_`]|[^\x00-\x7f]|$)(?P<dotted>(?!))?(?P<inside>(?!))?"
 )
 _NUMBER = r"[0-9]{1,3}(?![0-9]|[.,][0-9]{3}|\.[0-9])"
 _BETWEEN = r"[ \t]{0,2}(?:,[ \t]{0,2}(?:and|or)?|-|\u2013|\u2014|&|and|or|to|through)[ \t]{0,2}"
@@ -44,6 +46,9 @@ _REFERENCE = re.compile(
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"[0-9]{1,3}")
+_WORD = re.compile(r"\S+")
+_ARROW = re.compile(r"^[ \t]*+=>[ \t]*+", re.MULTILINE)
+_QUOTES = {"`": "`", '"': '"', "'": "'", "\u201c": "\u201d"}
 
 
 class StepChange(TypedDict):
@@ -57,13 +62,10 @@ class StepChange(TypedDict):
     """Its text after, "" for a removed step."""
 
 
-Kind = Literal["replace", "extend", "add", "remove"]
-
-
 class Change(NamedTuple):
-    """One line of a patch."""
+    """The change of a part, or a part that is added."""
 
-    kind: Kind
+    kind: Literal["replace", "add", "remove"]
     step: int
     text: str
 
@@ -82,9 +84,7 @@ class Patch:
         A reference to a removed step becomes one to the step before it, or to the first.
         """
         present = dict(enumerate(steps, 1))
-        for kind, step, text in self.changes:
-            if kind in {"replace", "extend"}:
-                present[step] = text if kind == "replace" else _extended(present[step], text)
+        present |= {change.step: change.text for change in self.changes if change.kind == "replace"}
         removed = {change.step for change in self.changes if change.kind == "remove"}
         added: dict[int, list[str]] = {}
         for change in self.changes:
@@ -103,21 +103,14 @@ class Patch:
 
     def record(self, steps: Sequence[str]) -> list[StepChange]:
         """Return the changes with the texts before and after, without markers of doubt."""
-        record: list[StepChange] = []
-        present = dict(enumerate(steps, 1))
-        for kind, step, text in self.changes:
-            before = "" if kind == "add" else present[step]
-            after = _extended(before, text) if kind == "extend" else text
-            if kind != "add":
-                present[step] = after
-            record.append(StepChange(step=step, before=without_markers(before), after=without_markers(after)))
-        return record
-
-
-def _extended(step: str, text: str) -> str:
-    """A step with more text at its end, on a new line behind code and before it."""
-    ends_in_code = step.rpartition("\n")[2].strip().startswith(("```", "~~~"))
-    return f"{step}{chr(10) if ends_in_code or text.startswith(('```', '~~~')) else ' '}{text}"
+        return [
+            StepChange(
+                step=step,
+                before="" if kind == "add" else without_markers(steps[step - 1]),
+                after=without_markers(text),
+            )
+            for kind, step, text in self.changes
+        ]
 
 
 class _Entry(NamedTuple):
@@ -132,24 +125,24 @@ class _Entry(NamedTuple):
         return int(self.address["number"])
 
     @property
-    def kind(self) -> Kind:
-        if self.address["extend"]:
-            return "extend"
+    def kind(self) -> Literal["replace", "inside", "add", "remove"]:
+        if self.address["inside"]:
+            return "inside"
         return "add" if self.address["add"] else "remove" if self.address["remove"] else "replace"
 
 
-def read_patch(reply: str, count: int) -> Patch | list[str]:
-    """Read the changes of a list of `count` steps, or the whole list where the reply is one.
+def read_patch(reply: str, steps: Sequence[str]) -> Patch | list[str]:
+    """Read the changes of a list of steps, or the whole list where the reply is one.
 
     Lines like "3. …" are changes only where they cannot be a list: their numbers do not begin with 1 or leave one out.
-    A line that names a step that is not there, that has no text, or that changes a step again is left out and told as
-    one of the patch's problems.
+    A line that names a step or a passage that is not there, that has no text, or that changes a step again is left out
+    and told as one of the patch's problems.
 
     Raises:
         UnreadableReply: There is neither a change nor a list nor a statement that nothing changes, the changes
             remove every step, or it cannot be told whether the reply is a list or a patch.
     """
-    text = unfenced(clean(reply))
+    text, count = unfenced(clean(reply)), len(steps)
     entries = _entries(text, _ADDRESS)
     numbers = [entry.number for entry in entries]
     whole = numbers == list(range(1, len(numbers) + 1))
@@ -159,9 +152,9 @@ def read_patch(reply: str, count: int) -> Patch | list[str]:
         raise UnreadableReply(f'there were neither changes such as "3: ..." nor {UNCHANGED} in it.')
     grows = all(before < after for before, after in pairwise(numbers))
     if all(entry.address["dotted"] for entry in entries) and (whole or not grows):
-        steps = [step for step in read_steps(text) if without_markers(step).strip()]
-        if len(steps) >= count:
-            return _of_list(steps, count)
+        listed = [step for step in read_steps(text) if without_markers(step).strip()]
+        if len(listed) >= count:
+            return _of_list(listed, count)
         raise UnreadableReply(
             f"it lists fewer than the {count} steps, and does not say whether they replace all of them. Name each "
             'change, as in "3: ...", and each step that goes, as in "3-".'
@@ -170,7 +163,7 @@ def read_patch(reply: str, count: int) -> Patch | list[str]:
         texts = [_text(entry, last=entry is entries[-1]) for entry in entries]
         if all(without_markers(text).strip() for text in texts):
             return _of_list(texts, count)
-    return _checked(entries, count, "step")
+    return _checked(entries, steps, "step")
 
 
 def read_paragraphs(reply: str, count: int) -> Patch | None:
@@ -183,7 +176,7 @@ def read_paragraphs(reply: str, count: int) -> Patch | None:
         UnreadableReply: The changes remove every paragraph.
     """
     entries = _entries(unfenced(clean(reply)), _BRACKETED)
-    return _checked(entries, count, "paragraph") if entries else None
+    return _checked(entries, [""] * count, "paragraph") if entries else None
 
 
 def names_paragraph(line: str) -> bool:
@@ -258,32 +251,83 @@ def _text(entry: _Entry, *, last: bool) -> str:
     ).strip()
 
 
-def _checked(entries: Sequence[_Entry], count: int, of: Literal["step", "paragraph"]) -> Patch:
+def _checked(entries: Sequence[_Entry], parts: Sequence[str], of: Literal["step", "paragraph"]) -> Patch:
     changes: list[Change] = []
     problems: list[str] = []
-    changed: set[int] = set()
-    removed = {entry.number for entry in entries if entry.kind == "remove"}
+    places: dict[int, int] = {}
     for entry in entries:
         kind, number = entry.kind, entry.number
         text = "" if kind == "remove" else _text(entry, last=entry is entries[-1])
-        if not (0 if kind == "add" else 1) <= number <= count:
-            problems.append(f"{of} {number} is not there: the {of}s are 1 to {count}.")
+        earlier = changes[places[number]] if number in places and kind != "add" else None
+        if not (0 if kind == "add" else 1) <= number <= len(parts):
+            problems.append(f"{of} {number} is not there: the {of}s are 1 to {len(parts)}.")
         elif kind != "remove" and is_unchanged(text):
             continue
         elif kind != "remove" and not without_markers(text).strip():
             problems.append(f"the change of {of} {number} has no text.")
-        elif (kind in {"replace", "remove"} and number in changed) or (
-            kind == "extend" and number in removed
-        ):
+        elif earlier and (kind != "inside" or earlier.kind == "remove"):
             problems.append(f"{of} {number} is changed twice.")
+        elif kind == "inside":
+            before = earlier.text if earlier else parts[number - 1]
+            adds = entry.address["inside"] == ">"
+            if not (after := _extended(before, text) if adds else _substituted(before, text)):
+                problems.append(f'the words before "=>" do not stand exactly once in {of} {number}.')
+            else:
+                at = places.setdefault(number, len(changes))
+                changes[at : at + 1] = [Change("replace", number, after)]
         else:
+            places |= {} if kind == "add" else {number: len(changes)}
             changes.append(Change(kind, number, text))
-            if kind in {"replace", "remove"}:
-                changed.add(number)
     gone = sum(change.kind == "remove" for change in changes)
-    if gone == count and not any(change.kind == "add" for change in changes):
+    if gone == len(parts) and not any(change.kind == "add" for change in changes):
         raise UnreadableReply(f"it removes every {of}.")
     return Patch(tuple(changes), tuple(problems), of)
+
+
+def _extended(step: str, text: str) -> str:
+    """A step with more text at its end, on a new line behind code and before it."""
+    ends_in_code = step.rpartition("\n")[2].strip().startswith(("```", "~~~"))
+    return f"{step}{chr(10) if ends_in_code or text.startswith(('```', '~~~')) else ' '}{text}"
+
+
+def _substituted(step: str, text: str) -> str:
+    """A step with another passage in place of the one before "=>"; "" where that does not stand in it exactly once.
+
+    Blanks and line breaks may differ, and both passages may be quoted or fenced.
+    """
+    if arrow := _ARROW.search(text):
+        old, new = text[: arrow.start()], text[arrow.end() :]
+    else:
+        old, new = text.split("=>") if text.count("=>") == 1 else ("", "")
+    for passage, other in ((old, new.strip()), (_bare(old), _bare(new))):
+        if place := _place(passage, step):
+            return f"{step[: place.start]}{other}{step[place.stop :]}".strip()
+    return ""
+
+
+def _place(passage: str, step: str) -> slice | None:
+    """Where the only occurrence of a passage is, whatever blanks and line breaks are between its words."""
+    sought = " ".join(passage.split())
+    spans = [word.span() for word in _WORD.finditer(step)]
+    plain = " ".join(step[start:end] for start, end in spans)
+    if not sought or plain.count(sought) != 1:
+        return None
+    at = plain.index(sought)
+    starts = list(accumulate((end - start + 1 for start, end in spans), initial=0))
+
+    def original(position: int) -> int:
+        word = bisect_right(starts, position) - 1
+        return spans[word][0] + position - starts[word]
+
+    return slice(original(at), original(at + len(sought) - 1) + 1)
+
+
+def _bare(text: str) -> str:
+    """A text without the code fence or the quotes around it."""
+    text = text.strip()
+    if text.startswith(("```", "~~~")):
+        return text.partition("\n")[2].rpartition("\n")[0].strip()
+    return text[1:-1].strip() if text and text[1:].endswith(_QUOTES.get(text[0], "\n")) else text
 
 
 def _renumbered(text: str, numbers: dict[int, int]) -> str:

@@ -37,6 +37,9 @@ NAMES = (
 CONTENT = "NO UPDATE REQUIRED"
 """The reply of a critic that finds nothing to change."""
 
+UNFAMILIAR = "UNFAMILIAR"
+"""The reply of a draft whose writer does not know what the goal is about."""
+
 UNCHANGED = "NO CHANGE"
 """The reply of a revision that leaves the text as it is."""
 

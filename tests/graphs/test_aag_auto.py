@@ -8,8 +8,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import AagContext, BadInput, build_aag
 from stepcraft.memory.local import LocalMemory
+from stepcraft.text.sections import UNFAMILIAR
 from tests.graphs.test_aag import stages
-from tests.kitchen import CONTENT, DRAFT, GOAL, cook, small_memory
+from tests.kitchen import CLOCK, CONTENT, DRAFT, GOAL, cook, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import Shelf
 
@@ -90,13 +91,68 @@ def test_sources_that_are_named_for_the_answers_are_asked(memory: LocalMemory) -
     assert "exactly 4 questions" in prompt(model, "to_query")
 
 
-def test_the_draft_takes_facts_and_no_examples(memory: LocalMemory) -> None:
-    _, model = run(memory, draft=[SURE])
-    assert "It is no model of how long" in prompt(model, "draft")
-    assert "how to bake a white bread" in prompt(model, "draft")
+def test_the_draft_is_written_without_the_procedures(memory: LocalMemory) -> None:
+    memory.add([CLOCK])
+    _, model = run(memory, {"k": 5}, {"question": "wind a clock"}, draft=["1. Wind the clock."])
+    shown = prompt(model, "draft")
+    assert "<evidence" not in shown
+    assert "<names>\nwind_up\n</names>" in shown
     _, model = run(memory, {"examples": True}, draft=[SURE])
     assert "Carry over what serves" in prompt(model, "draft")
-    assert "no model" not in prompt(model, "draft")
+    assert "how to bake a white bread" in prompt(model, "draft")
+
+
+@pytest.mark.parametrize(
+    "declined", ["UNFAMILIAR", "**Unfamiliar**", "UNFAMILIAR\n\nI do not know this product."]
+)
+def test_a_draft_that_is_declined_is_written_from_evidence_and_answers(
+    memory: LocalMemory, declined: str
+) -> None:
+    result, model = run(memory, draft=[declined, SURE])
+    assert stages(model) == [["draft"], ["to_query"], ["answer"] * 4, ["draft"], ["critic"]]
+    assert "how to bake a white bread" in prompt(model, "to_query")
+    assert "one to 4 questions" in prompt(model, "to_query")
+    shown = model.calls[-2].prompt
+    assert "how to bake a white bread" in shown
+    assert "Q: How is bread baked?\nA: Answer" in shown
+    assert UNFAMILIAR not in shown
+    assert result["answer"] == SURE
+    assert result["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        ({"questions": False}, [["draft"], ["draft"], ["critic"]]),
+        ({"questions": True}, [["draft", "to_query"], ["answer"] * 4, ["draft"], ["critic"]]),
+        ({"answers": False}, [["draft"], ["to_query"], ["draft"], ["critic"]]),
+    ],
+)
+def test_the_ablations_of_a_draft_that_is_declined(
+    memory: LocalMemory, context: dict[str, Any], expected: list[list[str]]
+) -> None:
+    result, model = run(memory, context, draft=[UNFAMILIAR, SURE])
+    assert stages(model) == expected
+    assert result["answer"] == SURE
+
+
+def test_nobody_declines_twice_or_with_an_empty_memory(memory: LocalMemory) -> None:
+    result, model = run(memory, draft=[UNFAMILIAR] * 3, revise=[SURE])
+    assert model.nodes == ["draft", "to_query", *["answer"] * 4, "draft", "draft", "revise", "critic"]
+    assert result["answer"] == SURE
+    with LocalMemory(":memory:") as empty:
+        _, model = run(empty, draft=[SURE])
+    assert UNFAMILIAR not in prompt(model, "draft")
+
+
+def test_a_declined_draft_can_be_resumed_anywhere(memory: LocalMemory) -> None:
+    model = ScriptedModel(cook() | {"draft": [UNFAMILIAR, SURE]})
+    graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
+    graph.invoke(GOAL, THREAD, interrupt_before=["to_query"])
+    graph.update_state(THREAD, {"queries": ["How is rye milled?"]}, as_node="to_query")
+    result = graph.invoke(None, THREAD)
+    assert model.nodes == ["draft", "answer", "draft", "critic"]
+    assert [asked["question"] for asked in result["questions"]] == ["How is rye milled?"]
 
 
 @pytest.mark.parametrize(
@@ -146,8 +202,9 @@ def test_a_draft_written_by_hand_is_asked_about(memory: LocalMemory) -> None:
 
 
 def test_the_keyless_model_asks_about_unused_resources(memory: LocalMemory) -> None:
-    given = {"question": "bake a white bread", "resources": "wheat flour, yeast, a starter"}
+    given = {"question": "bake a white bread", "resources": "wheat flour, yeast, a rolling pin"}
     result = build_aag(model="extractive", memory=memory).invoke(given)
-    assert [asked["question"] for asked in result["questions"]] == ["How does one work with a starter?"]
+    assert [asked["question"] for asked in result["questions"]] == ["How does one work with a rolling pin?"]
+    assert result["usage"]["nodes"]["draft"]["calls"] == 2, "it knows nothing without evidence"
     assert "NO CHANGE" not in result["answer"]
     assert CONTENT not in result["answer"]

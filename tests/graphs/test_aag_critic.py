@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from stepcraft import Procedure, build_aag
+from stepcraft import build_aag
 from stepcraft.memory.local import LocalMemory
 from tests.graphs.test_aag import CountingMemory
-from tests.kitchen import CONTENT, GOAL, PROCEDURES, cook
+from tests.kitchen import CLOCK, CONTENT, GOAL, PROCEDURES, cook
 from tests.scripted import ScriptedModel
-
-CLOCK = Procedure("a clock", "wind a clock", ("Turn the key with `wind_up`.",))
 
 
 @pytest.fixture
@@ -31,7 +29,7 @@ def prompt(model: ScriptedModel, node: str) -> str:
 
 
 def test_the_critic_sees_the_goals_evidence_and_the_answers(memory: CountingMemory) -> None:
-    result, model = run(memory, {"questions": True, "k": 1})
+    result, model = run(memory, {"examples": True, "questions": True, "k": 1})
     shown = prompt(model, "critic")
     assert shown.count("<evidence id=") == 1 < len(result["evidence"])
     assert (

@@ -128,7 +128,10 @@ def test_the_paper_rewrites_all_steps(memory: LocalMemory) -> None:
 @pytest.mark.parametrize("goal", [GOAL, {"question": "slice a bread", "resources": "a knife, milk, salt"}])
 def test_the_keyless_model_writes_the_same_steps_either_way(memory: LocalMemory, goal: Any) -> None:
     graph = build_aag(model="extractive", memory=memory)
-    patch, whole = (graph.invoke(goal, context=AagContext(rewrite=rewrite)) for rewrite in ("patch", "whole"))
+    patch, whole = (
+        graph.invoke(goal, context=AagContext(examples=True, questions=True, rewrite=rewrite))
+        for rewrite in ("patch", "whole")
+    )
     assert patch["steps"] == whole["steps"]
     assert patch["warnings"] == whole["warnings"]
     written = [result["usage"]["nodes"]["revise"]["output_tokens"] for result in (patch, whole)]

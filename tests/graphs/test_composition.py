@@ -158,7 +158,8 @@ def test_a_composed_pair_is_offered_to_the_draft_as_one(run: Any) -> None:
 def test_nothing_is_composed_unless_asked_for(run: Any) -> None:
     model = ScriptedModel(cook())
     with baker() as memory:
-        result = run(build_aag(model=model, memory=memory), {"question": "a sourdough bread"})
+        graph = build_aag(model=model, memory=memory)
+        result = run(graph, {"question": "a sourdough bread"}, {"examples": True})
     [prompt] = asked_of(model, "draft")
     assert prompt.count("<evidence id=") == 2
     assert all("composed_of" not in found for found in result["evidence"])

@@ -137,7 +137,7 @@ PATCH = """\
 
 def test_a_patch_with_blocks_of_code_in_its_steps() -> None:
     steps = ["Wrap the tools.", "Show the interrupts.", "Resume.", "Test it."]
-    patch = read_patch(PATCH, len(steps))
+    patch = read_patch(PATCH, steps)
     assert isinstance(patch, Patch)
     first, second, third, fourth, last = patch.apply(steps)
     assert (first[:24], second, last) == ("Bring LangGraph up to da", "Wrap the tools.", "Test it.")

@@ -77,7 +77,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "unfenced": clean.unfenced,
     "is_refusal": clean.is_refusal,
     "read_steps": lists.read_steps,
-    "read_patch": lambda text: patch.read_patch(text, 3),
+    "read_patch": lambda text: patch.read_patch(text, [text] * 3),
     "apply": lambda text: patch.Patch((patch.Change("add", 0, text),)).apply([text, text]),
     "names_in": lambda text: names.names_in([text]),
     "mentions": lambda text: names.mentions(text, text[:3] or "a"),

@@ -15,7 +15,7 @@ SENTENCE = st.lists(WORD, min_size=1, max_size=5).map(" ".join)
 
 
 def patched(reply: str, steps: list[str] = STEPS) -> list[str]:
-    patch = read_patch(reply, len(steps))
+    patch = read_patch(reply, steps)
     return patch.apply(steps) if isinstance(patch, Patch) else patch
 
 
@@ -74,10 +74,43 @@ def test_a_step_with_code_is_extended_behind_it() -> None:
 
 def test_a_step_that_is_replaced_and_extended_is_both_and_a_removed_one_neither() -> None:
     assert patched("3: Wait.\n3>: And wait.")[2] == "Wait. And wait."
-    patch = read_patch("3-\n3>: Wait.", 4)
+    patch = read_patch("3-\n3>: Wait.", STEPS)
     assert isinstance(patch, Patch)
     assert patch.problems == ("step 3 is changed twice.",)
     assert patch.record(STEPS) == [{"step": 3, "before": "Let it rise.", "after": ""}]
+
+
+@pytest.mark.parametrize(
+    ("reply", "after"),
+    [
+        ("3~: rise\n=> rest", "Let it rest."),
+        ("3~: rise => rest", "Let it rest."),
+        ("**3~:** `rise`\n   => `rest`", "Let it rest."),
+        ("3~:\n   it   rise\n   =>\n   it rest", "Let it rest."),
+        ("3~: .\n=> , covered.", "Let it rise, covered."),
+        ("3~:  it rise\n=>", "Let ."),
+        ("3~: rise\n=> rest\n3>: Wait.\n3~: Wait\n=> Look", "Let it rest. Look."),
+        ("3: Wait long.\n3~: long\n=> for an hour", "Wait for an hour."),
+    ],
+)
+def test_other_words_in_a_step(reply: str, after: str) -> None:
+    assert patched(reply) == ["Mix.", "Knead.", after, "Bake."]
+
+
+def test_other_words_in_the_code_of_a_step() -> None:
+    steps = ["Run it.\n```python\ndef f(x):\n    return x\n\nf(1)\n```"]
+    reply = "1~: return x\n\nf(1)\n=> return 2 * x\n\nf(2)"
+    assert patched(reply, steps) == ["Run it.\n```python\ndef f(x):\n    return 2 * x\n\nf(2)\n```"]
+    reply = "1~: ```python\nf(1)\n```\n=> ```python\nf(2)\n```"
+    assert patched(reply, steps) == ["Run it.\n```python\ndef f(x):\n    return x\n\nf(2)\n```"]
+
+
+@pytest.mark.parametrize("words", ["mix => Wait", "t => T", "Let it rise.\n=>", "Wait."])
+def test_words_that_do_not_stand_once_in_a_step(words: str) -> None:
+    patch = read_patch(f"3~: {words}", STEPS)
+    assert isinstance(patch, Patch)
+    assert patch.problems == ('the words before "=>" do not stand exactly once in step 3.',)
+    assert patch.apply(STEPS) == STEPS
 
 
 def test_several_changes_in_any_order() -> None:
@@ -140,7 +173,7 @@ def test_a_list_that_says_which_steps_are_unchanged(reply: str) -> None:
 
 
 def test_a_list_of_nothing_is_none() -> None:
-    patch = read_patch("1:\n2:\n3:\n4:\n5:", 4)
+    patch = read_patch("1:\n2:\n3:\n4:\n5:", STEPS)
     assert isinstance(patch, Patch)
     assert (patch.changes, len(patch.problems)) == ((), 5)
 
@@ -187,7 +220,7 @@ def test_steps_are_not_all_removed() -> None:
     ],
 )
 def test_only_the_line_that_cannot_be_applied_is_left_out(line: str, problem: str) -> None:
-    patch = read_patch(f"4: Bake long.\n{line}", 4)
+    patch = read_patch(f"4: Bake long.\n{line}", STEPS)
     assert isinstance(patch, Patch)
     assert patch.problems == (problem,)
     assert patch.apply(STEPS) == [*STEPS[:3], "Bake long."]
@@ -223,61 +256,63 @@ def test_a_reference_to_a_removed_step_names_the_one_before() -> None:
 
 
 @st.composite
-def patches(draw: st.DrawFn) -> tuple[list[str], list[Change]]:
+def patches(draw: st.DrawFn) -> tuple[list[str], list[Change], str]:
+    """Steps, the changes of some of them, and a reply that writes these changes."""
     steps = [
         f"{number} {text}" for number, text in enumerate(draw(st.lists(SENTENCE, min_size=1, max_size=8)))
     ]
-    changes = []
+    changes, lines = [], []
     for number in range(len(steps) + 1):
-        if number and (kind := draw(st.sampled_from(["keep", "replace", "extend", "remove"]))) == "replace":
-            changes.append(Change("replace", number, f"new {draw(SENTENCE)}"))
-        elif number and kind == "extend":
-            changes.append(Change("extend", number, draw(SENTENCE)))
-        elif number and kind == "remove":
+        kind = draw(st.sampled_from(["keep", "replace", "extend", "put", "remove"])) if number else "keep"
+        text, before = f"new {draw(SENTENCE)}", steps[number - 1]
+        if kind == "replace":
+            changes.append(Change("replace", number, text))
+            lines.append(f"{number}: {text}")
+        elif kind == "extend":
+            changes.append(Change("replace", number, f"{before} {text}"))
+            lines.append(f"{number}>: {text}")
+        elif kind == "put":
+            start, stop = sorted(draw(st.tuples(*[st.integers(0, len(before))] * 2)))
+            passage = " ".join(before[start:stop].split())
+            if passage and before.count(passage) == 1:
+                changes.append(Change("replace", number, before.replace(passage, text).strip()))
+                lines.append(f"{number}~: {passage}\n=> {text}")
+        elif kind == "remove":
             changes.append(Change("remove", number, ""))
-        changes += [
-            Change("add", number, f"added behind {number} {text}")
-            for text in draw(st.lists(SENTENCE, max_size=2))
-        ]
-    return steps, changes
-
-
-def written(changes: list[Change]) -> str:
-    sign = {"replace": ":", "extend": ">:", "add": "+:", "remove": "-"}
-    return "\n".join(f"{change.step}{sign[change.kind]} {change.text}".rstrip() for change in changes)
+            lines.append(f"{number}-")
+        for added in draw(st.lists(SENTENCE, max_size=2)):
+            changes.append(Change("add", number, f"added behind {number} {added}"))
+            lines.append(f"{number}+: added behind {number} {added}")
+    return steps, changes, "\n".join(lines)
 
 
 @given(patches())
 def test_no_step_is_lost_moved_or_doubled_that_the_patch_does_not_name(
-    drawn: tuple[list[str], list[Change]],
+    drawn: tuple[list[str], list[Change], str],
 ) -> None:
-    steps, changes = drawn
+    steps, changes, _ = drawn
     after = Patch(tuple(changes)).apply(steps)
     named = {change.step for change in changes if change.kind != "add"}
     kept = [step for number, step in enumerate(steps, 1) if number not in named]
     assert [step for step in after if step in steps] == kept
-    assert [step for step in after if step not in steps] == [
-        f"{steps[change.step - 1]} {change.text}" if change.kind == "extend" else change.text
-        for change in changes
-        if change.text
-    ]
+    assert [step for step in after if step not in steps] == [change.text for change in changes if change.text]
     for change in changes:
         if change.kind == "add" and change.step and change.step not in named:
             assert after.index(change.text) > after.index(steps[change.step - 1])
 
 
 @given(patches())
-def test_what_is_written_is_read(drawn: tuple[list[str], list[Change]]) -> None:
-    steps, changes = drawn
+def test_what_is_written_is_read(drawn: tuple[list[str], list[Change], str]) -> None:
+    steps, changes, reply = drawn
     kinds = {change.kind for change in changes}
     every = [change.step for change in changes] == [*range(1, len(steps) + 1)]
     if changes and not (every and kinds == {"remove"}):
-        assert read_patch(written(changes), len(steps)) == Patch(tuple(changes))
+        assert read_patch(reply, steps) == Patch(tuple(changes))
 
 
 @given(patches(), st.data())
-def test_numbers_follow_their_steps(drawn: tuple[list[str], list[Change]], data: st.DataObject) -> None:
-    steps, changes = drawn
+def test_numbers_follow_their_steps(drawn: tuple[list[str], list[Change], str], data: st.DataObject) -> None:
+    steps, changes, _ = drawn
     named = {change.step for change in changes if change.kind != "add"}
     unnamed = [number for number in range(1, len(steps) + 1) if number not in named]
     if unnamed:

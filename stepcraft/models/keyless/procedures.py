@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stepcraft.models.keyless.material import Example, Material, fit, is_alike, mentions, weight, weights
 from stepcraft.text.clean import stems, without_markers
 from stepcraft.text.lists import numbered, read_bullets
-from stepcraft.text.sections import CONTENT, NOT_SAID, UNCHANGED
+from stepcraft.text.sections import CONTENT, NOT_SAID, UNCHANGED, UNFAMILIAR
 
 MAX_STEPS = 12
 MAX_ADDED = 3
@@ -28,7 +28,12 @@ _ADD = re.compile(
 
 
 def write_steps(material: Material) -> str:
-    """Draft steps; with a `steps` section, revise them; with an `edits` section as well, apply those edits."""
+    """Draft steps; with a `steps` section, revise them; with an `edits` section as well, apply those edits.
+
+    Without evidence it knows nothing, and declines where the format allows that.
+    """
+    if UNFAMILIAR in material.instructions and not material.examples:
+        return UNFAMILIAR
     return numbered(_rewritten(material))
 
 
@@ -67,9 +72,16 @@ def criticise(material: Material) -> str:
 
 
 def ask(material: Material) -> str:
-    """Ask as many different questions about the goal as the format says, 4 if it does not say."""
-    count = int(match[1]) if (match := _COUNT.search(material.instructions)) else 4
+    """Ask as many different questions about the goal as the format says, 4 if it does not say.
+
+    With procedures at hand, only about the resources that they do not mention.
+    """
     purpose = _purpose(material.text("goal") or material.text("question"))
+    if material.examples:
+        known = "\n".join("\n".join((example.title, *example.steps)) for example in material.examples)
+        unused = [thing for thing in material.resources if not mentions(known, thing)]
+        return numbered([f"How does one work with {thing}?" for thing in unused] or [f"How to {purpose}?"])
+    count = int(match[1]) if (match := _COUNT.search(material.instructions)) else 4
     asked = [
         *(f"How does one work with {doubt}?" for doubt in read_bullets(material.text("doubts"))),
         f"How to {purpose}?",

@@ -13,7 +13,7 @@ from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
 from stepcraft.nodes.aag.answer import Answered
 from stepcraft.nodes.aag.names import CheckedName
-from stepcraft.nodes.aag.steps import notes_sections
+from stepcraft.nodes.aag.steps import for_goal, notes_sections
 from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import numbered, read_bullets
 from stepcraft.text.patch import StepChange
@@ -56,7 +56,11 @@ def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """Show the goal, the resources, what to check against, the steps, and once each name that stands nowhere."""
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
-        *(_checks(state) if context.critic_evidence else []),
+        *(
+            notes_sections(state["questions"], for_goal(state["evidence"], state["goal_evidence"]))
+            if context.critic_evidence
+            else []
+        ),
         section("steps", numbered(state["steps"])),
         section("names", "\n".join(new)) if (new := _unverified(state)) else "",
     ]
@@ -82,12 +86,6 @@ def read(reply: str, state: Reading, context: AagContext) -> dict[str, Any]:
         "told": [*state["told"], *_unverified(state)],
         "critiques": [*seen, Critique(edits=edits, status="open" if edits else "content")],
     }
-
-
-def _checks(state: Reading) -> list[str]:
-    """The answers, and the evidence for the goal itself; all of it where `update_state` has replaced that."""
-    for_goal = [passage for passage in state["evidence"] if passage["id"] in state["goal_evidence"]]
-    return notes_sections(state["questions"], for_goal or state["evidence"])
 
 
 def _unverified(state: Reading) -> list[str]:

@@ -1,6 +1,6 @@
 """Update the draft with what was looked up (AAG §3.4, Update Response)."""
 
-from typing import Any
+from typing import Any, NotRequired
 
 from langchain_core.messages import BaseMessage
 
@@ -29,6 +29,7 @@ class Reading(Budgeted):
     question: str
     resources_text: str
     draft: list[str] | None
+    familiar: NotRequired[bool | None]
     questions: list[Answered]
     knowledge: list[Evidence]
 
@@ -76,15 +77,14 @@ def keep_the_draft(state: Reading, why: str) -> dict[str, Any]:
 
 
 def skip_model(state: Reading, context: AagContext) -> dict[str, Any] | None:
-    """No call where nothing was asked: there is nothing to revise the draft with.
+    """No call where there is nothing to revise the draft with: nothing was asked, or it was written with the answers.
 
     Raises:
         NoAnswer: There is no draft.
     """
-    unasked = (
-        context.questions == "auto" and state["draft"] and not (state["questions"] or state["knowledge"])
-    )
-    if context.questions and not unasked:
+    asked = state["questions"] or state["knowledge"] or context.questions is True
+    settled = state["draft"] and (state.get("familiar") is False or not asked)
+    if context.questions and not settled:
         return None
     return keep_the_draft(state, "; ".join(state["warnings"][-1:]))
 

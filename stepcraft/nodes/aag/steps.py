@@ -19,13 +19,16 @@ step, between ``` fences. No lists within a step."""
 
 PATCH_FORMAT = f"""\
 Only the changes, each on a new line, with the numbers that the steps have now:
-"3: ..." replaces step 3 and is written out in full;
+"3~: ..." and on the next line "=> ..." put other words in place of some words of step 3: behind 3~ stand the old words,
+copied exactly, no more of them than it takes to find the place, and behind => the new ones;
 "3>: ..." adds a sentence or code to the end of step 3, without repeating what the step says;
+"3: ..." replaces the whole of step 3 and is written out in full: where most of it changes;
 "3+: ..." adds a step after step 3, and "0+: ..." one before the first;
 "3-" removes step 3. A step moves by both: it is removed, and added in its new place.
-Steps that no line names stay word for word. Refer to other steps by the numbers that they have now; where steps move,
-the numbers are brought up to date afterwards, but not in code: refer to no step there. Code of more than one line
-stands under its step, between ``` fences. No lists within a step. If nothing is to be changed, exactly: {UNCHANGED}"""
+Write no more than changes. Steps that no line names stay word for word. Refer to other steps by the numbers that they
+have now; where steps move, the numbers are brought up to date afterwards, but not in code: refer to no step there. Code
+of more than one line stands under its step, between ``` fences. No lists within a step. If nothing is to be changed,
+exactly: {UNCHANGED}"""
 
 
 def read_changes(reply: str, steps: Sequence[str]) -> tuple[list[str], list[StepChange] | None, str]:
@@ -36,7 +39,7 @@ def read_changes(reply: str, steps: Sequence[str]) -> tuple[list[str], list[Step
     Raises:
         UnreadableReply: Neither changes nor a list can be read.
     """
-    patch = read_patch(reply, len(steps))
+    patch = read_patch(reply, steps)
     if isinstance(patch, Patch):
         return patch.apply(steps), patch.record(steps), " ".join(patch.problems)
     return patch, None, ""
@@ -58,6 +61,11 @@ def steps_update(steps: Sequence[str]) -> dict[str, Any]:
     """The state update for steps as a user sees them: without markers of doubt, as a list and as one text."""
     shown = [clean for step in steps if (clean := without_markers(step))]
     return {"steps": shown, "answer": numbered(shown)}
+
+
+def for_goal(evidence: Sequence[Evidence], ids: Sequence[str]) -> list[Evidence]:
+    """The evidence that was found for the goal itself; all of it where `update_state` has replaced that."""
+    return [passage for passage in evidence if passage["id"] in ids] or list(evidence)
 
 
 def notes_sections(questions: Sequence[Answered], knowledge: Sequence[Evidence]) -> list[str]:

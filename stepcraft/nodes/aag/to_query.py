@@ -8,9 +8,10 @@ from langchain_core.messages import BaseMessage
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
-from stepcraft.llm.prompt import asked_sections, prompt
+from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
 from stepcraft.text.clean import marked
 from stepcraft.text.lists import numbered, read_lines
 from stepcraft.text.names import unused
@@ -28,6 +29,14 @@ _DOUBTS_FORMAT = """\
 A line QUESTIONS, and under it exactly {count} questions, one for each doubt, each on one line that begins with its
 number. Nothing after the last question."""
 
+_FOR_GAPS = """\
+The procedure will be written from the evidence, which holds procedures for similar goals, by somebody who knows nothing
+else of these products. Ask about what it leaves open: how the parts of this goal that it does not show are done. Ask
+nothing that it answers."""
+_GAPS_FORMAT = """\
+A line QUESTIONS, and under it one to {count} questions, each on one line that begins with its number. Nothing after the
+last question."""
+
 _HEADING = re.compile(r"^[^\w\n]*+questions?[^\w\n]*+$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -37,6 +46,8 @@ class Reading(Budgeted):
     question: str
     resources_text: str
     draft: NotRequired[list[str] | None]
+    familiar: NotRequired[bool | None]
+    evidence: NotRequired[list[Evidence]]
 
 
 def doubts_of(state: Mapping[str, Any], context: AagContext) -> list[str]:
@@ -48,11 +59,15 @@ def doubts_of(state: Mapping[str, Any], context: AagContext) -> list[str]:
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """Show the goal and the resources, and the draft with its doubts where there are any.
+    """Show the goal and the resources, and the draft with its doubts or, where it was declined, the evidence.
 
     The format states the number of questions.
     """
     sections = asked_sections("goal", state["question"], state["resources_text"])
+    if state.get("familiar") is False:
+        form = _GAPS_FORMAT.format(count=context.n_questions)
+        sections += evidence_sections(state.get("evidence", []))
+        return prompt(f"{context.to_query_instructions}\n{_FOR_GAPS}", form, "questions", sections)
     doubts = _asked_about(state, context)
     if not doubts:
         form = _FORMAT.format(count=context.n_questions)
