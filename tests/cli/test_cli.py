@@ -79,7 +79,7 @@ def test_settings(kitchen: str) -> None:
     )
     told = json.loads(bake(kitchen, "--json", *given).stdout)
     assert [len(asked["evidence"]) <= 1 for asked in told["questions"]] == [True, True]
-    assert sorted(told["usage"]["nodes"]) == ["answer", "draft", "revise", "to_query"]
+    assert sorted(told["usage"]["nodes"]) == ["answer", "draft", "to_query"]
 
 
 @pytest.mark.parametrize("command", [["aag"], ["run", "aag"]])

@@ -41,7 +41,7 @@ def test_a_run_with_a_context_of_its_own(client: SyncLangGraphClient) -> None:
 def test_an_assistant_keeps_its_context(client: SyncLangGraphClient) -> None:
     assistant = client.assistants.create("aag", context={"questions": False, "critic": False})
     result = client.runs.wait(None, assistant["assistant_id"], input=GIVEN)
-    assert (result["usage"]["calls"], result["questions"]) == (1, [])
+    assert (result["usage"]["calls"], result["questions"]) == (2, [])
 
 
 def test_tokens_stream_with_the_name_of_their_node(client: SyncLangGraphClient) -> None:
@@ -85,7 +85,7 @@ def test_a_resumed_run_keeps_its_settings(client: SyncLangGraphClient) -> None:
     context = {"questions": False, "critic": False, "k": 1}
     client.runs.wait(thread, "aag", input=GIVEN, context=context, interrupt_before=["revise"])
     result: Any = client.runs.wait(thread, "aag", input=None)
-    assert (result["usage"]["calls"], result["critiques"], len(result["evidence"])) == (1, [], 1)
+    assert (result["usage"]["calls"], result["critiques"], len(result["evidence"])) == (2, [], 1)
 
 
 def test_schemas(client: SyncLangGraphClient) -> None:
