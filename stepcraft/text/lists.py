@@ -124,13 +124,19 @@ def read_lines(text: str) -> list[str]:
     return list(found.values())
 
 
-def numbered(steps: Sequence[str]) -> str:
-    """Return the steps as "1. …", with further lines indented below; `read_steps` reads them back."""
+def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
+    """Return the steps as "1. …", with further lines indented below; `read_steps` reads them back.
+
+    With `code_at_margin`, the lines of code stand as they are, so that a model that copies them copies their indentation.
+    """
     written: list[str] = []
     for number, step in enumerate(steps, 1):
         bullet = f"{number}. "
-        first, *rest = step.split("\n")
-        written += [bullet + first, *(" " * len(bullet) + line if line else line for line in rest)]
+        first, *rest = (
+            (line.rstrip("\n"), code and code_at_margin) for line, code in markdown.lines(step or "\n")
+        )
+        written.append(bullet + first[0])
+        written += [" " * len(bullet) + line if line and not code else line for line, code in rest]
     return "\n".join(written)
 
 

@@ -47,7 +47,7 @@ _REFERENCE = re.compile(
 )
 _DIGITS = re.compile(r"[0-9]{1,3}")
 _WORD = re.compile(r"\S+")
-_ARROW = re.compile(r"^[ \t]*+=>[ \t]*+", re.MULTILINE)
+_ARROW = re.compile(r"^[ \t]*+=>[ \t]?", re.MULTILINE)
 _QUOTES = {"`": "`", '"': '"', "'": "'", "\u201c": "\u201d"}
 
 
@@ -299,10 +299,19 @@ def _substituted(step: str, text: str) -> str:
         old, new = text[: arrow.start()], text[arrow.end() :]
     else:
         old, new = text.split("=>") if text.count("=>") == 1 else ("", "")
-    for passage, other in ((old, new.strip()), (_bare(old), _bare(new))):
+    for passage, other in ((old, new), (_bare(old), _bare(new))):
         if place := _place(passage, step):
-            return f"{step[: place.start]}{other}{step[place.stop :]}".strip()
+            return f"{step[: place.start]}{_aligned(other, step[: place.start])}{step[place.stop :]}".strip()
     return ""
+
+
+def _aligned(text: str, before: str) -> str:
+    """A text behind another one, its lines of code moved together where its first line was written with a margin."""
+    first, *rest = text.strip("\n").rstrip().split("\n")
+    margin = before.rpartition("\n")[2]
+    shift = len(margin) - _indent(first) if _indent(first) and not margin.strip() else 0
+    moved = (" " * max(0, _indent(line) + shift) + line.lstrip() for line in rest)
+    return "\n".join([first.lstrip(), *(line.rstrip() for line in moved)])
 
 
 def _place(passage: str, step: str) -> slice | None:

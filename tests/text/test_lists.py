@@ -200,6 +200,9 @@ def test_numbered_indents_below_the_text() -> None:
     assert numbered(steps).startswith("1. Run:\n   ```\n   x\n\n   y\n   ```\n2. Wait\n")
     assert numbered(steps).endswith("\n10. Stop\n    - now")
     assert numbered([]) == ""
+    assert numbered(steps, code_at_margin=True).startswith("1. Run:\n```\nx\n\ny\n```\n2. Wait\n")
+    assert numbered(steps, code_at_margin=True).endswith("\n10. Stop\n    - now")
+    assert numbered(["", "a"], code_at_margin=True) == "1. \n2. a"
 
 
 def test_read_lines_of_questions() -> None:

@@ -105,6 +105,13 @@ def test_other_words_in_the_code_of_a_step() -> None:
     assert patched(reply, steps) == ["Run it.\n```python\ndef f(x):\n    return x\n\nf(2)\n```"]
 
 
+@pytest.mark.parametrize("margin", ["", "      "])
+def test_code_keeps_its_indentation_whatever_margin_a_reply_writes_it_with(margin: str) -> None:
+    steps = ["Run it.\n```python\ndef f(x):\n    return x\n```"]
+    reply = f"1~: {margin}    return x\n=> {margin}    y = 2 * x\n{margin}    return y"
+    assert patched(reply, steps) == ["Run it.\n```python\ndef f(x):\n    y = 2 * x\n    return y\n```"]
+
+
 @pytest.mark.parametrize("words", ["mix => Wait", "t => T", "Let it rise.\n=>", "Wait."])
 def test_words_that_do_not_stand_once_in_a_step(words: str) -> None:
     patch = read_patch(f"3~: {words}", STEPS)

@@ -46,7 +46,7 @@ def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
         *notes_sections(state["questions"], state["knowledge"]),
-        section("steps", numbered(state["steps"])),
+        section("steps", numbered(state["steps"], code_at_margin=True)),
         section("edits", "\n".join(f"- {wish}" for wish in state["edits"])),
     ]
     if context.rewrite == "patch":

@@ -38,7 +38,7 @@ def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """Show the goal, the resources and the draft first, and what was looked up last."""
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
-        section("steps", numbered(state["draft"])) if state["draft"] else "",
+        section("steps", numbered(state["draft"], code_at_margin=True)) if state["draft"] else "",
         *notes_sections(state["questions"], state["knowledge"]),
     ]
     if _is_patch(state, context):
