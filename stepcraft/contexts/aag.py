@@ -89,7 +89,14 @@ Change what the edits ask for and nothing else: every other step stays as it is,
 Where an edit leaves details open, take them from the notes or the evidence if they have them.
 Do not mention the edits, the notes or the evidence."""
 
-_PAPER = {"examples": True, "questions": True, "critic_evidence": False, "names": False, "rewrite": "whole"}
+_PAPER = {
+    "examples": True,
+    "questions": True,
+    "answers": True,
+    "critic_evidence": False,
+    "names": False,
+    "rewrite": "whole",
+}
 """The paper's values of the settings whose defaults are ours."""
 
 
@@ -162,11 +169,12 @@ class AagContext(Context):
         ),
     ] = "auto"
     answers: Annotated[
-        bool,
+        Literal["auto"] | bool,
         Field(
-            description="Answer the questions; off (NOAG), the procedures found for them are shown instead."
+            description="Answer the questions (true, the paper), or show the procedures that were found for them instead "
+            "(false, the ablation NOAG). auto answers those for a draft that there is already."
         ),
-    ] = True
+    ] = "auto"
     critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
     max_edits: Annotated[
         int, Field(ge=1, le=50, description="Limit on the edits of a critique, the most important first.")

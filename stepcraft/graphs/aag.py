@@ -4,10 +4,10 @@
       → (critic → look_up → edit → check_names)*
 
 The draft is written from what the model knows, and questions are asked where it doubts or leaves out something. Where
-the model does not know what the goal is about, questions are asked first, and the draft is written from the evidence and
-the answers, without a revision. All questions are answered in parallel. With `examples=True` and `questions=True`, as in
-the paper, the evidence is shown at once and the questions are asked while the draft is written. `retrieve` searches for
-the goal first and for the questions after it, and its router sends the run to whatever the state lacks. So the state
+the model does not know what the goal is about, questions are asked first, and the draft is written from what is found for
+them and for the goal, without answers or a revision. Otherwise all questions are answered in parallel. With
+`examples=True` and `questions=True`, as in the paper, the evidence is shown at once and the questions are asked while the
+draft is written. `retrieve` searches for the goal first and for the questions after it, and its router sends the run to whatever the state lacks. So the state
 alone says how the run goes on, also after `update_state`. `paper=True` leaves out `check_names` and `look_up`.
 """
 
@@ -163,13 +163,22 @@ def _keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -
     known = {**state["found"], **dict(zip(_to_look_up(state), found, strict=True))}
     by_query = {query: known[query] for query in state["queries"]}
     update: dict[str, Any] = {"found": by_query, "evidence": ranked(state["evidence"], *found)}
-    if not AagContext.current(state).answers:
+    if not _answers(state):
         update["questions"] = [answered(query, "", evidence) for query, evidence in by_query.items()]
         update["knowledge"] = ranked(*by_query.values())
     if any(asked["question"] not in by_query for asked in state["questions"]):
         kept = [asked for asked in state["questions"] if asked["question"] in by_query]
         update["questions"] = Overwrite(merge_answers(kept, update.get("questions", [])))
     return update
+
+
+def _answers(state: State) -> bool:
+    """Whether the questions are answered: by default for a draft that there is, not for one that was declined.
+
+    That is written from the procedures themselves.
+    """
+    answers = AagContext.current(state).answers
+    return state.get("familiar") is not False if answers == "auto" else answers
 
 
 def _edits_to_look_up(state: State) -> list[str]:
@@ -212,7 +221,7 @@ def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "draft", "r
         return "retrieve"
     done = {asked["question"] for asked in state["questions"]}
     open_queries = [query for query in state["found"] if query not in done]
-    if not (context.questions and context.answers and open_queries):
+    if not (context.questions and open_queries and _answers(state)):
         return "draft" if declined else "revise"
     shares = branches(state, left, len(open_queries))
     return [

@@ -13,7 +13,7 @@ from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
 from stepcraft.nodes.aag.answer import Answered
 from stepcraft.nodes.aag.names import CheckedName
-from stepcraft.nodes.aag.steps import for_goal, notes_sections
+from stepcraft.nodes.aag.steps import notes_sections, procedures
 from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import numbered, read_bullets
 from stepcraft.text.patch import StepChange
@@ -49,18 +49,16 @@ class Reading(Budgeted):
     told: list[str]
     questions: list[Answered]
     evidence: list[Evidence]
+    knowledge: list[Evidence]
     goal_evidence: list[str]
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """Show the goal, the resources, what to check against, the steps, and once each name that stands nowhere."""
+    found = procedures(state["evidence"], state["goal_evidence"], state["knowledge"])
     sections = [
         *asked_sections("goal", state["question"], state["resources_text"]),
-        *(
-            notes_sections(state["questions"], for_goal(state["evidence"], state["goal_evidence"]))
-            if context.critic_evidence
-            else []
-        ),
+        *(notes_sections(state["questions"], found) if context.critic_evidence else []),
         section("steps", numbered(state["steps"])),
         section("names", "\n".join(new)) if (new := _unverified(state)) else "",
     ]

@@ -21,7 +21,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
 from stepcraft.nodes.aag.answer import Answered
-from stepcraft.nodes.aag.steps import STEPS_FORMAT, for_goal, notes_sections, read_reply, steps_update
+from stepcraft.nodes.aag.steps import STEPS_FORMAT, notes_sections, procedures, read_reply, steps_update
 from stepcraft.text.names import names_in
 from stepcraft.text.sections import UNFAMILIAR, section
 
@@ -48,13 +48,15 @@ class Reading(Budgeted):
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
     """Show the goal, the resources, and the similar procedures or names out of them."""
     asked = asked_sections("goal", state["question"], state["resources_text"])
-    evidence = for_goal(state["evidence"], state.get("goal_evidence", []))
+    evidence = procedures(state["evidence"], state.get("goal_evidence", []), state.get("knowledge", []))
     if context.examples is True:
         told, sections, form = [EXAMPLES_INSTRUCTIONS], evidence_sections(evidence), STEPS_FORMAT
     elif state.get("familiar") is False:
-        more = [passage for passage in state.get("knowledge", []) if passage not in evidence]
-        told, form = [FACTS_INSTRUCTIONS], STEPS_FORMAT
-        sections = [*evidence_sections([*evidence, *more]), *notes_sections(state.get("questions", []), [])]
+        told, sections, form = (
+            [FACTS_INSTRUCTIONS],
+            notes_sections(state.get("questions", []), evidence),
+            STEPS_FORMAT,
+        )
     elif evidence:
         told, form = [KNOWLEDGE_INSTRUCTIONS, UNFAMILIAR_INSTRUCTIONS], _OR_DECLINE
         names = [name for passage in evidence for name in list(names_in([passage["text"]]))[:_SHOWN]]

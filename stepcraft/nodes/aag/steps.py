@@ -63,9 +63,12 @@ def steps_update(steps: Sequence[str]) -> dict[str, Any]:
     return {"steps": shown, "answer": numbered(shown)}
 
 
-def for_goal(evidence: Sequence[Evidence], ids: Sequence[str]) -> list[Evidence]:
-    """The evidence that was found for the goal itself; all of it where `update_state` has replaced that."""
-    return [passage for passage in evidence if passage["id"] in ids] or list(evidence)
+def procedures(
+    evidence: Sequence[Evidence], for_goal: Sequence[str], knowledge: Sequence[Evidence]
+) -> list[Evidence]:
+    """The procedures for the goal, and those that nobody answered from; all where `update_state` has replaced the former."""
+    found = [passage for passage in evidence if passage["id"] in for_goal] or evidence
+    return list({passage["id"]: passage for passage in [*found, *knowledge]}.values())
 
 
 def notes_sections(questions: Sequence[Answered], knowledge: Sequence[Evidence]) -> list[str]:
