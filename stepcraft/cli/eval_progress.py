@@ -75,7 +75,8 @@ def line(progress: "Progress") -> str:
         parts.append(f"about {_time(progress.seconds_left)} left")
     if progress.usd:
         parts.append(usd(progress.usd))
-    parts += [f"{progress.calls:,} calls", f"{progress.tokens:,} tokens"]
+    calls = "1 call" if progress.calls == 1 else f"{progress.calls:,} calls"
+    parts += [calls, f"{progress.tokens:,} tokens"]
     if progress.rate:
         parts.append(f"{progress.rate:.2f} a second")
     return ", ".join(parts)
