@@ -54,6 +54,7 @@ def edited(number: int) -> str:
 def cook(critiques: int = 0) -> dict[str, list[Any]]:
     """Replies by node for a run whose critic asks for edits so many times."""
     return {
+        "assess": ["FAMILIAR"],
         "draft": [DRAFT],
         "to_query": [QUESTIONS],
         "answer": [f"Answer {number}." for number in range(1, 5)],

@@ -84,7 +84,7 @@ def context_fields(settings: list[str] | None, **options: object) -> dict[str, A
         if not equals:
             raise BadInput(f"--set {setting!r} has no value; write --set field=value")
         value: Any = text
-        if text.startswith(("{", "[")) or text == "null":
+        if text.startswith(("{", "[")) or text in {"null", "true", "false"}:
             try:
                 value = json.loads(text)
             except ValueError:

@@ -8,6 +8,12 @@ from pydantic import Field
 
 from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
 
+ASSESS_INSTRUCTIONS = """\
+Somebody wants a procedure for the goal, with the resources at hand, from what you know. Say whether you can write it.
+The names, where there are any, stand in procedures for similar goals; they are no list of what this one needs.
+You can where you know the products, libraries and calls that it cannot do without well enough to write real steps; single
+gaps do not matter. You cannot where they are unknown to you, so that you would write in general words or guess."""
+
 DRAFT_INSTRUCTIONS = """\
 You write procedures for people who will follow them to the letter.
 Write the steps that reach the goal with the resources at hand, in the order in which they are done.
@@ -25,14 +31,7 @@ KNOWLEDGE_INSTRUCTIONS = """\
 Write the procedure as you know it should be done.
 What you do not know by name (a call, an option, a value, a product), do not make up: write what it is for, and put that
 between [[ and ]]. Mark nothing that you know."""
-"""What the draft is told with `examples="auto"`, which writes from the model's own knowledge first."""
-
-UNFAMILIAR_INSTRUCTIONS = """\
-There is a memory of procedures in this field. The names, where there are any, stand in those for similar goals; they are
-no list of what is needed. Look at the goal, the resources and the names first: if products, libraries or calls that the
-procedure cannot do without are unknown to you, so that you would describe it in general words or guess, write no steps.
-You are then shown what the memory holds."""
-"""When the draft declines, with `examples="auto"`."""
+"""What the draft is told with `examples="auto"` where the model knows what the goal is about."""
 
 FACTS_INSTRUCTIONS = """\
 The evidence holds procedures for similar goals, and the notes, where there are any, what was looked up for this one. Take
@@ -41,7 +40,7 @@ They are no model of how long or how careful a procedure is: they may be shorter
 others. Where they are silent, write what you know.
 What you do not know by name (a call, an option, a value, a product) and cannot take from them, do not make up: write what
 it is for and how to find it. Where code would be mostly such gaps, say in a sentence or two what it does instead."""
-"""What the draft is told of the evidence with `examples="auto"`, where it has declined to write without."""
+"""What the draft is told of the evidence with `examples="auto"` where the model does not know what the goal is about."""
 
 TO_QUERY_INSTRUCTIONS = """\
 Somebody is about to write a procedure for the goal, with the resources at hand.
@@ -157,7 +156,7 @@ class AagContext(Context):
     examples: Annotated[
         Literal["auto", True],
         Field(
-            description="How the draft uses the procedures: where the model does not know the names of the goal (auto), or "
+            description="Show the draft the procedures where the model does not know what the goal is about (auto), or "
             "always, as examples to write from (true, the paper)."
         ),
     ] = "auto"
@@ -172,7 +171,7 @@ class AagContext(Context):
         Literal["auto"] | bool,
         Field(
             description="Answer the questions (true, the paper), or show the procedures that were found for them instead "
-            "(false, the ablation NOAG). auto answers those for a draft that there is already."
+            "(false, the ablation NOAG). auto answers those about a draft that there is already."
         ),
     ] = "auto"
     critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
@@ -205,6 +204,7 @@ class AagContext(Context):
             description="The calls and prompts of the paper's method: settings that differ from it take its values."
         ),
     ] = False
+    assess_instructions: Annotated[str, prompt_of("assess")] = ASSESS_INSTRUCTIONS
     draft_instructions: Annotated[str, prompt_of("draft")] = DRAFT_INSTRUCTIONS
     to_query_instructions: Annotated[str, prompt_of("to_query")] = TO_QUERY_INSTRUCTIONS
     answer_instructions: Annotated[str, prompt_of("answer")] = ANSWER_INSTRUCTIONS

@@ -1,13 +1,13 @@
 """Analogy-augmented generation: a procedure for a goal, by analogy with procedures in memory (AAG §3).
 
-    begin → retrieve → draft → to_query → retrieve → answer (for each question) → revise → check_names
+    begin → retrieve → assess → draft → to_query → retrieve → answer (for each question) → revise → check_names
       → (critic → look_up → edit → check_names)*
 
-The draft is written from what the model knows, and questions are asked where it doubts or leaves out something. Where
-the model does not know what the goal is about, questions are asked first, and the draft is written from what is found for
-them and for the goal, without answers or a revision. Otherwise all questions are answered in parallel. With
-`examples=True` and `questions=True`, as in the paper, the evidence is shown at once and the questions are asked while the
-draft is written. `retrieve` searches for the goal first and for the questions after it, and its router sends the run to whatever the state lacks. So the state
+Where the model knows what the goal is about, it drafts from its own knowledge, and questions are asked for what it doubts
+or leaves out; they are answered in parallel. Where it does not, questions are asked first, and the draft is written from
+what is found for them and for the goal, without answers or a revision. With `examples=True` and `questions=True`, as in
+the paper, the draft is written from the evidence at once, and questions are asked meanwhile. `retrieve` searches for the
+goal first and for the questions after it, and its router sends the run to whatever the state lacks. So the state
 alone says how the run goes on, also after `update_state`. `paper=True` leaves out `check_names` and `look_up`.
 """
 
@@ -42,6 +42,7 @@ from stepcraft.graphs.compile import (
 from stepcraft.llm.budget import Budgeted, Usage, branches, calls_left
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.aag.answer import Answered, answer, answered, merge_answers
+from stepcraft.nodes.aag.assess import assess
 from stepcraft.nodes.aag.critic import Critique, critic
 from stepcraft.nodes.aag.draft import draft
 from stepcraft.nodes.aag.edit import edit
@@ -55,7 +56,7 @@ from stepcraft.text.names import mentions, names_in
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
 
-MODEL_NODES = (draft, to_query, answer, revise, critic, edit)
+MODEL_NODES = (assess, draft, to_query, answer, revise, critic, edit)
 
 
 class Input(TypedDict):
@@ -100,7 +101,7 @@ class State(Output, Budgeted):
     draft: list[str] | None
     """The steps of the draft, with doubts between [[ and ]]; None until it is written."""
     familiar: NotRequired[bool | None]
-    """False where the model declined to draft without the evidence."""
+    """Whether the model knows what the goal is about; None while it has not been asked."""
     queries: list[str]
     """The questions that are looked up; empty until they are asked."""
     found: dict[str, list[Evidence]]
@@ -173,10 +174,7 @@ def _keep_found(state: State, found: list[list[Evidence]], _failed: list[str]) -
 
 
 def _answers(state: State) -> bool:
-    """Whether the questions are answered: by default for a draft that there is, not for one that was declined.
-
-    That is written from the procedures themselves.
-    """
+    """Whether the questions are answered: by default those about a draft; one that is still to be written takes the procedures."""
     answers = AagContext.current(state).answers
     return state.get("familiar") is not False if answers == "auto" else answers
 
@@ -202,19 +200,26 @@ def _keep_found_for_edits(state: State, found: list[list[Evidence]], _failed: li
     return {"knowledge": ranked(state["knowledge"], *found), "evidence": ranked(state["evidence"], *found)}
 
 
-def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "draft", "revise"]:
+def after_retrieve(
+    state: State,
+) -> list[Send] | Literal["assess", "to_query", "retrieve", "draft", "revise"]:
     """The draft, with `questions=True` beside the questions; then the answers in parallel; then the revision.
 
-    A draft that was declined is written when the questions are answered.
+    With `examples="auto"`, first whether the model knows what the goal is about; if not, the draft comes last.
     """
     context = AagContext.current(state)
+    no_draft, familiar = state["draft"] is None, state.get("familiar")
     left = calls_left(state, context)
-    goal = {name: state[name] for name in ("question", "resources_text", "evidence")}
-    declined = state["draft"] is None and state.get("familiar") is False
-    missing = ["draft"] if state["draft"] is None and not declined else []
-    if context.questions is True and not state["queries"]:
+    unassessed = no_draft and familiar is None and context.examples == "auto"
+    if unassessed and state["evidence"] and (left is None or left > 1):
+        return "assess"
+    draft_last = no_draft and familiar is False
+    asks = context.questions is True or (draft_last and context.questions)
+    missing = ["draft"] if no_draft and not draft_last else []
+    if asks and not state["queries"]:
         missing.append("to_query")
     if missing:
+        goal = {name: state.get(name) for name in ("question", "resources_text", "evidence", "familiar")}
         shares = branches(state, left, len(missing))
         return [Send(node, {**goal, **share}) for node, share in zip(missing, shares, strict=True)]
     if any(query not in state["found"] for query in state["queries"]):
@@ -222,7 +227,7 @@ def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "draft", "r
     done = {asked["question"] for asked in state["questions"]}
     open_queries = [query for query in state["found"] if query not in done]
     if not (context.questions and open_queries and _answers(state)):
-        return "draft" if declined else "revise"
+        return "draft" if draft_last else "revise"
     shares = branches(state, left, len(open_queries))
     return [
         Send("answer", {"query": query, "evidence": state["found"][query], **share})
@@ -230,19 +235,16 @@ def after_retrieve(state: State) -> list[Send] | Literal["retrieve", "draft", "r
     ]
 
 
-def after_draft(state: State) -> Literal["draft", "to_query", "retrieve", "revise"]:
+def after_draft(state: State) -> Literal["to_query", "retrieve", "revise"]:
     """To the questions for its doubts, or the search for those that were asked beside it; else to the revision.
 
-    Where there is no draft, or sources are named for the answers, questions are asked in any case. A draft that was
-    declined is written at once where none may be asked.
+    Where there is no draft, or sources are named for the answers, questions are asked in any case.
     """
     context = AagContext.current(state)
     if context.questions == "auto" and not state["queries"]:
         always = not state["draft"] or context.answer_from == "memory+source"
         return "to_query" if always or doubts_of(state, context) else "revise"
-    if context.questions:
-        return "retrieve"
-    return "draft" if state["draft"] is None else "revise"
+    return "retrieve" if context.questions else "revise"
 
 
 def after_answer(state: State) -> Literal["retrieve", "revise"]:
@@ -315,11 +317,11 @@ def build_aag(
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "retrieve")
     after = InlineNode(after_retrieve)
-    builder.add_conditional_edges("retrieve", after, ["draft", "to_query", "retrieve", "answer", "revise"])
+    for place in ("retrieve", "assess"):
+        ways = ["assess", "draft", "to_query", "retrieve", "answer", "revise"]
+        builder.add_conditional_edges(place, after, ways)
     builder.add_edge("to_query", "retrieve")
-    builder.add_conditional_edges(
-        "draft", InlineNode(after_draft), ["draft", "to_query", "retrieve", "revise"]
-    )
+    builder.add_conditional_edges("draft", InlineNode(after_draft), ["to_query", "retrieve", "revise"])
     builder.add_conditional_edges("answer", InlineNode(after_answer), ["retrieve", "revise"])
     builder.add_node("check_names", NamesNode(resources))
     for writer in ("revise", "edit"):

@@ -19,7 +19,8 @@ _BOUND = re.compile(
     re.MULTILINE,
 )
 _NAMED = re.compile(
-    r"(?<![\w.-])(?:[A-Za-z][a-z0-9]*+[A-Z_]\w*+|(?<=[a-z,] )[A-Z][\w-]++)(?:\.[A-Za-z_]\w*+)*+(?![\w-])"
+    r"(?<![\w.-])(?![A-Z]{2,4}s?\b)"
+    r"(?:[A-Za-z][a-z0-9]*+[A-Z_]\w*+|(?<=[a-z,] )[A-Z][\w-]++)(?:\.[A-Za-z_]\w*+)*+(?![\w-])"
 )
 _SEPARATOR = re.compile(r"[,;\n\uff0c\u3001]")
 _COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls", "args", "kwargs"})
@@ -52,7 +53,8 @@ def names_in(texts: Iterable[str]) -> dict[str, int]:
 def unused(asked: str, resources: str, text: str) -> list[str]:
     """Return the names in a goal, and the resources, that a text does not mention.
 
-    Names are words that look like one (see `names_in`) and capitalised words inside a sentence. A resource is mentioned
+    Names are words that look like one (see `names_in`) and capitalised words inside a sentence, but not short acronyms such
+    as LLM or API. A resource is mentioned
     by half of its words.
     """
     plain = text.casefold()

@@ -81,7 +81,8 @@ class Patch:
     def apply(self, steps: Sequence[str]) -> list[str]:
         """Return the changed list; references to its steps carry the new numbers.
 
-        A reference to a removed step becomes one to the step before it, or to the first.
+        A reference to a removed step becomes one to the added step with the same first line, which it moved to, or else
+        to the step before it, or to the first.
         """
         present = dict(enumerate(steps, 1))
         present |= {change.step: change.text for change in self.changes if change.kind == "replace"}
@@ -97,6 +98,14 @@ class Patch:
                 changed.append(after)
             numbers[number] = max(1, len(changed))
             changed += added.get(number, ())
+        new = {text for texts in added.values() for text in texts}
+        for step in removed:
+            moved = (
+                place
+                for place, text in enumerate(changed, 1)
+                if text in new and _alike(text, steps[step - 1])
+            )
+            numbers[step] = next(moved, numbers[step])
         if self.of == "paragraph" or all(number == new for number, new in numbers.items()):
             return changed
         return [_renumbered(step, numbers) for step in changed]
@@ -111,6 +120,11 @@ class Patch:
             )
             for kind, step, text in self.changes
         ]
+
+
+def _alike(text: str, step: str) -> bool:
+    """Whether two texts have the same first line."""
+    return without_markers(text).split("\n")[0].split() == without_markers(step).split("\n")[0].split()
 
 
 class _Entry(NamedTuple):

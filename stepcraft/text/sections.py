@@ -37,8 +37,11 @@ NAMES = (
 CONTENT = "NO UPDATE REQUIRED"
 """The reply of a critic that finds nothing to change."""
 
+FAMILIAR = "FAMILIAR"
+"""The verdict of a model that knows what a goal is about."""
+
 UNFAMILIAR = "UNFAMILIAR"
-"""The reply of a draft whose writer does not know what the goal is about."""
+"""The verdict of a model that does not."""
 
 UNCHANGED = "NO CHANGE"
 """The reply of a revision that leaves the text as it is."""

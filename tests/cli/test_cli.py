@@ -38,7 +38,7 @@ def bake(kitchen: str, *arguments: str) -> Any:
 
 
 def test_steps_and_procedures_on_stdout_the_rest_on_stderr(kitchen: str) -> None:
-    result = bake(kitchen, "--set", "questions=true")
+    result = bake(kitchen, "--set", "questions=true", "--set", "examples=true")
     assert result.exit_code == 0
     steps, used = result.stdout.split("\nProcedures used:\n")
     assert re.fullmatch(r"(\d+\. .+\n)+", steps)
@@ -71,6 +71,7 @@ def settings(*values: str) -> list[str]:
 def test_settings(kitchen: str) -> None:
     given = settings(
         "k=1",
+        "examples=true",
         "questions=true",
         "n_questions=2",
         "critic=false",
@@ -79,7 +80,7 @@ def test_settings(kitchen: str) -> None:
     )
     told = json.loads(bake(kitchen, "--json", *given).stdout)
     assert [len(asked["evidence"]) <= 1 for asked in told["questions"]] == [True, True]
-    assert sorted(told["usage"]["nodes"]) == ["answer", "draft", "to_query"]
+    assert sorted(told["usage"]["nodes"]) == ["answer", "draft", "revise", "to_query"]
 
 
 @pytest.mark.parametrize("command", [["aag"], ["run", "aag"]])

@@ -247,7 +247,7 @@ def test_bad_input_fails_before_any_call(run: Any, memory: LocalMemory, given: A
         ({"model": "nosuch:model"}, "the model 'nosuch:model' cannot be used"),
         (
             {"node_models": {"critics": "extractive"}},
-            "node_models names 'critics'; the nodes with a model are draft, ",
+            "node_models names 'critics'; the nodes with a model are assess, draft, ",
         ),
         ({"memory": "/no/such/file.jsonl"}, "/no/such/file.jsonl"),
         ({"memory": "redis://x"}, "redis"),

@@ -25,7 +25,14 @@ def run(client: SyncLangGraphClient, given: Any = GIVEN, **options: Any) -> Any:
 
 
 def test_a_run_with_a_context_of_its_own(client: SyncLangGraphClient) -> None:
-    context = {"k": 1, "questions": True, "n_questions": 2, "critic": False, "nobody_knows": "this"}
+    context = {
+        "k": 1,
+        "examples": True,
+        "questions": True,
+        "n_questions": 2,
+        "critic": False,
+        "nobody_knows": "this",
+    }
     result = run(client, context=context)
     assert result["steps"]
     assert result["answer"].startswith(f"1. {result['steps'][0]}")
@@ -50,7 +57,7 @@ def test_tokens_stream_with_the_name_of_their_node(client: SyncLangGraphClient) 
         None,
         "aag",
         input=GIVEN,
-        context={"questions": True, "n_questions": 1, "max_updates": 1},
+        context={"examples": True, "questions": True, "n_questions": 1, "max_updates": 1},
         stream_mode=["updates", "messages-tuple"],
     )
     for part in parts:

@@ -160,10 +160,10 @@ def test_a_draft_written_beside_the_questions_leaves_the_questions_to_the_model(
 def test_questions_written_beside_the_draft_are_asked_and_the_draft_is_written() -> None:
     model = ScriptedModel(cook())
     graph = aag(model, ["draft", "to_query"])
-    graph.update_state(THREAD, {"queries": ["How is mine made?"]}, as_node="to_query")
+    graph.update_state(THREAD, {"queries": ["How is bread made?"]}, as_node="to_query")
     result = graph.invoke(None, THREAD)
     assert model.nodes == ["draft", "answer", "revise", "critic"]
-    assert [one["question"] for one in result["questions"]] == ["How is mine made?"]
+    assert [one["question"] for one in result["questions"]] == ["How is bread made?"]
 
 
 def test_questions_written_before_the_revision_replace_the_earlier_ones() -> None:

@@ -86,6 +86,13 @@ def test_aag_the_procedures_of_an_answer_are_linked() -> None:
         assert link.text in places[str(link.attributes["href"])]
 
 
+def test_aag_the_procedures_that_were_shown_instead_of_an_answer_are_linked() -> None:
+    result = aag(answers=False)
+    text = " ".join(Reader(page("aag", GOAL, result, [])).texts("section"))
+    assert text.count("Not answered; what was found:") == len(result["questions"]) > 0
+    assert "No answer was found." not in text
+
+
 def test_aag_resources_as_a_list_and_nothing_asked() -> None:
     given = {"question": "bake", "resources": ["flour", "salt"]}
     seen = Reader(page("aag", given, aag(questions=False, critic=False), []))

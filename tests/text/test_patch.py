@@ -262,6 +262,12 @@ def test_a_reference_to_a_removed_step_names_the_one_before() -> None:
     assert patched("1-\n4: Bake after step 1.")[-1] == "Bake after step 1."
 
 
+def test_a_reference_follows_a_step_that_moves() -> None:
+    steps = ["Mix.", "Knead.", "Let it rise.\n```\nwait\n```", "Bake after step 2 and step 3."]
+    assert patched("2-\n3+: Knead.", steps)[-1] == "Bake after step 3 and step 2."
+    assert patched("3-\n0+: Let it rise.", steps)[-1] == "Bake after step 3 and step 1."
+
+
 @st.composite
 def patches(draw: st.DrawFn) -> tuple[list[str], list[Change], str]:
     """Steps, the changes of some of them, and a reply that writes these changes."""

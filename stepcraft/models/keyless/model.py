@@ -16,6 +16,7 @@ from stepcraft.text.sections import parse
 NAME = "extractive"
 
 REPLIES: dict[str, Callable[[Material], str]] = {
+    "familiarity": procedures.assess,
     "steps": procedures.write_steps,
     "patch": procedures.write_patch,
     "critique": procedures.criticise,

@@ -28,13 +28,13 @@ _ADD = re.compile(
 
 
 def write_steps(material: Material) -> str:
-    """Draft steps; with a `steps` section, revise them; with an `edits` section as well, apply those edits.
-
-    Without evidence it knows nothing, and declines where the format allows that.
-    """
-    if UNFAMILIAR in material.instructions and not material.examples:
-        return UNFAMILIAR
+    """Draft steps; with a `steps` section, revise them; with an `edits` section as well, apply those edits."""
     return numbered(_rewritten(material))
+
+
+def assess(_material: Material) -> str:
+    """It knows nothing but its evidence."""
+    return UNFAMILIAR
 
 
 def write_patch(material: Material) -> str:

@@ -54,6 +54,11 @@ def no_answer(state: Reading, _why: str) -> dict[str, Any]:
     return {"questions": [answered(state["query"], "", state["evidence"])]}
 
 
+def skip_model(state: Reading, _context: AagContext) -> dict[str, Any] | None:
+    """No call without evidence: nothing can be said from it."""
+    return None if state["evidence"] else {"questions": [answered(state["query"], NOT_SAID, [])]}
+
+
 def answered(query: str, text: str, evidence: Sequence[Evidence]) -> Answered:
     """A question with its answer and the ids of the evidence."""
     return Answered(question=query, answer=text, evidence=[found["id"] for found in evidence])
@@ -64,4 +69,4 @@ def merge_answers(left: list[Answered], right: list[Answered]) -> list[Answered]
     return list({asked["question"]: asked for asked in [*(left or []), *right]}.values())
 
 
-answer = model_node("answer", ask, read, fallback=no_answer)
+answer = model_node("answer", ask, read, fallback=no_answer, skip_model=skip_model)

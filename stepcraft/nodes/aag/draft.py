@@ -1,8 +1,8 @@
 """Draft the steps of a procedure (AAG §3.2).
 
 With `examples=True`, as in the paper, the procedures for similar goals are examples to write from. With "auto" the model
-writes from what it knows and is shown only names out of the procedures. Where it knows too little of these, it declines,
-and drafts when the questions are answered, with the procedures and the answers as facts.
+writes from what it knows. Where it does not know what the goal is about, it drafts when the questions are asked, and takes
+the facts from the procedures that were found for them and for the goal.
 """
 
 from typing import Any, NotRequired
@@ -13,7 +13,6 @@ from stepcraft.contexts.aag import (
     EXAMPLES_INSTRUCTIONS,
     FACTS_INSTRUCTIONS,
     KNOWLEDGE_INSTRUCTIONS,
-    UNFAMILIAR_INSTRUCTIONS,
     AagContext,
 )
 from stepcraft.evidence import Evidence
@@ -22,15 +21,6 @@ from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
 from stepcraft.nodes.aag.answer import Answered
 from stepcraft.nodes.aag.steps import STEPS_FORMAT, notes_sections, procedures, read_reply, steps_update
-from stepcraft.text.names import names_in
-from stepcraft.text.sections import UNFAMILIAR, section
-
-_SHOWN = 8
-"""How many names of each procedure are shown to a model that writes from what it knows."""
-
-_OR_DECLINE = f"""\
-{STEPS_FORMAT}
-Instead, if you do not know what the procedure is about: the line {UNFAMILIAR} alone."""
 
 
 class Reading(Budgeted):
@@ -46,35 +36,22 @@ class Reading(Budgeted):
 
 
 def ask(state: Reading, context: AagContext) -> list[BaseMessage]:
-    """Show the goal, the resources, and the similar procedures or names out of them."""
-    asked = asked_sections("goal", state["question"], state["resources_text"])
-    evidence = procedures(state["evidence"], state.get("goal_evidence", []), state.get("knowledge", []))
+    """Show the goal and the resources, and the similar procedures where they are needed; say what these are for."""
+    sections = asked_sections("goal", state["question"], state["resources_text"])
     if context.examples is True:
-        told, sections, form = [EXAMPLES_INSTRUCTIONS], evidence_sections(evidence), STEPS_FORMAT
-    elif state.get("familiar") is False:
-        told, sections, form = (
-            [FACTS_INSTRUCTIONS],
-            notes_sections(state.get("questions", []), evidence),
-            STEPS_FORMAT,
-        )
-    elif evidence:
-        told, form = [KNOWLEDGE_INSTRUCTIONS, UNFAMILIAR_INSTRUCTIONS], _OR_DECLINE
-        names = [name for passage in evidence for name in list(names_in([passage["text"]]))[:_SHOWN]]
-        sections = [section("names", "\n".join(dict.fromkeys(names)))] if names else []
+        told = EXAMPLES_INSTRUCTIONS
+        sections += evidence_sections(state["evidence"])
+    elif state.get("familiar") or not state["evidence"]:
+        told = KNOWLEDGE_INSTRUCTIONS
     else:
-        told, sections, form = [KNOWLEDGE_INSTRUCTIONS], [], STEPS_FORMAT
-    return prompt("\n".join([context.draft_instructions, *told]), form, "steps", [*asked, *sections])
+        told = FACTS_INSTRUCTIONS
+        found = procedures(state["evidence"], state.get("goal_evidence", []), state.get("knowledge", []))
+        sections += notes_sections(state.get("questions", []), found)
+    return prompt(f"{context.draft_instructions}\n{told}", STEPS_FORMAT, "steps", sections)
 
 
-def read(reply: str, state: Reading, context: AagContext) -> dict[str, Any]:
-    """The draft with its markers of doubt; the same steps without them are the answer so far.
-
-    Where the model declines, nothing but that.
-    """
-    may_decline = context.examples == "auto" and state.get("familiar") is not False
-    first, *_ = reply.strip().splitlines() or [""]
-    if may_decline and first.strip(" \t-*_`'\".#").upper() == UNFAMILIAR:
-        return {"familiar": False}
+def read(reply: str, _state: Reading, _context: AagContext) -> dict[str, Any]:
+    """The draft with its markers of doubt; the same steps without them are the answer so far."""
     steps = read_reply(reply)
     return {"draft": steps, **steps_update(steps)}
 

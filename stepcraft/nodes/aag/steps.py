@@ -21,7 +21,7 @@ PATCH_FORMAT = f"""\
 Only the changes, each on a new line, with the numbers that the steps have now:
 "3~: ..." and on the next line "=> ..." put other words in place of some words of step 3: behind 3~ stand the old words,
 copied exactly, no more of them than it takes to find the place, and behind => the new ones;
-"3>: ..." adds a sentence or code to the end of step 3, without repeating what the step says;
+"3>: ..." adds a sentence or code at the end of step 3, behind its code if it has any, without repeating what it says;
 "3: ..." replaces the whole of step 3 and is written out in full: where most of it changes;
 "3+: ..." adds a step after step 3, and "0+: ..." one before the first;
 "3-" removes step 3. A step moves by both: it is removed, and added in its new place.

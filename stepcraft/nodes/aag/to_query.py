@@ -26,7 +26,7 @@ _FOR_DOUBTS = """\
 The steps are drafted already. Ask one question for each of the doubts, in their order: so that its answer says what
 stands in the place of the doubt, or how the name is used. Do not ask about anything else."""
 _DOUBTS_FORMAT = """\
-A line QUESTIONS, and under it exactly {count} questions, one for each doubt, each on one line that begins with its
+A line QUESTIONS, and under it one question for each doubt, {count} in all, each on one line that begins with its
 number. Nothing after the last question."""
 
 _FOR_GAPS = """\
