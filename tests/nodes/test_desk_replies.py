@@ -146,6 +146,39 @@ def test_a_patch_with_blocks_of_code_in_its_steps() -> None:
     assert fourth.endswith("```")
 
 
+WORDS = """\
+2~: A UUID derived from the inputs does this.
+=> A UUID derived from the inputs does this; a `row_id` that the export already holds is kept.
+2~:     text = json.dumps(row["inputs"], sort_keys=True)
+    row["row_id"] = str(uuid.uuid5(uuid.NAMESPACE_URL, text))
+=>     if not row.get("row_id"):
+        text = json.dumps(row["inputs"], sort_keys=True)
+        row["row_id"] = str(uuid.uuid5(uuid.NAMESPACE_URL, text))
+3~:  Delete the trial dataset afterwards.
+=>"""
+
+
+def test_a_patch_of_words_and_lines_of_code_inside_steps() -> None:
+    steps = [
+        "Export the rows.",
+        "Give each row an ID. A UUID derived from the inputs does this.\n```python\nfor row in rows:\n"
+        '    text = json.dumps(row["inputs"], sort_keys=True)\n'
+        '    row["row_id"] = str(uuid.uuid5(uuid.NAMESPACE_URL, text))\n```',
+        "Upload three rows for a trial. Delete the trial dataset afterwards.",
+    ]
+    patch = read_patch(WORDS, steps)
+    assert isinstance(patch, Patch)
+    assert patch.problems == ()
+    assert patch.apply(steps) == [
+        "Export the rows.",
+        "Give each row an ID. A UUID derived from the inputs does this; a `row_id` that the export already holds is kept.\n"
+        '```python\nfor row in rows:\n    if not row.get("row_id"):\n'
+        '        text = json.dumps(row["inputs"], sort_keys=True)\n'
+        '        row["row_id"] = str(uuid.uuid5(uuid.NAMESPACE_URL, text))\n```',
+        "Upload three rows for a trial.",
+    ]
+
+
 OUTLINE = """\
 long
 - Deployment options for LangGraph applications on LangGraph Platform
