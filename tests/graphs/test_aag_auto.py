@@ -137,6 +137,14 @@ def test_the_ablations_on_what_the_model_does_not_know(
     assert result["answer"] == SURE
 
 
+def test_procedures_that_are_too_many_for_a_prompt_are_left_out(memory: LocalMemory) -> None:
+    result, model = run(memory, {"max_input_tokens": 520}, assess=[UNFAMILIAR], draft=[SURE])
+    left_out = [warning for warning in result["warnings"] if warning.startswith("draft: ")]
+    assert len(left_out) == 1
+    assert "the least similar, were left out to keep within 520 input tokens" in left_out[0]
+    assert 0 < prompt(model, "draft").count("<evidence id=") < len(result["evidence"])
+
+
 def test_a_draft_from_what_is_found_that_fails_is_made_up_for(memory: LocalMemory) -> None:
     result, model = run(memory, assess=[UNFAMILIAR], draft=["", ""], revise=[SURE])
     assert model.nodes == ["assess", "to_query", "draft", "draft", "revise", "critic"]

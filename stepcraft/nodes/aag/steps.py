@@ -67,8 +67,9 @@ def procedures(
     evidence: Sequence[Evidence], for_goal: Sequence[str], knowledge: Sequence[Evidence]
 ) -> list[Evidence]:
     """The procedures for the goal, and those that nobody answered from; all where `update_state` has replaced the former."""
-    found = [passage for passage in evidence if passage["id"] in for_goal] or evidence
-    return list({passage["id"]: passage for passage in [*found, *knowledge]}.values())
+    found = {passage["id"]: passage for passage in evidence}
+    wanted = dict.fromkeys([*for_goal, *(passage["id"] for passage in knowledge)])
+    return [found[name] for name in wanted if name in found] or list(evidence)
 
 
 def notes_sections(questions: Sequence[Answered], knowledge: Sequence[Evidence]) -> list[str]:
