@@ -144,6 +144,23 @@ def test_evidence_is_numbered_by_first_use_in_the_answer(run: Any) -> None:
     assert [sentence["supported"] for sentence in result["sentences"]] == [True, True, False]
 
 
+def test_a_mark_does_not_stand_by_names_in_code_that_its_passages_do_not_have(run: Any) -> None:
+    finish = (
+        "Oats were fed to `horses` [2]. Oats were baked with `bake_oats()` [2]. Feed `cows` [2].\n\n"
+        "Rye came in the year 700 [1]:\n\n```python\nimport rye_kit\nrye_kit.bake(700)\n```\n\n"
+        "Bake it [1]:\n\n```python\nprint(700)\n```\n"
+    )
+    given = {"question": "How do rye and oats differ, and what of `cows`?"}
+    result = run(ScriptedModel(writer(combine=finish)), given, citations="inline")
+    marked = [(one["text"].split()[0], one["supported"]) for one in result["sentences"]]
+    assert marked == [
+        ("Oats", True), ("Oats", False), ("Feed", True), ("Rye", True), ("```python", False), ("Bake", True),
+    ]  # fmt: skip
+    assert "`bake_oats()`." in result["answer"]
+    assert "".join(one["text"] for one in result["sentences"]) == result["answer"]
+    assert "the year 700 [2]:\n\n```python\nimport rye_kit" in result["answer"]
+
+
 def test_a_sentence_that_lost_its_mark_has_it_again(run: Any) -> None:
     finish = "On oats: age and use it is indeed known. On rye: age and use it is known."
     result = run(ScriptedModel(writer(combine=finish)), citations="inline")

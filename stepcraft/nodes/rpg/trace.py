@@ -12,6 +12,8 @@ from stepcraft.nodes.rpg.answer import passage_of_sentences
 from stepcraft.segments import Segment, TracedSentence, used
 from stepcraft.text.citations import cited_sentences, renumbered, with_marks
 from stepcraft.text.clean import stems
+from stepcraft.text.markdown import code_blocks
+from stepcraft.text.names import mentions, names_in
 
 _SAME = 0.7
 """The part of a sentence's words that it shares with another one that says the same."""
@@ -20,6 +22,7 @@ _SAME = 0.7
 class Reading(Budgeted):
     """The input of this node."""
 
+    question: str
     answer: str
     raw_answer: str
     segments: list[Segment]
@@ -38,16 +41,19 @@ def trace(state: Reading) -> dict[str, Any]:
     verdicts = state.get("verdicts")
     raw = state["answer"] if verdicts is None else state["raw_answer"]
     ids = used(state["segments"])
+    passages = {passage["id"]: passage for passage in state["evidence"]}
+    chosen = [one for segment in state["segments"] for one in segment["sentences"]]
+    cited_from = {id_: passages.get(id_) or passage_of_sentences(id_, chosen, passages) for id_ in ids}
     sentences = traced(raw, state["segments"], context)
+    if context.marks:
+        sentences = [part for one in sentences for part in _vouched(one, cited_from, state["question"])]
     if verdicts:
         sentences = _judged(sentences, verdicts, ids, mend=context.check == "mend")
     answer, cited = _written(sentences, ids, context)
     update: dict[str, Any] = {"answer": answer, "raw_answer": raw, "sentences": sentences}
     if is_checked_next({**state, "sentences": sentences}, context):
         return update
-    passages = {passage["id"]: passage for passage in state["evidence"]}
-    chosen = [one for segment in state["segments"] for one in segment["sentences"]]
-    evidence = [passages.get(id_) or passage_of_sentences(id_, chosen, passages) for id_ in cited]
+    evidence = [cited_from[id_] for id_ in cited]
     get_runtime().stream_writer({"answer": answer, "sentences": sentences})
     numbers = {place: cited.index(id_) + 1 for place, id_ in enumerate(ids, 1) if id_ in cited}
     shown = numbers if context.citations == "inline" else {}
@@ -89,6 +95,33 @@ def traced(text: str, segments: Sequence[Segment], context: RpgContext) -> list[
             )
         )
     return found
+
+
+def _vouched(
+    sentence: TracedSentence, passages: Mapping[str, Evidence], question: str
+) -> list[TracedSentence]:
+    """The sentence, unsupported where it names in code what neither its passages nor the question do.
+
+    A block of code with such a name becomes an unsupported sentence of its own.
+    """
+    text = sentence["text"]
+    start = next((block.start for block in code_blocks(text)), len(text))
+    known = [
+        question,
+        *(f"{passages[id_]['title']}\n{passages[id_]['text']}" for id_ in sentence["evidence"]),
+    ]
+
+    def is_known(part: str) -> bool:
+        return all(any(mentions(one, name) for one in known) for name in names_in([part]))
+
+    if not sentence["supported"] or is_known(text):
+        return [sentence]
+    if not is_known(text[:start]) or not text[:start].strip():
+        return [TracedSentence(text=text, evidence=[], supported=False)]
+    return [
+        {**sentence, "text": text[:start]},
+        TracedSentence(text=text[start:], evidence=[], supported=False),
+    ]
 
 
 def _of_segments(text: str, segments: Sequence[Segment]) -> list[TracedSentence]:
