@@ -35,9 +35,9 @@ def contained(sandbox: Sandbox) -> Callable[..., Outcome]:
 def running(marker: str) -> list[str]:
     """The command lines of all processes, from the host's /proc, that hold a text."""
     found = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            line = process.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
         except OSError:
             continue
         found += [line] if marker in line else []
