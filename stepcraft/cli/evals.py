@@ -191,6 +191,8 @@ def judged(
     concurrency: Annotated[int, typer.Option(min=1, max=1_000, help="Calls at the same time.")] = 4,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
+    max_usd: MaxUsd = None,
+    price: PriceOptions = None,
     calibrate: Annotated[
         bool,
         typer.Option("--calibrate", help="Compare the judge with 50 sentences that were marked by hand."),
@@ -200,6 +202,7 @@ def judged(
     """Have models compare every method with the cheapest, and check the answers against their passages."""
     from stepcraft.evals.judging import calibrate as calibrated
     from stepcraft.evals.judging import judge as judge_all
+    from stepcraft.evals.prices import Prices
     from stepcraft.evals.progress import Budget
     from stepcraft.evals.reports.markdown import agreement_line, markdown
     from stepcraft.evals.summary import summarise
@@ -212,7 +215,8 @@ def judged(
                 votes=votes,
                 passage_tokens=passage_tokens,
                 concurrency=concurrency,
-                budget=Budget(max_calls, max_tokens),
+                budget=Budget(max_calls, max_tokens, max_usd),
+                prices=Prices.of(price),
                 calibrated=calibrate,
                 on_progress=progress,
             )

@@ -17,7 +17,8 @@ from stepcraft.errors import BadInput, RunStopped
 from stepcraft.evals.directory import LineFile, Outcome, RunDirectory, read_configuration, read_outcomes
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, MarkedPassage, sentences_of
-from stepcraft.evals.progress import Budget, Progress
+from stepcraft.evals.prices import Prices
+from stepcraft.evals.progress import Budget, Progress, unpriced
 from stepcraft.evals.summary import cheapest_of
 from stepcraft.evals.votes import (
     VOTES,
@@ -42,6 +43,7 @@ async def judge(
     passage_tokens: int = PASSAGE_TOKENS,
     concurrency: int = 4,
     budget: Budget | None = None,
+    prices: Prices | None = None,
     calibrated: bool = False,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> None:
@@ -57,11 +59,13 @@ async def judge(
         passage_tokens: How many tokens of passages a judge is shown with an answer; longer ones are shortened.
         concurrency: The most calls that run at the same time.
         budget: When to stop; what these judges were asked before counts, too.
+        prices: What the tokens of the judges cost; by default those of `STEPCRAFT_PRICES`.
         calibrated: Whether the judges read the sentences that are marked by hand, too.
         on_progress: Is told of the progress after each call.
 
     Raises:
-        BadInput: There is no evaluation, it is running, or a judge or `votes` cannot be used.
+        BadInput: There is no evaluation, it is running, a judge or `votes` cannot be used, or the budget needs a price
+            that is unknown.
         RunStopped: The budget is used up, a judge refuses every call, or the directory cannot be written.
     """
     if votes < 2 or votes % 2:
@@ -70,6 +74,10 @@ async def judge(
     judges = {one.name: one for one in (Judge(model, passage_tokens) for model in named)}
     if not judges or len(judges) < len(named):
         raise BadInput(f"the judges {', '.join(judges) or '(none)'} cannot be compared; name each judge once")
+    budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
+    for name in judges if budget.usd is not None else ():
+        if prices.price(name) is None:
+            raise BadInput(unpriced("the judges", name))
     configuration = read_configuration(directory)
     with RunDirectory(directory, configuration), LineFile(directory / VOTES) as lines:
         outcomes = {(one["method"], one["id"]): one for one in read_outcomes(directory)}
@@ -79,7 +87,7 @@ async def judge(
         known = {key_of(one) for one in read_judgements(directory) if not one["error"]}
         left = [job for key, job in jobs if key not in known]
         before = [one for one in every_judgement(directory) if one["judge"] in judges]
-        run = _Run(len(jobs), len(jobs) - len(left), before, budget or Budget(), on_progress)
+        run = _Run(len(jobs), len(jobs) - len(left), before, budget, prices, tell=on_progress)
 
         async def one(job: Callable[[], Awaitable[Judgement]]) -> None:
             if run.begin():
@@ -144,14 +152,18 @@ class _Run:
         done: int,
         before: Sequence[Judgement],
         budget: Budget,
+        prices: Prices,
+        *,
         tell: Callable[[Progress], object],
     ) -> None:
-        self.total, self.done, self.budget, self.tell = total, done, budget, tell
+        self.total, self.done, self.budget, self.prices, self.tell = total, done, budget, prices, tell
         self.known = done
         self.failed = self.running = self.calls = self.tokens = 0
         self.stopped = ""
         self.spent_calls = sum(int(one["usage"].get("calls", 0)) for one in before)
         self.spent_tokens = sum(map(_tokens, before))
+        self.usd = 0.0
+        self.spent_usd = sum(map(self._cost, before))
         self.began = time.monotonic()
 
     def begin(self) -> bool:
@@ -159,6 +171,7 @@ class _Run:
         for name, most, used in (
             ("calls", self.budget.calls, self.spent_calls + self.calls + self.running),
             ("tokens", self.budget.tokens, self.spent_tokens + self.tokens),
+            ("USD", self.budget.usd, self.spent_usd + self.usd),
         ):
             if most is not None and used >= most:
                 self.stopped = f"the budget of {most:,} {name} is used up"
@@ -172,11 +185,26 @@ class _Run:
         self.failed += bool(judgement["error"])
         self.calls += int(judgement["usage"].get("calls", 0))
         self.tokens += _tokens(judgement)
+        self.usd += self._cost(judgement)
         seconds = time.monotonic() - self.began
         rate = (self.done - self.known) / seconds if seconds else 0.0
         self.tell(
-            Progress(self.done, self.failed, self.total, seconds, self.calls, self.tokens, self.running, rate)
+            Progress(
+                self.done,
+                self.failed,
+                self.total,
+                seconds,
+                self.calls,
+                self.tokens,
+                self.running,
+                rate,
+                usd=self.usd or None,
+                seconds_left=(self.total - self.done) / rate if rate else None,
+            )
         )
+
+    def _cost(self, judgement: Judgement) -> float:
+        return self.prices.cost(judgement["usage"], lambda _node: judgement["judge"]) or 0.0
 
 
 def _tokens(judgement: Judgement) -> int:

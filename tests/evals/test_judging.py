@@ -265,7 +265,12 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert stopped.exit_code == 1
         assert stopped.stderr.strip().endswith("start the same command again")
         assert len(stopped.stderr.strip().splitlines()) == 1
-        result = CliRunner().invoke(app, command)
+        poor = CliRunner().invoke(app, [*command, "--max-usd", "0.000001", "--price", "1/1", "--quiet"])
+        assert "the budget of 1e-06 USD is used up: 5 of 8" in poor.stderr
+        unknown = CliRunner().invoke(app, [*command, "--max-usd", "1", "--price", "openai:one=1/1"])
+        assert "that of openai:two of the judges is unknown; name it with --price" in unknown.stderr
+        result = CliRunner().invoke(app, [*command, "--price", "1/1"])
+        assert "USD, 3 calls" in result.stderr
         assert result.exit_code == 0, result.stderr
         assert "| openai:one and openai:two | rat | rag | 2 | 100% |" in result.stdout
         asked = [json.loads(line)["judge"] for line in (tmp_path / "votes.jsonl").read_text().splitlines()]
