@@ -91,8 +91,11 @@ def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+_STRONG = re.compile(r"\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*|^#{1,6}[ \t]+([^\n]+)", re.MULTILINE)
+
+
 def _with_code(text: str) -> list[tuple[str, str]]:
-    """Split a text into prose, spans and blocks of code, without backticks and fences."""
+    """Split a text into prose, its strong parts and headings, and spans and blocks of code, each without its Markdown."""
     pieces: list[tuple[str, str]] = []
     end = 0
     for start, stop in [*outside_code(text), (len(text), len(text))]:
@@ -103,7 +106,11 @@ def _with_code(text: str) -> list[tuple[str, str]]:
             pieces.append(("block", "\n".join(lines[1:-1] if is_closed else lines[1:])))
         elif code:
             pieces.append(("span", code.strip("`").strip()))
-        pieces.append(("prose", text[start:stop]))
+        plain = start
+        for strong in _STRONG.finditer(text, start, stop):
+            pieces += [("prose", text[plain : strong.start()]), ("strong", strong[1] or strong[2])]
+            plain = strong.end()
+        pieces.append(("prose", text[plain:stop]))
         end = stop
     return pieces
 

@@ -51,6 +51,7 @@ def _range_as_numbers(match: re.Match[str]) -> str:
 _BEHIND_STOP = re.compile(
     r"([.!?\u2026\u3002\uff01\uff1f][.!?\u2026\u3002\uff01\uff1f\"'\u201d\u2019)*_]{0,6})[ \t]{0,3}((?:\[\d{1,3}\])+)"
 )
+_HEADING = re.compile(r"#{1,6}[ \t][^\n]+|\*\*[^*\n]+\*\*:?|__[^_\n]+__:?")
 _SPACELESS = re.compile(f"[{CJK}]")
 _STOPS = ".!?:\u2026\u3002\uff01\uff1f"
 _CLOSING = "\"'\u201d\u2019)*_"
@@ -60,7 +61,8 @@ def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list
     """Split a text into its sentences, without their marks, and the numbers that each of them cites.
 
     A mark belongs to the sentence that it stands in, or directly behind. Marks of numbers that are not among `numbers`
-    are dropped. Joined, the sentences are the text without marks; a block of code belongs to the sentence before it.
+    are dropped. Joined, the sentences are the text without marks; a block of code belongs to the sentence before it, and
+    a heading to the one below it.
     """
     text = with_marks_of(text, numbers)
     found: list[tuple[str, list[int]]] = []
@@ -73,7 +75,7 @@ def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list
     found += _cited_in_prose(text[end:])
     joined: list[tuple[str, list[int]]] = []
     for sentence, cited in found:
-        if joined and not sentence.strip():
+        if joined and (not sentence.strip() or _HEADING.fullmatch(joined[-1][0].strip())):
             before, numbers_before = joined.pop()
             joined.append((before + sentence, list(dict.fromkeys([*numbers_before, *cited]))))
         elif sentence.strip():

@@ -68,6 +68,16 @@ def test_the_marks_of_a_sentence(sentence: str, marked: str) -> None:
     assert with_marks(sentence, [1, 3]) == marked
 
 
+@pytest.mark.parametrize("heading", ["**Rye**", "**1. Rye:**", "## Rye", "__Rye__:"])
+def test_a_heading_belongs_to_the_sentence_below_it(heading: str) -> None:
+    text = f"{heading}\n\nIt is old [1]. It is good.\n\n{heading}\n\nOats are older."
+    assert cited_sentences(text, {1}) == [
+        (f"{heading}\n\nIt is old.", [1]),
+        (" It is good.\n\n", []),
+        (f"{heading}\n\nOats are older.", []),
+    ]
+
+
 def test_a_mark_behind_a_block_of_code_is_that_of_the_sentence_before_it() -> None:
     text = "Call it like this:\n\n```\nf()\n``` [2]\n\nThen wait [1]."
     assert cited_sentences(text, {1, 2}) == [

@@ -20,7 +20,8 @@ step, between ``` fences. No lists within a step."""
 PATCH_FORMAT = f"""\
 Only the changes, each on a new line, with the numbers that the steps have now:
 "3~: ..." and on the next line "=> ..." put other words in place of some words of step 3: behind 3~ stand the old words,
-copied exactly, no more of them than it takes to find the place, and behind => the new ones;
+copied exactly, no more of them than it takes to find the place, and behind => the new ones; either may have several
+lines, and one step several such changes;
 "3>: ..." adds a sentence or code at the end of step 3, behind its code if it has any, without repeating what it says;
 "3: ..." replaces the whole of step 3 and is written out in full: where most of it changes;
 "3+: ..." adds a step after step 3, and "0+: ..." one before the first;
