@@ -436,7 +436,7 @@ def test_no_command_shows_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     Path("docs").mkdir()
 
-    @settings(max_examples=8)
+    @settings(max_examples=4)
     @given(held())
     def check(held: tuple[str, str]) -> None:
         text, secret = held

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from stepcraft.cli import app
 from stepcraft.cli.output import complain, print_json, say
 from tests.servers.openai_server import OpenAIServer
 
@@ -63,10 +65,10 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def in_a_pipe(arguments: list[str], folder: Path, env: dict[str, str]) -> str:
-    done = subprocess.run(
-        [*STEPCRAFT, *arguments], capture_output=True, cwd=folder, env=env, timeout=100, check=False
-    )
-    return (done.stdout + done.stderr).decode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = CliRunner().invoke(app, arguments, env=env)
+    return done.stdout + done.stderr
 
 
 def in_a_terminal(arguments: list[str], folder: Path, env: dict[str, str]) -> str:
