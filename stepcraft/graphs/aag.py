@@ -205,7 +205,7 @@ def _keep_found_for_edits(state: State, found: list[list[Evidence]], _failed: li
 
 def after_retrieve(
     state: State,
-) -> list[Send] | Literal["assess", "to_query", "retrieve", "draft", "revise"]:
+) -> list[Send] | Literal["assess", "retrieve", "draft", "revise"]:
     """The draft, with `questions=True` beside the questions; then the answers in parallel; then the revision.
 
     With `examples="auto"`, first whether the model knows what the goal is about; if not, the draft comes last.
