@@ -4,7 +4,10 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
+from stepcraft.schema import described
 
+
+@described
 class Evidence(TypedDict):
     """A retrieved passage."""
 

@@ -4,7 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from typing_extensions import TypedDict
 
+from stepcraft.schema import described
 
+
+@described
 class Selected(TypedDict):
     """A sentence that was selected for a plan (RPG §3.2)."""
 
@@ -13,10 +16,12 @@ class Selected(TypedDict):
     position: int
     """Its index among the sentences of its passage."""
     text: str
+    """The sentence."""
     score: float
     """How well it fits the plan; higher is better."""
 
 
+@described
 class Segment(TypedDict):
     """One part of an answer."""
 
@@ -25,6 +30,7 @@ class Segment(TypedDict):
     sentences: list[Selected]
     """The sentences it was written from, in the order of the passages and of their texts."""
     text: str
+    """What was written."""
     evidence: list[str]
     """The ids of the passages of its sentences, each once, in order."""
     unsupported: bool
@@ -41,6 +47,7 @@ class Outlined(TypedDict):
     """The segment; empty where nothing was found for its plan, or its step failed."""
 
 
+@described
 class TracedSentence(TypedDict):
     """A sentence of an answer, and what it rests on."""
 

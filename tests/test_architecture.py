@@ -31,6 +31,7 @@ LAYERS = [
     "records",
     "segments",
     "evidence",
+    "schema",
     "concurrency",
     "policy",
     "files",

@@ -5,14 +5,15 @@ shows. Instructions are fields like any other, so that Studio shows them as prom
 """
 
 import difflib
+import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Self, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import get_runtime
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt, redacted
@@ -46,6 +47,8 @@ class Context:
     Raises:
         BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict]
 
     model: Annotated[
         Name | None,
@@ -106,6 +109,11 @@ class Context:
         made = super().__new__(cls)
         object.__setattr__(made, "_given", frozenset(values))
         return made
+
+    def __init_subclass__(cls) -> None:
+        """Describe the settings in JSON schemas without what their constructor raises."""
+        described = inspect.cleandoc(cls.__doc__ or "").partition("\n\nRaises:")[0]
+        cls.__pydantic_config__ = ConfigDict(json_schema_extra={"description": described})
 
     def __post_init__(self) -> None:
         for name, value in self.preset().items():

@@ -52,6 +52,7 @@ from stepcraft.nodes.aag.to_query import doubts_of, to_query
 from stepcraft.nodes.begin import BeginNode, checked_text
 from stepcraft.nodes.retrieve import RetrieveNode, ranked, wanted
 from stepcraft.retrieval.target import RetrievalTarget
+from stepcraft.schema import described
 from stepcraft.text.names import mentions, names_in
 
 __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
@@ -59,6 +60,7 @@ __all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
 MODEL_NODES = (assess, draft, to_query, answer, revise, critic, edit)
 
 
+@described
 class Input(TypedDict):
     """A goal, and the resources for it."""
 
@@ -68,6 +70,7 @@ class Input(TypedDict):
     """The available resources, as a comma-separated text or a list."""
 
 
+@described
 class Output(TypedDict):
     """The procedure and how it was written."""
 
@@ -202,7 +205,7 @@ def _keep_found_for_edits(state: State, found: list[list[Evidence]], _failed: li
 
 def after_retrieve(
     state: State,
-) -> list[Send] | Literal["assess", "to_query", "retrieve", "draft", "revise"]:
+) -> list[Send] | Literal["assess", "retrieve", "draft", "revise"]:
     """The draft, with `questions=True` beside the questions; then the answers in parallel; then the revision.
 
     With `examples="auto"`, first whether the model knows what the goal is about; if not, the draft comes last.

@@ -53,12 +53,14 @@ from stepcraft.nodes.rat.split import split
 from stepcraft.nodes.rat.to_query import to_query
 from stepcraft.nodes.retrieve import RetrieveNode
 from stepcraft.retrieval.target import RetrievalTarget
+from stepcraft.schema import described
 
 __all__ = ["Input", "Output", "RatContext", "State", "build_rat", "graph"]
 
 MODEL_NODES = (draft, split, to_query, revise, finish)
 
 
+@described
 class Input(TypedDict):
     """A question."""
 
@@ -66,10 +68,12 @@ class Input(TypedDict):
     """The question to answer."""
 
 
+@described
 class Output(TypedDict):
     """The answer and how it was written."""
 
     answer: str
+    """The answer."""
     draft: str
     """The draft, before any search."""
     revisions: list[Revision]

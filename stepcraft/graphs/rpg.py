@@ -58,6 +58,7 @@ from stepcraft.nodes.rpg.select import Reading as SelectReading
 from stepcraft.nodes.rpg.select import SelectNode
 from stepcraft.nodes.rpg.trace import is_checked_next, trace
 from stepcraft.retrieval.target import RetrievalTarget
+from stepcraft.schema import described
 from stepcraft.segments import Outlined, Segment, Selected, TracedSentence
 from stepcraft.text.sections import COMPLETE, NO_INFO
 
@@ -68,6 +69,7 @@ Kind = Literal["auto", "long", "short", "multihop"]
 MODEL_NODES = (outline, plan, answer, combine, check)
 
 
+@described
 class Input(TypedDict):
     """A question, and how it is to be answered."""
 
@@ -80,10 +82,12 @@ class Input(TypedDict):
     """Passages to answer from, instead of a search."""
 
 
+@described
 class Output(TypedDict):
     """The answer and how it was written."""
 
     answer: str
+    """The answer."""
     sentences: list[TracedSentence]
     """The sentences of the answer in order, each with the passages that it rests on."""
     plans: list[str]

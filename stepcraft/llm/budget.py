@@ -13,25 +13,32 @@ from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AIMessage
 from langgraph.channels import UntrackedValue
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from stepcraft.contexts.base import Context
+from stepcraft.schema import described
 
 
+@described
 class NodeUsage(TypedDict):
     """Model calls, repeated attempts included, and input and output tokens as the provider counts them."""
 
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cached_input_tokens: NotRequired[int]
-    """Input tokens that the provider read from its cache; absent where it reports none."""
+    calls: Annotated[int, Field(description="Model calls, repeated attempts included.")]
+    input_tokens: Annotated[int, Field(description="Tokens read.")]
+    output_tokens: Annotated[int, Field(description="Tokens written.")]
+    cached_input_tokens: Annotated[
+        NotRequired[int],
+        Field(description="Tokens read from the provider's cache; absent where it reports none."),
+    ]
 
 
+@described
 class Usage(NodeUsage):
     """The usage of a run, in total and by node."""
 
     nodes: dict[str, NodeUsage]
+    """The usage of each node that asked a model."""
     discarded: NotRequired[NodeUsage]
     """Usage of discarded speculative steps; part of the totals."""
 

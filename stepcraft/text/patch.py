@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 from typing_extensions import TypedDict
 
 from stepcraft.errors import UnreadableReply
+from stepcraft.schema import described
 from stepcraft.text import markdown
 from stepcraft.text.clean import clean, is_unchanged, unfenced, without_markers
 from stepcraft.text.lists import is_closing_remark, read_steps
@@ -51,6 +52,7 @@ _ARROW = re.compile(r"^[ \t]*+=>[ \t]?", re.MULTILINE)
 _QUOTES = {"`": "`", '"': '"', "'": "'", "\u201c": "\u201d"}
 
 
+@described
 class StepChange(TypedDict):
     """A change of one step, by the number that it had before."""
 

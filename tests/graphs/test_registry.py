@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -34,15 +35,30 @@ def test_one_loop_runs_them_all(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_server_serves_it(name: str) -> None:
     config = json.loads((Path(__file__).parents[2] / "langgraph.json").read_text(encoding="utf-8"))
-    assert config["graphs"][name] == f"stepcraft.graphs.{GRAPHS[name].module}:graph"
+    line = GRAPHS[name].line
+    assert config["graphs"][name] == {
+        "path": f"stepcraft.graphs.{GRAPHS[name].module}:graph",
+        "description": f"{line[0].upper()}{line[1:]}.",
+    }
     assert sorted(config["graphs"]) == sorted(NAMES)
 
 
+def undescribed(schema: Any) -> list[str]:
+    """The fields of a JSON schema, and of those inside it, that nothing is said of."""
+    own = [name for name, field in schema.get("properties", {}).items() if not field.get("description")]
+    inner = [f"{kind}.{name}" for kind, one in schema.get("$defs", {}).items() for name in undescribed(one)]
+    return own + inner
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_every_setting_says_what_it_is(name: str) -> None:
-    schema = get_graph(name).get_context_jsonschema()
-    assert schema is not None
-    assert all(field.get("description") for field in schema["properties"].values())
+def test_every_field_says_what_it_is(name: str) -> None:
+    graph = get_graph(name)
+    schemas = [graph.get_input_jsonschema(), graph.get_output_jsonschema(), graph.get_context_jsonschema()]
+    for schema in schemas:
+        assert schema is not None
+        assert schema["description"]
+        assert "Raises" not in schema["description"]
+        assert undescribed(schema) == []
     assert context_of(name)().changed == {}
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
+from stepcraft.graphs.registry import GRAPHS
 from tests.kitchen import OUTPUT_KEYS
 
 GIVEN = {"question": "add long-term memory to a chat agent", "resources": ["a LangGraph agent", "a store"]}
@@ -117,3 +119,15 @@ def test_bad_input_is_an_error_with_our_sentence(
 ) -> None:
     result = run(client, given, context=context, raise_error=False)
     assert sentence in result["__error__"]["message"]
+
+
+def test_a_client_of_mcp_reads_what_each_graph_is(langgraph_server: str) -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    headers = {"Accept": "application/json, text/event-stream"}
+    answer = httpx.post(f"{langgraph_server}/mcp", json=asked, headers=headers, timeout=30).json()
+    tools = {tool["name"]: tool for tool in answer["result"]["tools"]}
+    for name in GRAPHS:  # assistants that other tests made are tools, too
+        tool = tools[name]
+        assert tool["description"].casefold() == f"{GRAPHS[name].line}.".casefold()
+        assert tool["inputSchema"]["required"] == ["question"]
+        assert all(field["description"] for field in tool["inputSchema"]["properties"].values())

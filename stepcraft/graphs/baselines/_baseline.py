@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, get_args
 from langchain_core.runnables import Runnable
 from langgraph.channels import EphemeralValue
 from langgraph.graph import END, START, StateGraph
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from stepcraft.contexts.base import Context
@@ -18,10 +19,12 @@ from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode, checked_option, checked_text
 from stepcraft.nodes.retrieve import wanted
 from stepcraft.nodes.rpg.input_passages import Passage, given_passages
+from stepcraft.schema import described
 
 Kind = Literal["long", "short", "multihop"]
 
 
+@described
 class Input(TypedDict):
     """A question, and whatever else one of the methods takes."""
 
@@ -35,16 +38,21 @@ class Input(TypedDict):
     """Passages to answer from, instead of a search; for the baselines that search."""
 
 
+@described
 class Output(TypedDict):
     """The answer and how it was written."""
 
-    answer: str
-    evidence: list[Evidence]
-    """The passages or examples that the model was shown."""
-    warnings: list[str]
-    """Failed steps, reached limits, and whatever else a reader of the answer should know."""
-    usage: Usage
-    """Model calls and tokens, in total and by node."""
+    answer: Annotated[str, Field(description="The answer.")]
+    evidence: Annotated[
+        list[Evidence], Field(description="The passages or examples that the model was shown.")
+    ]
+    warnings: Annotated[
+        list[str],
+        Field(
+            description="Failed steps, reached limits, and whatever else a reader of the answer should know."
+        ),
+    ]
+    usage: Annotated[Usage, Field(description="Model calls and tokens, in total and by node.")]
 
 
 class State(Output, Budgeted):

@@ -19,10 +19,12 @@ from stepcraft.graphs.baselines._baseline import (
 from stepcraft.graphs.compile import Allow, Checkpointer, Graph, Models, Persistence, graph_resources
 from stepcraft.nodes.baselines.answer import think
 from stepcraft.retrieval.target import RetrievalTarget
+from stepcraft.schema import described
 
 __all__ = ["CotContext", "Input", "Output", "State", "build_cot", "graph"]
 
 
+@described
 class Output(_baseline.Output):
     """The answer and how it was written."""
 

@@ -11,6 +11,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
+from stepcraft.schema import described
 from stepcraft.text.clean import unfenced, without_markers
 from stepcraft.text.sections import NOT_SAID, section
 
@@ -21,12 +22,16 @@ _PASSAGES = (
 )
 
 
+@described
 class Answered(TypedDict):
-    """A question, its answer ("" if there is none) and the ids of the procedures that it was answered from."""
+    """A question that was looked up."""
 
     question: str
+    """What was asked."""
     answer: str
+    """The answer, "" where there is none."""
     evidence: list[str]
+    """The ids of the procedures that it was answered from."""
 
 
 class Reading(Budgeted):

@@ -14,6 +14,7 @@ from stepcraft.llm.prompt import asked_sections, prompt
 from stepcraft.nodes.aag.answer import Answered
 from stepcraft.nodes.aag.names import CheckedName
 from stepcraft.nodes.aag.steps import notes_sections, procedures
+from stepcraft.schema import described
 from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import numbered, read_bullets
 from stepcraft.text.patch import StepChange
@@ -26,6 +27,7 @@ or a list of at most {{most}} edits, the most important first, each on one line 
 praise, no summary, no rewritten list."""
 
 
+@described
 class Critique(TypedDict):
     """The edits that the critic asked for, and their outcome."""
 

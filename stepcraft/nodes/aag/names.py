@@ -13,6 +13,7 @@ from stepcraft.errors import StepcraftError
 from stepcraft.evidence import Evidence
 from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.local import LocalMemory
+from stepcraft.schema import described
 from stepcraft.text.names import mentions, names_in
 
 _SHOWN = 5
@@ -23,10 +24,12 @@ _MANY = 20_000
 """A memory of more procedures is not read for names."""
 
 
+@described
 class CheckedName(TypedDict):
     """A name in the code of the steps."""
 
     name: str
+    """The name."""
     step: int
     """The number of the first step that has it."""
     found_in: list[str]

@@ -25,9 +25,11 @@ from stepcraft.llm.budget import (
     totals,
 )
 from stepcraft.nodes.retrieve import ranked
+from stepcraft.schema import described
 from stepcraft.secrets import without_secrets
 
 
+@described
 class Revision(TypedDict):
     """The outcome for one thought: the query, the evidence, and the text before and after."""
 
@@ -36,11 +38,15 @@ class Revision(TypedDict):
     thought: str
     """The thought as it was drafted."""
     query: str
+    """What was searched for."""
     evidence: list[Evidence]
+    """The passages that were found."""
     before: str
     """The text so far with the thought at its end; with `revise_scope="thought"` the thought alone."""
     after: str
+    """The same text after the revision."""
     changed: bool
+    """Whether the revision changed anything."""
     skipped: str
     """Why the thought was not checked, "" if it was."""
 

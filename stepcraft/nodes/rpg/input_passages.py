@@ -9,17 +9,23 @@ from typing_extensions import TypedDict
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
 from stepcraft.nodes.retrieve import evidence_of
+from stepcraft.schema import described
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean
 
 
+@described
 class Passage(TypedDict):
     """A passage in the input of a run."""
 
     text: str
+    """The passage."""
     id: NotRequired[str]
+    """What it is cited as in the result."""
     title: NotRequired[str]
+    """The title that the model is shown."""
     source: NotRequired[str]
+    """Where it is from: a file, an address."""
 
 
 def given_passages(given: object) -> tuple[list[Evidence], list[str]]:
