@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from stepcraft.cli.doctor import doctor
 from stepcraft.cli.evals import eval_app
 from stepcraft.cli.memory import memory_app
 from stepcraft.cli.options import (
@@ -40,6 +41,7 @@ app = typer.Typer(
 app.add_typer(memory_app, name="memory")
 app.add_typer(source_app, name="source")
 app.add_typer(eval_app, name="eval")
+app.command()(doctor)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from weaviate.exceptions import UnexpectedStatusCodeError, WeaviateBaseError
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import BadInput, MemoryFailure, StepcraftError
 from stepcraft.memory.weaviate.loop import BackgroundLoop
-from stepcraft.memory.weaviate.url import KEY_VARIABLE, Address, Server
+from stepcraft.memory.weaviate.url import KEY_HOSTS, KEY_VARIABLE, Address, Server
 from stepcraft.secrets import without_secrets
 
 PROBE_S = 1.5
@@ -212,10 +212,10 @@ class Connection:
     async def _connect(self) -> Session:
         try:
             server = await self._located()
-            if server.api_key and not (server.tls or server.is_loopback):
+            if server.api_key and not server.may_have_key:
                 raise BadInput(
                     f"{self._name}: the key in {KEY_VARIABLE} would be sent in clear to {server.host}; name a server with "
-                    "tls=true, or unset the key"
+                    f"tls=true, or unset the key, or add the host to {KEY_HOSTS} if the network to it is private"
                 )
             if reason := await self._unreachable(server):
                 raise _unusable(self._name, reason)

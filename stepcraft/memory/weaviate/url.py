@@ -13,6 +13,10 @@ from stepcraft.policy import Reference, real_path
 KEY_VARIABLE = "WEAVIATE_API_KEY"
 """The environment variable that holds the API key of a server that requires one."""
 
+KEY_HOSTS = "STEPCRAFT_KEY_HOSTS"
+"""The environment variable with the hosts, separated by commas, that are sent the key without TLS: those to which the
+network is private, such as a container's neighbours."""
+
 QUANTIZERS = ("rq", "pq", "bq", "sq")
 
 _COLLECTION_OPTIONS = {"tenant", "quantizer", "ef", "ef_construction", "max_connections"}
@@ -56,6 +60,12 @@ class Server:
             return self.host == "localhost" or ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    @property
+    def may_have_key(self) -> bool:
+        """Whether a key may be sent there: over TLS, on this machine, or where the deployment says so."""
+        named = [host.strip().lower() for host in os.environ.get(KEY_HOSTS, "").split(",")]
+        return self.tls or self.is_loopback or self.host.lower() in named
 
     @property
     def api_key(self) -> str:
