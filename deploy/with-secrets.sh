@@ -9,15 +9,14 @@ for file in "${SECRETS_FOLDER:-/run/secrets}"/*; do
     '' | [0-9]* | *[!A-Z0-9_]*) continue ;;
     esac
     [ -f "$file" ] || continue
+    value=$(cat "$file")
+    [ -n "$value" ] || continue
     eval "taken=\${$name:-}"
     if [ -n "$taken" ]; then
         echo "with-secrets: $name is set in the environment and as a secret; remove one of them" >&2
         exit 64
     fi
-    value=$(cat "$file")
-    if [ -n "$value" ]; then
-        export "$name=$value"
-    fi
+    export "$name=$value"
 done
 unset file name taken value
 exec "$@"

@@ -1,0 +1,284 @@
+"""What deploy/ starts, tried as far as it goes without containers: the settings on real servers, the scripts in a shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+import weaviate
+import yaml
+from click.testing import CliRunner
+from langgraph_cli.cli import cli as langgraph
+from typer.testing import CliRunner as StepcraftRunner
+from weaviate.auth import Auth
+
+from stepcraft.cli import app
+from stepcraft.cli.doctor._configured import VARIABLES
+from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.memory.open import open_memory
+from stepcraft.memory.procedure import Procedure
+from tests.servers.weaviate_server import WeaviateServer
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
+SERVICES: dict[str, Any] = COMPOSE["services"]
+OWN = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]["weaviate"]
+STORES = frozenset({"postgres", "redis", "weaviate"})
+KEY = "0123456789abcdef-key"
+
+
+def test_nothing_is_published_but_the_api_on_loopback() -> None:
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert published == {"api": ["127.0.0.1:${API_PORT:-8123}:8000"]}
+    assert COMPOSE["networks"]["inside"] == {"internal": True}
+    assert {
+        name: service["networks"] for name, service in SERVICES.items() if name in STORES
+    } == dict.fromkeys(STORES, ["inside"])
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_service_is_watched_limited_and_started_again(name: str) -> None:
+    service = SERVICES[name]
+    assert service["restart"] == "unless-stopped"
+    assert {"test", "interval", "timeout", "retries", "start_period"} <= {*service["healthcheck"]}
+    assert {*service["deploy"]["resources"]["limits"]} == {"cpus", "memory", "pids"}
+    assert service["logging"]["options"]["max-size"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_servers_wait_until_the_stores_are_healthy() -> None:
+    for name, others in (("api", STORES), ("worker", STORES | {"api"})):
+        waits = SERVICES[name]["depends_on"]
+        assert waits.keys() == others
+        assert all(how == {"condition": "service_healthy"} for how in waits.values())
+
+
+def test_secrets_come_from_files_alone() -> None:
+    assert {name: given["file"] for name, given in COMPOSE["secrets"].items()} == {
+        name: f"./secrets/{name}" for name in COMPOSE["secrets"]
+    }
+    for service in SERVICES.values():
+        plain = {
+            name for name in service.get("environment", {}) if re.search("KEY$|PASSWORD$|TOKEN|URI$", name)
+        }
+        assert plain <= {"REDIS_URI"}
+    assert ".env" in (ROOT / ".dockerignore").read_text("utf-8").split()
+    assert "deploy/secrets" in (ROOT / ".dockerignore").read_text("utf-8").split()
+    assert "deploy/secrets/" in (ROOT / ".gitignore").read_text("utf-8").split()
+
+
+def test_every_variable_is_one_that_is_read() -> None:
+    import langgraph_api  # noqa: PLC0415 - read, not used
+
+    folder = Path(langgraph_api.__file__).parent
+    texts = [(folder / name).read_text("utf-8") for name in ("config/__init__.py", "queue_entrypoint.py")]
+    server = {name for text in texts for name in re.findall(r'"([A-Z][A-Z0-9_]+)"', text)}
+    langsmith = {"LANGSMITH_TRACING", "LANGSMITH_PROJECT", "LANGSMITH_API_KEY"}
+    given = {*SERVICES["api"]["environment"], *SERVICES["worker"]["environment"]}
+    given.update(SERVICES["api"]["secrets"])
+    assert given - {*VARIABLES} - server - langsmith == {"OPENAI_API_KEY", "WEAVIATE_API_KEY"}
+
+
+def test_weaviate_has_the_settings_of_the_one_for_development_and_asks_for_a_key() -> None:
+    own = SERVICES["weaviate"]
+    assert own["image"] == OWN["image"]
+    assert own["healthcheck"]["test"] == OWN["healthcheck"]["test"]
+    assert own["command"] == ["/bin/weaviate", *OWN["command"].split()]
+    shared = {**OWN["environment"], "AUTHENTICATION_ANONYMOUS_ACCESS_ENABLED": "false"}
+    assert {name: own["environment"][name] for name in shared} == shared
+
+
+def test_the_image_is_built_as_the_deployment_expects(tmp_path: Path) -> None:
+    file = tmp_path / "Dockerfile"
+    done = CliRunner().invoke(langgraph, ["dockerfile", str(file), "--config", str(ROOT / "langgraph.json")])
+    assert done.exit_code == 0, done.output
+    text = file.read_text("utf-8")
+    assert re.match(r"FROM langchain/langgraph-(api|server):", text)
+    assert "uv pip install --system --no-cache-dir -c /api/constraints.txt -e ." in text
+    assert "ENTRYPOINT" not in text  # that of the base image is the command of the service
+    graphs = re.findall(r"^ENV LANGSERVE_GRAPHS='(.+)'$", text, re.MULTILINE)
+    assert {*json.loads(graphs[0])} == {*json.loads((ROOT / "langgraph.json").read_text("utf-8"))["graphs"]}
+
+
+def test_the_health_check_of_the_server(langgraph_server: str) -> None:
+    for name in ("api", "worker"):
+        program, *arguments = SERVICES[name]["healthcheck"]["test"][1:]
+        assert program == "python"
+        assert SERVICES[name]["environment"]["PORT"] == "8000"
+        here = [one.replace("http://127.0.0.1:8000", langgraph_server) for one in arguments]
+        away = [one.replace("127.0.0.1:8000", "127.0.0.1:1") for one in arguments]
+        assert here != arguments
+        assert subprocess.run([sys.executable, *here], timeout=30, check=False).returncode == 0
+        gone = subprocess.run([sys.executable, *away], capture_output=True, timeout=30, check=False)
+        assert gone.returncode == 1
+
+
+def with_secrets(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "SECRETS_FOLDER": str(folder), **variables}
+    return subprocess.run(
+        ["/bin/sh", str(DEPLOY / "with-secrets.sh"), *command],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_files_become_variables_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "OPENAI_API_KEY").write_text("a 'key' $HOME `id`\n", encoding="utf-8")
+    (tmp_path / "EMPTY_KEY").write_text("", encoding="utf-8")
+    (tmp_path / "..data").write_text("x", encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
+    (tmp_path / "FOLDER").mkdir()
+    code = "import json, os, sys; print(json.dumps([dict(os.environ), sys.argv[1:]])); sys.exit(3)"
+    done = with_secrets(tmp_path, sys.executable, "-c", code, "two words", EMPTY_KEY="set")
+    assert (done.returncode, done.stderr) == (3, "")
+    environment, arguments = json.loads(done.stdout)
+    assert environment["OPENAI_API_KEY"] == "a 'key' $HOME `id`"
+    assert environment["EMPTY_KEY"] == "set"
+    assert {"FOLDER", "notes.txt"} & {*environment} == set()
+    assert arguments == ["two words"]
+
+
+def test_a_secret_that_is_also_a_variable_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "OPENAI_API_KEY").write_text("of the file", encoding="utf-8")
+    done = with_secrets(tmp_path, "env", OPENAI_API_KEY="of the environment")
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "OPENAI_API_KEY is set in the environment and as a secret" in done.stderr
+    assert "of the file" not in done.stderr
+    assert "of the environment" not in done.stderr
+
+
+def test_without_secrets_the_command_runs(tmp_path: Path) -> None:
+    assert with_secrets(tmp_path / "gone", "echo", "done").stdout == "done\n"
+
+
+def test_secrets_are_made_once(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+
+    def make() -> str:
+        return subprocess.run(
+            ["/bin/sh", str(DEPLOY / "make-secrets.sh"), str(folder)],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        ).stdout
+
+    make()
+    made = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
+    assert made.keys() == COMPOSE["secrets"].keys()
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
+    password = made["POSTGRES_PASSWORD"]
+    assert re.fullmatch("[0-9a-f]{48}", password)
+    user, name = (SERVICES["postgres"]["environment"][f"POSTGRES_{part}"] for part in ("USER", "DB"))
+    assert made["DATABASE_URI"] == f"postgres://{user}:{password}@postgres:5432/{name}?sslmode=disable"
+    assert made["WEAVIATE_API_KEY"] not in ("", password)
+    assert make() == ""
+    assert {file.name: file.read_text("utf-8") for file in folder.iterdir()} == made
+
+
+@pytest.fixture(scope="module")
+def deployed_weaviate(
+    tmp_path_factory: pytest.TempPathFactory, weaviate_folder: Path
+) -> Iterator[WeaviateServer]:
+    """A real Weaviate with the environment that its service has, its key from a file."""
+    folder = tmp_path_factory.mktemp("secrets")
+    (source,) = SERVICES["weaviate"]["secrets"]
+    (folder / source["target"]).write_text(KEY, encoding="utf-8")
+    settings = {**SERVICES["weaviate"]["environment"]}
+    del settings["PERSISTENCE_DATA_PATH"]
+    lines = with_secrets(folder, "env", **settings).stdout.splitlines()
+    environment = dict(line.split("=", 1) for line in lines)
+    wanted = {name: environment[name] for name in [*settings, source["target"]]}
+    with WeaviateServer(tmp_path_factory.mktemp("deployed"), wanted) as server:
+        yield server
+
+
+def test_weaviate_is_ready_without_a_key_and_answers_nothing_else(deployed_weaviate: WeaviateServer) -> None:
+    base = f"http://127.0.0.1:{deployed_weaviate.port}/v1"
+    with urlopen(f"{base}/.well-known/ready", timeout=5) as reply:
+        assert reply.status == 200
+    for path in ("meta", "schema", "objects"):
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"{base}/{path}", timeout=5)
+        assert refused.value.code == 401
+        refused.value.close()
+
+
+def test_the_key_goes_without_tls_only_to_hosts_that_are_named(
+    deployed_weaviate: WeaviateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # This leads here and is not known to, as the name of a container's neighbour.
+    url = deployed_weaviate.url("Keys").replace("127.0.0.1", "0.0.0.0")
+    monkeypatch.setenv("WEAVIATE_API_KEY", KEY)
+    with pytest.raises(BadInput, match=r"in clear to 0\.0\.0\.0; .+ or add the host to STEPCRAFT_KEY_HOSTS"):
+        open_memory(url)
+    monkeypatch.setenv("STEPCRAFT_KEY_HOSTS", "weaviate, 0.0.0.0")
+    with open_memory(url) as memory:
+        assert memory.count() == 0
+
+
+def test_a_missing_and_a_wrong_key(
+    deployed_weaviate: WeaviateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = deployed_weaviate.url("Recipes")
+    with pytest.raises(MemoryFailure, match="asks for a key; set WEAVIATE_API_KEY"):
+        open_memory(url)
+    monkeypatch.setenv("WEAVIATE_API_KEY", "another")
+    monkeypatch.setenv("STEPCRAFT_MEMORY", url)
+    done = StepcraftRunner().invoke(app, ["doctor", "memory", "--timeout", "60"])
+    assert done.exit_code == 1
+    assert "refuses the key; set WEAVIATE_API_KEY" in done.stdout
+    assert "another" not in done.stdout
+
+
+def test_a_collection_is_replaced_while_it_is_searched(
+    deployed_weaviate: WeaviateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps of docs/deploy.md."""
+    monkeypatch.setenv("WEAVIATE_API_KEY", KEY)
+    old, new, alias = (
+        deployed_weaviate.url(name) for name in ("ProceduresOld", "ProceduresNew", "Procedures")
+    )
+
+    def stepcraft(*arguments: str) -> str:
+        done = StepcraftRunner().invoke(app, arguments)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    stepcraft("memory", "copy", "", old)
+    client = weaviate.connect_to_local(
+        "127.0.0.1",
+        deployed_weaviate.port,
+        deployed_weaviate.grpc_port,
+        auth_credentials=Auth.api_key(KEY),
+        skip_init_checks=True,
+    )
+    with client:
+        client.alias.create(alias_name="Procedures", target_collection="ProceduresOld")
+        with open_memory(alias, create=False) as served:
+            assert served.count() == 212
+            stepcraft("memory", "copy", old, f"{new}&ef=512")
+            late = Procedure(input="an oven", output="bake a bread", steps=("Bake it.",))
+            served.add([late])
+            assert "1 added, 212 already there" in stepcraft("memory", "copy", old, new)
+            assert stepcraft("memory", "count", "--memory", new) == stepcraft(
+                "memory", "count", "--memory", old
+            )
+            client.alias.update(alias_name="Procedures", new_target_collection="ProceduresNew")
+            client.collections.delete("ProceduresOld")
+            assert served.count() == 213
+            assert served.search("bake a bread", 1)[0].procedure.id == late.id
