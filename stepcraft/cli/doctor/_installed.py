@@ -11,7 +11,6 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-import stepcraft
 from stepcraft.cli.doctor._finding import Finding, described
 
 CONFIG = Path("langgraph.json")
@@ -23,7 +22,7 @@ _GRPC_ADVICE = 'pip install "grpcio>=1.81,<1.82"; with uv, override-dependencies
 
 
 def check_python() -> list[Finding]:
-    where = Path(stepcraft.__file__).parent
+    where = Path(__file__).parents[2]
     found = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     return [Finding("python", "ok", f"{found}, stepcraft {_version('stepcraft') or '?'} in {where}")]
 
