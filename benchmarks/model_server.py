@@ -1,4 +1,7 @@
-"""A process of its own that answers AAG's prompts over HTTP, 50 ms each, any number at once. Prints its port."""
+"""A process of its own that answers AAG's prompts over HTTP, any number at once. Prints its port.
+
+`python benchmarks/model_server.py [SECONDS]`: how long each reply takes, 0.05 by default.
+"""
 
 import asyncio
 import json
@@ -9,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.kitchen import cook
 
-LATENCY_S = 0.05
+LATENCY_S = float(sys.argv[1]) if sys.argv[1:] else 0.05
 LIFETIME_S = 600
 REPLIES = cook(0)
 TELLING = {

@@ -26,10 +26,11 @@ _SETTINGS = {
 
 
 class LangGraphServer:
-    """Starts on entering, serves at `url`, ends with all its children on leaving."""
+    """Starts on entering, serves at `url`, ends with all its children on leaving; `options` are those of the command."""
 
-    def __init__(self, config: Path = ROOT / "langgraph.json", *, patience: float = 60) -> None:
+    def __init__(self, config: Path = ROOT / "langgraph.json", *options: str, patience: float = 60) -> None:
         self.config = config
+        self.options = options
         self.patience = patience
         self._ports = Ports(1)
         self.url = f"http://127.0.0.1:{self._ports.numbers[0]}"
@@ -64,7 +65,7 @@ class LangGraphServer:
     def _start(self) -> None:
         """Its folder is not the checkout: no state lands there, and no developer's .env is read."""
         port = self.url.rpartition(":")[2]
-        options = ["--no-browser", "--no-reload", "--port", port, "--config", str(self.config)]
+        options = ["--no-browser", "--no-reload", "--port", port, "--config", str(self.config), *self.options]
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
