@@ -32,7 +32,7 @@ from tests.servers.langgraph_server import ROOT, LangGraphServer
 LATENCY_S = 0.1
 PATH = 4
 """The calls of a run that follow one another."""
-RUNS = {1: 8, 10: 50, 50: 50}
+RUNS = {1: 5, 10: 50, 50: 50}
 """How many runs are made with so many at a time."""
 CONTEXT = {"paper": True}
 MODEL = Path(__file__).with_name("model_server.py")
@@ -124,7 +124,8 @@ async def measure(config: Path, throughput: Table, parts: Table) -> None:
             remote = await served(server, at_once)
         ours, plain, kept = remote["aag"], local["aag"], local["checkpoints"]
         shown = [str(at_once), str(number), f"{limit:.2f} s", f"{ours.wall:.2f} s"]
-        throughput.add_row(*shown, f"{limit / ours.wall:.2f}", f"{limit / plain.wall:.2f}")
+        busy = f"{ours.processor / ours.wall:.0%}", f"{number / max(ours.processor, 1e-9):.0f}"
+        throughput.add_row(*shown, f"{limit / ours.wall:.2f}", f"{limit / plain.wall:.2f}", *busy)
         model = Taken(limit, 0)
         rows = {
             "the model": model,
@@ -146,9 +147,8 @@ async def measure(config: Path, throughput: Table, parts: Table) -> None:
 
 def main() -> None:
     """Print the tables."""
-    throughput = Table(
-        "runs at a time", "runs", "limit", "on the server", "throughput / limit", "in process / limit"
-    )
+    ratios = "throughput / limit", "in process / limit", "processor used", "runs a second of it"
+    throughput = Table("runs at a time", "runs", "limit", "on the server", *ratios)
     parts = Table("runs at a time", "part", "ms a run", "of all", "processor, ms a run")
     with tempfile.TemporaryDirectory() as folder, model():
         config = Path(folder, "langgraph.json")

@@ -71,7 +71,7 @@ def test_secrets_come_from_files_alone() -> None:
             name for name in service.get("environment", {}) if re.search("KEY$|PASSWORD$|TOKEN|URI$", name)
         }
         assert plain <= {"REDIS_URI"}
-    assert ".env" in (ROOT / ".dockerignore").read_text("utf-8").split()
+    assert "**/.env" in (ROOT / ".dockerignore").read_text("utf-8").split()
     assert "deploy/secrets" in (ROOT / ".dockerignore").read_text("utf-8").split()
     assert "deploy/secrets/" in (ROOT / ".gitignore").read_text("utf-8").split()
 

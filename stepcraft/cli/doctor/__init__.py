@@ -33,7 +33,7 @@ def doctor(
     as_json: AsJson = False,
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, help="How many seconds the checks may take, side by side.")
-    ] = 8,
+    ] = 7,
 ) -> None:
     """Check what is set up here: each is ok, missing (nothing is set up) or wrong (it is, and does not work).
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import time
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from langsmith.utils import get_api_url, get_env_var
 
 from stepcraft.cli.doctor._finding import Finding, described
 from stepcraft.cli.doctor._installed import CONFIG
+from stepcraft.concurrency import in_thread
 from stepcraft.errors import BadInput, MemoryFailure, SandboxFailure, SourceFailure
 from stepcraft.evals.prices import VARIABLE as PRICES_VARIABLE
 from stepcraft.evals.prices import Prices
@@ -299,10 +301,12 @@ def check_allow() -> list[Finding]:
     if not policy.entries:
         default = "the bundled procedures, the public web, any chat model, and what the environment names"
         return [Finding("allow", "ok", f"runs may name {default}; {ALLOW_VARIABLE} is not set")]
+    advice = f"change {ALLOW_VARIABLE}, or provide what it names"
+    looking = {entry: in_thread(partial(_entry_problem, entry, policy)) for entry in policy.entries}
     problems = [
-        Finding("allow", "wrong", f"{entry}: {problem}", f"change {ALLOW_VARIABLE}, or provide what it names")
-        for entry in policy.entries
-        if (problem := _entry_problem(entry, policy))
+        Finding("allow", "wrong", f"{entry}: {problem}", advice)
+        for entry, looked in looking.items()
+        if (problem := looked.result())
     ]
     return problems or [Finding("allow", "ok", f"runs may also name {'; '.join(policy.entries)}")]
 

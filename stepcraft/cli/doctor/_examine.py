@@ -5,18 +5,24 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
+from itertools import chain
 from pathlib import Path
 
 from stepcraft.cli.doctor import _configured, _installed
-from stepcraft.cli.doctor._configured import MODEL_VARIABLE
+from stepcraft.cli.doctor._configured import VARIABLES
 from stepcraft.cli.doctor._finding import Finding, described
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import StepcraftError
 
-_SHARED = ("langgraph.graph", "langchain.chat_models", "langchain_openai")
-"""Modules that several checks import where a model is named. They are loaded before the threads start: modules that
-import each other may be seen half loaded by a thread that comes second."""
+_SHARED = {
+    "": ("langgraph.graph",),
+    "weaviate": ("stepcraft.memory.weaviate.memory", "stepcraft.sources.weaviate"),
+    "web": ("stepcraft.sources.web.fetch", "stepcraft.sources.web.pages"),
+    ":": ("langchain.chat_models", "langchain.embeddings", "langchain_openai"),
+}
+"""Modules that several checks import, by what a variable names where they are needed. They are loaded before the threads
+start: modules that import each other may be seen half loaded by a thread that comes second."""
 
 _CHECKS: Mapping[str, Callable[[], list[Finding]]] = {
     "python": _installed.check_python,
@@ -38,8 +44,10 @@ def examine(names: Sequence[str], seconds: float) -> list[Finding]:
     folder = str(Path.cwd())  # a console script does not look for modules in the working directory
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    for module in _SHARED if os.environ.get(MODEL_VARIABLE) else _SHARED[:1]:
-        importlib.import_module(module)
+    named = " ".join(os.environ.get(name, "") for name in VARIABLES)
+    for module in chain.from_iterable(modules for sign, modules in _SHARED.items() if sign in named):
+        with suppress(ImportError):  # the check that needs it says so
+            importlib.import_module(module)
     deadline = time.monotonic() + seconds
     found: list[Finding] = []
     with redirect_stdout(sys.stderr):  # what modules print that a check imports
