@@ -4,6 +4,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+import weaviate  # noqa: F401 - whole before its parts: threads that enter it by two of them would wait for each other
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from weaviate.classes.config import DataType

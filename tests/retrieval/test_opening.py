@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import socket
+import subprocess
+import sys
 import threading
 import weakref
 from pathlib import Path
@@ -151,3 +153,20 @@ def test_a_memory_is_one_for_a_graph_and_as_a_source(tmp_path: Path) -> None:
     write_jsonl([dish(1), dish(2)], path)
     assert target.warnings(Context()) == []
     assert len(searched.retriever(searched.open()).invoke("dish", k=9)) == 2, "what was added since"
+
+
+FIRST = """
+from stepcraft.concurrency import in_thread
+from stepcraft.retrieval.opening import memory_opening, source_opening
+
+memory, source = memory_opening("weaviate://127.0.0.1:1/A"), source_opening("weaviate://127.0.0.1:1/B")
+for opening in [in_thread(lambda one=one: one.open(refresh=True)) for one in (memory, source)]:
+    print(opening.exception(60))
+"""
+
+
+def test_a_memory_and_a_source_may_load_the_client_of_weaviate_at_the_same_time() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert done.stdout.count("is Weaviate running there?") == 2, done.stdout

@@ -81,11 +81,12 @@ def check_server() -> list[Finding]:
         advice = 'pip install "stepcraft[server]"'
         found.append(Finding("server", "missing", "the LangGraph server is not installed", advice))
     else:
-        old = [
-            _unmet("server", "stepcraft[server]", one) for one in _unmet_requirements("stepcraft", "server")
+        # The image of the server has no langgraph-cli, and needs none.
+        old = [one for one in _unmet_requirements("stepcraft", "server") if _version(one.name)]
+        shown = ", ".join(f"{name} {found_version}" for name in _SERVER if (found_version := _version(name)))
+        found += [_unmet("server", "stepcraft[server]", one) for one in old] or [
+            Finding("server", "ok", shown)
         ]
-        shown = ", ".join(f"{name} {_version(name)}" for name in _SERVER)
-        found += old or [Finding("server", "ok", shown)]
     if not CONFIG.is_file():
         here = f"there is no {CONFIG} in {Path.cwd()}"
         return [*found, Finding("server", "missing", here, "see docs/serving.md for one")]

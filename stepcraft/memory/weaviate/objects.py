@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+import weaviate  # noqa: F401 - whole before its parts: threads that enter it by two of them would wait for each other
 from numpy.typing import NDArray
 from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
 
