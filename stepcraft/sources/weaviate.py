@@ -4,7 +4,8 @@ import weakref
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-import weaviate  # noqa: F401 - whole before its parts: threads that enter it by two of them would wait for each other
+# Whole before its parts: two threads that enter it by different parts would wait for each other.
+import weaviate  # noqa: F401 # pyright: ignore[reportUnusedImport]
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from weaviate.classes.config import DataType

@@ -10,7 +10,9 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-import weaviate  # noqa: F401 - whole before its parts: threads that enter it by two of them would wait for each other
+
+# Whole before its parts: two threads that enter it by different parts would wait for each other.
+import weaviate  # noqa: F401 # pyright: ignore[reportUnusedImport]
 from numpy.typing import NDArray
 from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
 
