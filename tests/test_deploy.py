@@ -27,6 +27,7 @@ from stepcraft.cli.doctor._configured import VARIABLES
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.weaviate.url import parse_url
 from tests.servers.weaviate_server import WeaviateServer
 
 ROOT = Path(__file__).parents[1]
@@ -95,6 +96,21 @@ def test_weaviate_has_the_settings_of_the_one_for_development_and_asks_for_a_key
     assert own["command"] == ["/bin/weaviate", *OWN["command"].split()]
     shared = {**OWN["environment"], "AUTHENTICATION_ANONYMOUS_ACCESS_ENABLED": "false"}
     assert {name: own["environment"][name] for name in shared} == shared
+
+
+def test_weaviate_is_sent_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = SERVICES["worker"]["environment"]
+    monkeypatch.setenv("STEPCRAFT_KEY_HOSTS", environment["STEPCRAFT_KEY_HOSTS"])
+    server = parse_url(
+        environment["STEPCRAFT_MEMORY"].removeprefix("${STEPCRAFT_MEMORY:-").removesuffix("}")
+    ).server
+    assert server
+    assert (server.host in SERVICES, server.port, server.grpc_port, server.may_have_key) == (
+        True,
+        8080,
+        50051,
+        True,
+    )
 
 
 def test_the_image_is_built_as_the_deployment_expects(tmp_path: Path) -> None:

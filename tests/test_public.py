@@ -60,7 +60,8 @@ def test_importing_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["aag", "--help"], ["memory", "--help"], ["source", "--help"]]
+    "arguments",
+    [["--help"], ["aag", "--help"], ["memory", "--help"], ["source", "--help"], ["doctor", "--help"]],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = f"""

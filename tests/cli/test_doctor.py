@@ -172,7 +172,7 @@ def test_the_pair_of_server_and_weaviate_client_that_is_tested_together(
 
 
 def test_a_package_that_is_not_there(packages: Callable[..., None]) -> None:
-    packages("stepcraft", "0.1.0", "no-such-package>=2")
+    packages("stepcraft", "0.1.0", "no-such-package>=2", "numpy>=1", 'no-such-extra; extra == "server"')
     row = only("packages")
     assert row["state"] == "wrong"
     assert row["found"] == "stepcraft 0.1.0 needs no-such-package>=2, and it is not installed"

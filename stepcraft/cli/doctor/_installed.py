@@ -15,6 +15,7 @@ from stepcraft.cli.doctor._finding import Finding, described
 
 CONFIG = Path("langgraph.json")
 _SHOWN = ("langgraph", "langchain", "langchain-core", "langchain-openai", "langsmith", "weaviate-client", "grpcio", "pydantic", "numpy")  # fmt: skip
+_EMBEDDINGS = ("wordllama", "tokenizers")
 _SERVER = ("langgraph-api", "langgraph-cli")
 _GRPC = "1.81."
 """The grpcio on which the newest server and a weaviate-client that asks for an older one are tested together."""
@@ -64,6 +65,8 @@ def _unmet_requirements(name: str, extra: str = "") -> Iterator[Requirement]:
         ):
             continue
         found = _version(requirement.name)
+        if found is None and requirement.name in _EMBEDDINGS:
+            continue  # the check of the embeddings says what follows
         if found is None or not requirement.specifier.contains(found, prereleases=True):
             yield requirement
 
