@@ -306,7 +306,7 @@ def test_a_spent_budget_is_not_kept(memory: LocalMemory) -> None:
 def test_the_drawing_shows_the_nodes() -> None:
     drawing = build_aag().get_graph().draw_mermaid()
     for node in ("draft", "to_query", "retrieve", "answer", "revise", "critic", "edit"):
-        assert f"\t{node}({node})" in drawing
+        assert f"\t{node}({node}<hr/>" in drawing
     for edge in (
         "to_query --> retrieve",
         "answer -.-> revise",

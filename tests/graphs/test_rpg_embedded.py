@@ -220,7 +220,7 @@ def test_the_drawing_shows_the_nodes() -> None:
         "trace",
         "check",
     ):
-        assert f"\t{node}({node})" in drawing
+        assert f"\t{node}({node}<hr/>" in drawing
 
 
 def test_the_context_schema_is_what_studio_shows() -> None:
