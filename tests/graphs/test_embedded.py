@@ -324,6 +324,7 @@ def test_the_context_schema_is_what_studio_shows() -> None:
     assert fields["k"] | {"title": ""} == {
         "default": 3,
         "description": "Procedures retrieved for each query.",
+        "langgraph_nodes": ["retrieve", "look_up"],
         "maximum": 50,
         "minimum": 1,
         "title": "",
