@@ -63,7 +63,7 @@ class Context:
     node_models: Annotated[
         dict[str, Name],
         Field(
-            description='Another model for some nodes: {"critic": "openai:gpt-5"}.',
+            description="Another model for some nodes.",
             json_schema_extra={"default": {}},
         ),
     ] = field(default_factory=dict)
@@ -131,6 +131,9 @@ class Context:
             schema["description"] = described
             for shown in schema["properties"].values():
                 shown.setdefault("langgraph_nodes", list(cls.model_nodes))
+            if nodes := cls.model_nodes:
+                named = f'Another model for some of the nodes {", ".join(nodes)}: {{"{nodes[-1]}": "openai:gpt-5"}}.'
+                schema["properties"]["node_models"]["description"] = named
 
         cls.__pydantic_config__ = ConfigDict(json_schema_extra=describe)
 

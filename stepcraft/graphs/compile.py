@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any, Protocol, get_type_hints
 from weakref import WeakKeyDictionary
 
@@ -139,12 +139,18 @@ def add_inline_node(
 ) -> None:
     """Add a function that makes no calls as a node; what it made is told where `describe` says it."""
     name = function.__name__
-
-    def stream(state: Any, update: Any) -> None:  # noqa: ANN401 - the graph's own
-        if describe:
-            tell(resources.method, name, "finished", lambda: describe(state, update))
-
+    stream = partial(_tell_made, resources.method, name, describe) if describe else None
     builder.add_node(name, InlineNode(function, stream), metadata={"description": description})
+
+
+def _tell_made(
+    graph: str,
+    node: str,
+    describe: Callable[[Any, Any], Said],
+    state: Any,  # noqa: ANN401 - the graph's own
+    update: Any,  # noqa: ANN401 - the graph's own
+) -> None:
+    tell(graph, node, "finished", lambda: describe(state, update))
 
 
 def add_subgraph(

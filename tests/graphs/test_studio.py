@@ -75,6 +75,9 @@ def test_the_settings_of_the_models_belong_to_the_nodes_that_ask_one(name: str) 
     graph: Any = get_graph(name)
     asking = graph.builder.nodes["begin"].runnable.model_nodes
     shown = graph.get_context_jsonschema()["properties"]
+    assert shown["node_models"]["description"].startswith(
+        f"Another model for some of the nodes {', '.join(asking)}"
+    )
     assert sorted(shown["model"]["langgraph_nodes"]) == sorted(asking)
     assert {f"{node}_instructions" for node in asking} <= set(shown)
 
@@ -149,10 +152,10 @@ def test_warnings_name_nodes_of_the_graph() -> None:
 
 def test_node_names_in_the_documentation_are_those_of_the_graphs() -> None:
     every = {own for name in GRAPHS for own in own_names(name)}
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        text = page.read_text("utf-8")
-        for named in re.findall(r"(?:the node|node_models=.\{.) ?[`\"](\w+)[`\"]", text):
-            assert named in every, f"{page.name}: {named}"
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    text = "\n".join(page.read_text("utf-8") for page in pages)
+    named = re.findall(r"node_models=\S*?\"(\w+)\"", text)
+    assert {"critic"} <= set(named) <= every
     for name in GRAPHS:
         for field in context_of(name).__dataclass_fields__:
             node = field.removesuffix("_instructions")
