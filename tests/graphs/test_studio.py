@@ -12,6 +12,7 @@ import pytest
 from stepcraft import AagContext, build_aag, get_graph
 from stepcraft.graphs.drawing import drawing
 from stepcraft.graphs.registry import GRAPHS, context_of
+from stepcraft.progress import ProgressData
 from tests.kitchen import GOAL, small_memory
 from tests.scripted import ScriptedModel
 
@@ -148,6 +149,21 @@ def test_warnings_name_nodes_of_the_graph() -> None:
     named = {warning.partition(" was skipped")[0] for warning in result["warnings"]}
     assert named == {"to_query", "answer", "revise", "critic"}
     assert named <= own_names("aag")
+
+
+def test_the_table_of_progress_names_nodes_and_data_that_there_are() -> None:
+    page = (
+        (ROOT / "docs/serving.md")
+        .read_text("utf-8")
+        .partition("| `graph` | `node` |")[2]
+        .partition("\n\n")[0]
+    )
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines()[2:]]
+    assert len(rows) > 15
+    for graph, nodes, data in rows:
+        known = {own for name in GRAPHS for own in own_names(name) if f"`{name}`" == graph or graph == "all"}
+        assert set(re.findall(r"`(\w+)`", nodes)) <= known
+        assert set(re.findall(r"`(\w+)`", data)) <= set(ProgressData.__annotations__)
 
 
 def test_node_names_in_the_documentation_are_those_of_the_graphs() -> None:

@@ -28,7 +28,7 @@ from stepcraft.llm.resources import GraphResources
 from stepcraft.models.resolve import aresolve_model, resolve_model
 from stepcraft.nodes.baselines.answer import LENGTHS
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
-from stepcraft.progress import Said, counted, quoted, tell
+from stepcraft.progress import ProgressData, Said, counted, quoted, tell
 
 NODE = "agent"
 SEARCH_TOOL = "search"
@@ -218,11 +218,13 @@ def search_tool(resources: GraphResources) -> BaseTool:
 def describe(update: Mapping[str, Any]) -> Said:
     """How often the agent searched, and what it found."""
     searches, found = searches_made(update["messages"]), len(update.get("evidence") or [])
+    data: ProgressData = {"searches": searches, "found": found}
+    if warnings := update.get("warnings"):
+        data["warnings"] = warnings
     if not searches:
-        return Said("The agent did not search.", {"searches": 0, "found": found})
+        return Said("The agent did not search.", data)
     return Said(
-        f"The agent searched {counted(searches, 'time')} and found {counted(found, 'passage')}.",
-        {"searches": searches, "found": found},
+        f"The agent searched {counted(searches, 'time')} and found {counted(found, 'passage')}.", data
     )
 
 

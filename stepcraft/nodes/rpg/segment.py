@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted, Usage, add_usage, add_warnings
-from stepcraft.progress import Said, counted, publish_segment, quoted
+from stepcraft.progress import ProgressData, Said, counted, publish_segment, quoted
 from stepcraft.segments import Outlined, Segment, Selected, used
 from stepcraft.text.citations import renumbered
 from stepcraft.text.sections import NO_INFO
@@ -62,15 +62,18 @@ def describe_start(state: Mapping[str, Any]) -> Said:
     return Said(f"Writing on {quoted(state['plan'])}.", {"topic": state["plan"]})
 
 
-def describe_outlined(update: Mapping[str, list[Outlined]]) -> Said:
+def describe_outlined(update: Mapping[str, Any]) -> Said:
     """Whether a segment was written on its topic."""
-    made = update["outlined"][-1]
+    made: Outlined = update["outlined"][-1]
+    data: ProgressData = {"topic": made["plan"]}
+    if warnings := update.get("warnings"):
+        data["warnings"] = warnings
     if made["segments"]:
-        told = f"Wrote on {quoted(made['plan'])}."
-        return Said(
-            told, {"topic": made["plan"], "sentences": sum(len(one["sentences"]) for one in made["segments"])}
-        )
-    return Said(f"Nothing was written on {quoted(made['plan'])}.", {"topic": made["plan"]}, skipped=True)
+        data["sentences"] = sum(len(one["sentences"]) for one in made["segments"])
+        return Said(f"Wrote on {quoted(made['plan'])}.", data)
+    if warnings:
+        data["reason"] = warnings[0]
+    return Said(f"Nothing was written on {quoted(made['plan'])}.", data, skipped=True)
 
 
 def publish_outlined(graph: str, update: Mapping[str, list[Outlined]]) -> None:
