@@ -209,8 +209,8 @@ class RpgContext(Context, nodes=("outline", "plan", "answer", "combine", "check"
     threshold: Annotated[
         float | None,
         Field(
-            ge=-1_000,
-            le=1_000,
+            ge=-1e9,
+            le=1e9,
             allow_inf_nan=False,
             description="Lowest score of a selected sentence; by default the threshold of the reranker.",
             json_schema_extra=in_nodes("select"),

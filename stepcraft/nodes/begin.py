@@ -19,7 +19,7 @@ from stepcraft.llm.budget import no_usage
 from stepcraft.llm.resources import GraphResources
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import model_identity, resolve_model
-from stepcraft.progress import Said, tell
+from stepcraft.progress import ProgressData, Said, tell
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
@@ -85,7 +85,8 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
             tell(self.resources.method, self.node, "failed", lambda: Said(why, {"reason": why}))
             raise
         warnings: list[str] = update["warnings"].value
-        read = Said("The question is read, and what the run needs is open.", {"warnings": warnings})
+        data: ProgressData = {"warnings": warnings} if warnings else {}
+        read = Said("The question is read, and what the run needs is open.", data)
         tell(self.resources.method, self.node, "finished", lambda: read)
         return update
 

@@ -125,8 +125,9 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
             notes += [str(note) for one in documents for note in one.metadata.get("notes", [])]
         found = distinct_ids([state.get("evidence") or [], *found])[1:]
         update = {**self.keep(state, found, failed), "warnings": [*warnings, *notes]}
-        status: Status = "failed" if found and len(failed) == len(found) else "finished"
-        tell(self.resources.method, self.node, status, lambda: self._told(state, found, update["warnings"]))
+        status: Status = "failed" if found and len(failed) >= len(found) else "finished"
+        described = partial(self._told, state, found, failed, update["warnings"])
+        tell(self.resources.method, self.node, status, described)
         return update
 
     def _tell_start(self, state: Mapping[str, Any], queries: Sequence[str]) -> None:
@@ -139,7 +140,11 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
             tell(self.resources.method, self.node, "started", said)
 
     def _told(
-        self, state: Mapping[str, Any], found: Sequence[Sequence[Evidence]], warnings: list[str]
+        self,
+        state: Mapping[str, Any],
+        found: Sequence[Sequence[Evidence]],
+        failed: Sequence[str],
+        warnings: list[str],
     ) -> Said:
         data = self.about(state) if self.about else ProgressData()
         if warnings:
@@ -153,9 +158,9 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         data["titles"] = [passage["title"] for passage in passages[:_TOLD] if passage["title"]]
         if passages:
             return Said(f"Found {counted(len(passages), self.noun)}.", data)
-        if warnings:
-            data["reason"] = warnings[0]
-        return Said(warnings[0] if warnings else "Nothing was found.", data)
+        if len(failed) >= len(found):
+            data["reason"] = failed[0]
+        return Said(failed[0] if failed else "Nothing was found.", data)
 
 
 def _search(

@@ -53,7 +53,7 @@ def test_segments_and_tokens_stream(client: SyncLangGraphClient) -> None:
             events.append(part.data)
     assert nodes == {"plan", "answer", "combine"}
     told = [(event["node"], event["status"]) for event in events if event["type"] == "progress"]
-    assert told[:3] == [("begin", "finished"), ("retrieve", "skipped"), ("outline", "started")]
+    assert told[:2] == [("begin", "finished"), ("plan", "started")]
     segments = [event["segment"] for event in events if event["type"] == "segment"]
     assert segments[0]["sentences"][0]["passage"] == "bridge"
     assert (events[-1]["type"], bool(events[-1]["sentences"])) == ("answer", True)
@@ -77,3 +77,15 @@ def test_without_a_source_the_bundled_procedures_answer_and_a_warning_says_so(
     assert [warning.partition(";")[0] for warning in named] == [
         "no source is named, so the evidence comes from the bundled procedures"
     ]
+
+
+def test_studio_reads_what_each_node_does(client: SyncLangGraphClient) -> None:
+    assistant = client.assistants.search(graph_id="rpg")[0]["assistant_id"]
+    drawn: Any = client.assistants.get_graph(assistant, xray=True)
+    told = {node["id"]: node["metadata"]["description"] for node in drawn["nodes"] if "__" not in node["id"]}
+    assert told["pass_over"] == "Note that nothing was found on a topic."
+    assert (
+        told["segment:answer"]
+        == told["answer"]
+        == "Write a segment of the answer from the selected sentences."
+    )

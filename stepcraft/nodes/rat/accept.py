@@ -156,6 +156,7 @@ def describe(state: Mapping[str, Any], update: Mapping[str, Any]) -> Said:
     if "found" in update:
         found = len(update["found"])
         return Said(f"Found {counted(found, 'passage')} for all thoughts.", {"found": found})
+    results = _last_round(state)
     revisions: list[Revision] = update["revisions"][len(state["revisions"]) :]
     total = len(update["revisions"]) + len(state["thoughts"]) - update["done"]
     checked = [one for one in revisions if not one["skipped"]]
@@ -165,7 +166,7 @@ def describe(state: Mapping[str, Any], update: Mapping[str, Any]) -> Said:
         "settled": [
             Settled(thought=one["step"], changed=one["changed"], skipped=one["skipped"]) for one in revisions
         ],
-        "discarded": max(0, len(_last_round(state)) - len(revisions)),
+        "discarded": len(results) - len(_accepted(results)),
     }
     if len(revisions) == 1:
         which, [one] = f"thought {revisions[0]['step']} of {total}", revisions
