@@ -1,0 +1,198 @@
+"""A method of the chat: its graph, the settings of its runs, and the node that runs it."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.graph.state import CompiledStateGraph
+
+from stepcraft.contexts.base import Context
+from stepcraft.contexts.chat import AUTO, ChatContext
+from stepcraft.errors import BadInput
+from stepcraft.evidence import Evidence
+from stepcraft.llm.budget import Budgeted, too_few_calls, too_late
+from stepcraft.llm.resources import GraphResources
+from stepcraft.text.citations import marks
+from stepcraft.text.clean import normalised
+
+_OWN = ("method", "settings", "route_instructions")
+_LEAST_S = 0.001
+"""What is left of a deadline that has passed: a deadline is more than 0."""
+
+
+class Reading(Budgeted):
+    """The input of the node that runs a method."""
+
+    asked: str
+    reason: str
+    took_s: float
+
+
+@dataclass(frozen=True)
+class Method:
+    """A graph that answers messages."""
+
+    name: str
+    graph: CompiledStateGraph[Any, Any, Any, Any]
+    resources: GraphResources
+    """What it was built with."""
+    model_nodes: Sequence[str]
+    """The names of its nodes that ask a model."""
+
+    def context(self, chat: ChatContext, *, calls: int = 0, seconds: float = 0.0) -> Context:
+        """The settings of its run: those of the chat that it has, within what is left of the chat's limits.
+
+        Args:
+            chat: The settings of the chat.
+            calls: Model calls that the chat has made.
+            seconds: Seconds that the chat has taken.
+
+        Raises:
+            BadInput: A value among `settings` has the wrong type or is out of bounds.
+        """
+        fields = self.resources.context.__dataclass_fields__
+        changed = [name for name in chat.differences(type(chat)()) if name not in _OWN]
+        values = {name: getattr(chat, name) for name in changed}
+        if chat.retriever:
+            values["answer_from"] = "memory+source"
+        values |= chat.settings
+        values["node_models"] = {
+            node: model for node, model in chat.node_models.items() if node in self.model_nodes
+        }
+        if chat.max_calls is not None:
+            values["max_calls"] = max(1, chat.max_calls - calls)
+        if chat.deadline_s is not None:
+            values["deadline_s"] = max(_LEAST_S, chat.deadline_s - seconds)
+        return self.resources.context(**{name: value for name, value in values.items() if name in fields})
+
+    def check(self, chat: ChatContext) -> None:
+        """Refuse a run whose settings cannot be used or name what is not allowed. Opens nothing.
+
+        Raises:
+            BadInput: As the graph itself raises it for such a context.
+        """
+        context = self.resources.allowed(self.context(chat))
+        for node in self.model_nodes:
+            self.resources.models.choice(node, context)
+        self.resources.searched.resolve(context.search_settings())
+
+    def node(self, chat: GraphResources) -> Runnable[Any, dict[str, Any]]:
+        """The node of the chat's graph that runs this method and answers with a message.
+
+        The functions name the graph, so that LangGraph finds it: for its state, forks and drawings.
+        """
+        graph = self.graph
+
+        def run(state: Reading, config: RunnableConfig) -> dict[str, Any]:
+            context, config = self._prepared(chat, state, config)
+            result = graph.invoke({"question": state["asked"]}, config, context=context)
+            return self._update(chat, state, context, result)
+
+        async def arun(state: Reading, config: RunnableConfig) -> dict[str, Any]:
+            context, config = self._prepared(chat, state, config)
+            result = await graph.ainvoke({"question": state["asked"]}, config, context=context)
+            return self._update(chat, state, context, result)
+
+        return RunnableLambda(run, arun, name=self.name)
+
+    def _prepared(
+        self, chat: GraphResources, state: Reading, config: RunnableConfig
+    ) -> tuple[Context, RunnableConfig]:
+        settings = _settings(chat, state)
+        context = self.context(settings, calls=state["usage"]["calls"], seconds=state["took_s"])
+        metadata = {**config.get("metadata", {}), "stepcraft_method": self.name}
+        return context, {**config, "metadata": metadata}
+
+    def _update(
+        self, chat: GraphResources, state: Reading, context: Context, result: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The result, with its limits as the run of the chat has them, and the answer as a message."""
+        settings = _settings(chat, state)
+        limits = {
+            too_few_calls(context): too_few_calls(settings),
+            too_late(context): too_late(settings),
+        }
+        warnings = [limits.get(warning, warning) for warning in result["warnings"]]
+        facts = {
+            "method": self.name,
+            "reason": state["reason"],
+            "question": state["asked"],
+            "evidence": result["evidence"],
+            "warnings": [*state["warnings"], *(one for one in warnings if one not in state["warnings"])],
+        }
+        title = "Examples" if self.name == "few_shot" else "Sources"
+        content = f"{result['answer']}{_sources(title, result['answer'], result['evidence'])}"
+        message = AIMessage(content, id=str(uuid4()), additional_kwargs={"stepcraft": facts})
+        return {
+            "messages": [message],
+            "answer": result["answer"],
+            "evidence": result["evidence"],
+            "warnings": warnings,
+            "usage": result["usage"],
+        }
+
+
+def candidates(methods: Mapping[str, Method], chat: ChatContext) -> list[Method]:
+    """The methods that may answer a message with these settings, each of which can use them.
+
+    Raises:
+        BadInput: A setting or a node is known to none of them, a value cannot be used, or a name is not allowed.
+    """
+    names = AUTO.values() if chat.method == "auto" else [chat.method]
+    found = [methods[name] for name in names]
+    own = type(chat).__dataclass_fields__
+    known = {name for method in found for name in method.resources.context.__dataclass_fields__}
+    whose = ", ".join(method.name for method in found)
+    for name in chat.settings:
+        if name in own:
+            raise BadInput(
+                f"settings names {name!r}, which is a setting of the chat itself; set it beside settings"
+            )
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known - own.keys(), 1)
+            hint = (
+                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known - own.keys()))}"
+            )
+            raise BadInput(f"there is no setting {name!r} of {whose}; {hint}")
+    nodes = ["route", *dict.fromkeys(node for method in found for node in method.model_nodes)]
+    if unknown := sorted(set(chat.node_models) - set(nodes)):
+        raise BadInput(f"node_models names {unknown[0]!r}; the nodes with a model are {', '.join(nodes)}")
+    for method in found:
+        method.check(chat)
+    return found
+
+
+def _settings(chat: GraphResources, state: Mapping[str, Any]) -> ChatContext:
+    context = chat.settings(state)
+    if not isinstance(context, ChatContext):
+        raise TypeError(f"the chat's context is a ChatContext, not {type(context).__name__}")
+    return context
+
+
+_ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]()<>#!|~"})
+
+
+def _sources(title: str, answer: str, evidence: Sequence[Evidence]) -> str:
+    """The passages as a numbered list in markdown, with a blank line before it; "" without any.
+
+    Where the answer cites numbers, each passage has its own; else passages of one place are listed once. Titles and
+    places come from outside: what markdown would read in them is escaped, and only web addresses become links.
+    """
+    lines = [_source(passage) for passage in evidence]
+    lines = lines if marks(answer) else list(dict.fromkeys(lines))
+    if not lines:
+        return ""
+    listed = "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+    return f"\n\n**{title}**\n\n{listed}"
+
+
+def _source(passage: Evidence) -> str:
+    title = normalised(passage["title"] or passage["text"])[:120].translate(_ESCAPED)
+    place = normalised(passage["source"])
+    if place.startswith(("http://", "https://")) and not set(place) & set(" \"'<>`\\"):
+        return f"[{title}]({place.replace('(', '%28').replace(')', '%29')})"
+    return f"{title} (`{place.replace('`', '')}`)" if place else title
