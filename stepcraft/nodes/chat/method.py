@@ -1,7 +1,8 @@
 """A method of the chat: its graph, the settings of its runs, and the node that runs it."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -12,7 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from stepcraft.contexts.base import Context
 from stepcraft.contexts.chat import AUTO, ChatContext
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted, too_few_calls, too_late
 from stepcraft.llm.resources import GraphResources
@@ -20,6 +21,8 @@ from stepcraft.text.citations import marks
 from stepcraft.text.clean import normalised
 
 _OWN = ("method", "settings", "route_instructions")
+_PASSAGE_CHARACTERS = 500
+"""How much of each passage a message holds; the state has all of it until the next message."""
 _LEAST_S = 0.001
 """What is left of a deadline that has passed: a deadline is more than 0."""
 
@@ -88,40 +91,39 @@ class Method:
         graph = self.graph
 
         def run(state: Reading, config: RunnableConfig) -> dict[str, Any]:
-            context, config = self._prepared(chat, state, config)
-            result = graph.invoke({"question": state["asked"]}, config, context=context)
-            return self._update(chat, state, context, result)
+            settings, context = self._contexts(chat, state)
+            with _limits(settings, context) as limits:
+                result = graph.invoke({"question": state["asked"]}, self._labelled(config), context=context)
+            return self._update(state, result, limits)
 
         async def arun(state: Reading, config: RunnableConfig) -> dict[str, Any]:
-            context, config = self._prepared(chat, state, config)
-            result = await graph.ainvoke({"question": state["asked"]}, config, context=context)
-            return self._update(chat, state, context, result)
+            settings, context = self._contexts(chat, state)
+            with _limits(settings, context) as limits:
+                result = await graph.ainvoke(
+                    {"question": state["asked"]}, self._labelled(config), context=context
+                )
+            return self._update(state, result, limits)
 
         return RunnableLambda(run, arun, name=self.name)
 
-    def _prepared(
-        self, chat: GraphResources, state: Reading, config: RunnableConfig
-    ) -> tuple[Context, RunnableConfig]:
-        settings = _settings(chat, state)
-        context = self.context(settings, calls=state["usage"]["calls"], seconds=state["took_s"])
-        metadata = {**config.get("metadata", {}), "stepcraft_method": self.name}
-        return context, {**config, "metadata": metadata}
+    def _contexts(self, chat: GraphResources, state: Reading) -> tuple[ChatContext, Context]:
+        """The settings of the chat, and those of the method's run."""
+        settings = chat.settings(state)
+        if not isinstance(settings, ChatContext):
+            raise TypeError(f"the chat's context is a ChatContext, not {type(settings).__name__}")
+        return settings, self.context(settings, calls=state["usage"]["calls"], seconds=state["took_s"])
 
-    def _update(
-        self, chat: GraphResources, state: Reading, context: Context, result: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _labelled(self, config: RunnableConfig) -> RunnableConfig:
+        return {**config, "metadata": {**config.get("metadata", {}), "stepcraft_method": self.name}}
+
+    def _update(self, state: Reading, result: Mapping[str, Any], limits: Mapping[str, str]) -> dict[str, Any]:
         """The result, with its limits as the run of the chat has them, and the answer as a message."""
-        settings = _settings(chat, state)
-        limits = {
-            too_few_calls(context): too_few_calls(settings),
-            too_late(context): too_late(settings),
-        }
         warnings = [limits.get(warning, warning) for warning in result["warnings"]]
         facts = {
             "method": self.name,
             "reason": state["reason"],
             "question": state["asked"],
-            "evidence": result["evidence"],
+            "evidence": [{**passage, "text": _shown(passage["text"])} for passage in result["evidence"]],
             "warnings": [*state["warnings"], *(one for one in warnings if one not in state["warnings"])],
         }
         title = "Examples" if self.name == "few_shot" else "Sources"
@@ -166,11 +168,26 @@ def candidates(methods: Mapping[str, Method], chat: ChatContext) -> list[Method]
     return found
 
 
-def _settings(chat: GraphResources, state: Mapping[str, Any]) -> ChatContext:
-    context = chat.settings(state)
-    if not isinstance(context, ChatContext):
-        raise TypeError(f"the chat's context is a ChatContext, not {type(context).__name__}")
-    return context
+@contextmanager
+def _limits(chat: Context, method: Context) -> Iterator[Mapping[str, str]]:
+    """What the method says of limits that are reached, and the same with the limits of the chat.
+
+    Raises:
+        NoAnswer: The method raised it; where it names such a limit, it names that of the chat.
+    """
+    limits = {too_few_calls(method): too_few_calls(chat), too_late(method): too_late(chat)}
+    try:
+        yield limits
+    except NoAnswer as failure:
+        for own, whole in limits.items():
+            if own != whole and own in str(failure):
+                raise NoAnswer(str(failure).replace(own, whole)) from failure
+        raise
+
+
+def _shown(text: str) -> str:
+    """The beginning of a passage: a thread keeps all its messages, and servers send them again with every step."""
+    return text if len(text) <= _PASSAGE_CHARACTERS else f"{text[:_PASSAGE_CHARACTERS]} …"
 
 
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]()<>#!|~"})
