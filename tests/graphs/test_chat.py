@@ -362,7 +362,11 @@ def test_a_message_can_be_edited() -> None:
 def test_a_stream_shows_the_choice_the_text_and_the_answer() -> None:
     model = answering(route="KIND: OTHER\nWHY: a plain fact\nQUESTION: SAME", finish="Word by word it is.")
     parts: Any = list(chat(model).stream(MESSAGE, THREAD, stream_mode=["messages", "custom"], subgraphs=True))
-    (event,) = [data for place, mode, data in parts if mode == "custom" and not place]
+    (event,) = [
+        data
+        for _, mode, data in parts
+        if mode == "custom" and (data["graph"], data["node"]) == ("chat", "route")
+    ]
     assert event == {
         "type": "progress",
         "graph": "chat",

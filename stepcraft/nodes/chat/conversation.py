@@ -39,7 +39,11 @@ def join_messages(left: list[AnyMessage], right: Any) -> list[AnyMessage]:  # no
     for message in given:
         last = joined[-1] if joined else None
         if last is not None and message.id and (message.id, message.type) == (last.id, last.type):
-            joined[-1] = last.model_copy(update={"content": [*_blocks(last), *_blocks(message)]})
+            parts = [last.content, message.content]
+            both = [*_blocks(last), *_blocks(message)]
+            texts = [part for part in parts if isinstance(part, str)]
+            content = "\n".join(texts) if len(texts) == len(parts) else both
+            joined[-1] = last.model_copy(update={"content": content})
         else:
             joined.append(message)
     return add_messages(left, joined)  # type: ignore[arg-type, return-value]  # its types are wider than what it takes
