@@ -21,6 +21,7 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import text_of, unwrapped
 from stepcraft.nodes.chat.conversation import most_tokens, said_before
+from stepcraft.secrets import redacted
 from stepcraft.text.clean import clean
 from stepcraft.text.sections import section
 
@@ -155,6 +156,13 @@ def _labelled(text: str) -> dict[str, str]:
     return {name: value.strip() for name, value in found.items()}
 
 
+def describe(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
+    """What was chosen, as a sentence and as data."""
+    asked, method, reason = update.get("asked", state["asked"]), update["method"], update["reason"]
+    text = f"{method.upper()} answers, because {reason}: {asked}"
+    return {"text": text, "data": {"method": method, "reason": reason, "question": asked}}
+
+
 class RouteNode(ModelNode):
     """The model node, which also streams what was chosen and notes how long that took.
 
@@ -170,18 +178,8 @@ class RouteNode(ModelNode):
         return self._announced(input, await super().ainvoke(input, _unstreamed(config)))
 
     def _announced(self, state: Mapping[str, Any], update: dict[str, Any]) -> dict[str, Any]:
-        asked = update.get("asked", state["asked"])
-        method, reason = update["method"], update["reason"]
-        get_runtime().stream_writer(
-            {
-                "type": "progress",
-                "graph": "chat",
-                "node": self.node,
-                "status": "finished",
-                "text": f"{method.upper()} answers, because {reason}: {asked}",
-                "data": {"method": method, "reason": reason, "question": asked},
-            }
-        )
+        event = {"type": "progress", "graph": "chat", "node": self.node, "status": "finished"}
+        get_runtime().stream_writer(redacted({**event, **describe(state, update)}))
         started = state.get("started") or update["started"]
         # In tenths, so that a message that needs no call leaves the method the whole deadline.
         return {**update, "took_s": round(time.monotonic() - started, 1)}
