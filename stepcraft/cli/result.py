@@ -41,7 +41,7 @@ def progress_lines(graph: str, node: str, update: Mapping[str, Any]) -> list[str
     if graph == "rpg":
         return _RPG_PROGRESS[node](update) if node in _RPG_PROGRESS else [""]
     if graph == "chat":
-        return [f"{update['method']}, because {one_line(update['reason'])}" if node == "route" else ""]
+        return [f"{update['method']} ({one_line(update['reason'])})" if node == "route" else ""]
     if node in {"retrieve", "sample", "agent"}:
         return [_count(update.get("evidence", []), "example" if node == "sample" else "passage")]
     return [] if node == "conclude" else [""]

@@ -96,7 +96,7 @@ class State(Output, Budgeted):
     """The input as it was given; not kept for the thread's next message."""
     has_model: bool
     """Whether a language model chooses the method, and not a rule."""
-    took_s: float
+    took_s: NotRequired[float]
     """Seconds until the method began, which are part of the deadline."""
 
 

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage
@@ -32,7 +32,7 @@ class Reading(Budgeted):
 
     asked: str
     reason: str
-    took_s: float
+    took_s: NotRequired[float]
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class Method:
         values = {name: getattr(chat, name) for name in changed}
         if chat.retriever:
             values["answer_from"] = "memory+source"
+        if chat.k is not None:
+            values["passages_per_step"] = chat.k
         values |= chat.settings
         values["node_models"] = {
             node: model for node, model in chat.node_models.items() if node in self.model_nodes
@@ -111,7 +113,9 @@ class Method:
         settings = chat.settings(state)
         if not isinstance(settings, ChatContext):
             raise TypeError(f"the chat's context is a ChatContext, not {type(settings).__name__}")
-        return settings, self.context(settings, calls=state["usage"]["calls"], seconds=state["took_s"])
+        return settings, self.context(
+            settings, calls=state["usage"]["calls"], seconds=state.get("took_s", 0.0)
+        )
 
     def _labelled(self, config: RunnableConfig) -> RunnableConfig:
         return {**config, "metadata": {**config.get("metadata", {}), "stepcraft_method": self.name}}

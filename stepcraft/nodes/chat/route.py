@@ -95,7 +95,9 @@ def read(reply: str, state: Reading, context: ChatContext) -> dict[str, Any]:
         if len(named) != 1:
             raise UnreadableReply("there was no line KIND: with one of the words GOAL, HOPS and OTHER.")
         kind = named.pop()
-        update = _chosen(context, kind, " ".join(lines.get("why", "").split())[:300] or _KINDS[kind])
+        update = _chosen(
+            context, kind, " ".join(lines.get("why", "").split())[:300].rstrip(" .") or _KINDS[kind]
+        )
     if _said(state, context):
         alone = context.method != "auto" and "\n" not in text
         question = clean(lines.get("question") or (text if alone else "")).strip()
@@ -159,7 +161,7 @@ def _labelled(text: str) -> dict[str, str]:
 def describe(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
     """What was chosen, as a sentence and as data."""
     asked, method, reason = update.get("asked", state["asked"]), update["method"], update["reason"]
-    text = f"{method.upper()} answers, because {reason}: {asked}"
+    text = f"{method.upper()} answers ({reason}): {asked}"
     return {"text": text, "data": {"method": method, "reason": reason, "question": asked}}
 
 
