@@ -8,10 +8,10 @@ from pydantic import Field
 
 from stepcraft.contexts.base import Context, Name, prompt_of
 
-METHODS = ("aag", "rat", "rpg", "direct", "cot", "rag", "few_shot", "react")
+MethodName = Literal["aag", "rat", "rpg", "direct", "cot", "rag", "few_shot", "react"]
 """The graphs that may answer a message."""
 
-AUTO: Mapping[str, str] = {"GOAL": "aag", "HOPS": "rpg", "OTHER": "rat"}
+AUTO: Mapping[str, MethodName] = {"GOAL": "aag", "HOPS": "rpg", "OTHER": "rat"}
 """What `method="auto"` chooses for each kind of message."""
 
 ROUTE_INSTRUCTIONS = """\
@@ -34,7 +34,7 @@ class ChatContext(Context):
     """
 
     method: Annotated[
-        Literal["auto", "aag", "rat", "rpg", "direct", "cot", "rag", "few_shot", "react"],
+        Literal["auto", MethodName],
         Field(
             description="Who answers: a method or a baseline, or (auto) AAG a goal, RPG a question of several hops, RAT "
             "any other.",

@@ -6,7 +6,7 @@ Each method is its own graph, run as a subgraph with the settings of the chat.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, NotRequired, get_args
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -21,7 +21,7 @@ from langgraph.store.base import BaseStore
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from stepcraft.contexts.chat import METHODS, ChatContext
+from stepcraft.contexts.chat import ChatContext, MethodName
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.aag import build_aag
@@ -100,19 +100,21 @@ class State(Output, Budgeted):
     """Seconds until the method began, which are part of the deadline."""
 
 
-Route = Literal["aag", "rat", "rpg", "direct", "cot", "rag", "few_shot", "react"]
+METHODS: tuple[MethodName, ...] = get_args(MethodName)
 
 
-def chosen_method(state: State) -> Route:
+def chosen_method(state: State) -> MethodName:
     """To the graph of the method.
 
     Raises:
         BadInput: `update_state` wrote the name of another one.
     """
-    method: Any = state["method"]
-    if method not in METHODS:
-        raise BadInput(f"method={excerpt(method)} cannot be used: it should be one of {', '.join(METHODS)}")
-    return method  # type: ignore[no-any-return]  # it is one of them
+    for method in METHODS:
+        if method == state["method"]:
+            return method
+    raise BadInput(
+        f"method={excerpt(state['method'])} cannot be used: it should be one of {', '.join(METHODS)}"
+    )
 
 
 def build_chat(
@@ -150,7 +152,7 @@ def build_chat(
     common: dict[str, Any] = {"model": model, "allow": allow, "cache": cache}
     searched: dict[str, Any] = {"memory": memory, "retriever": retriever}
     sources: dict[str, Any] = {"retriever": retriever, "fallback": fallback}
-    builds: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    builds: dict[MethodName, tuple[Callable[..., Any], dict[str, Any]]] = {
         "aag": (build_aag, {**searched, "embeddings": embeddings}),
         "rat": (build_rat, sources),
         "rpg": (build_rpg, sources),
@@ -160,7 +162,7 @@ def build_chat(
         "few_shot": (build_few_shot, {"memory": memory, "embeddings": embeddings}),
         "react": (build_react, searched),
     }
-    methods = {
+    methods: dict[str, Method] = {
         name: _method(name, build, {**common, **own}, node_models or {})
         for name, (build, own) in builds.items()
     }

@@ -3,11 +3,12 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from stepcraft import BadInput, get_graph
+from stepcraft.contexts.chat import MethodName
 from stepcraft.graphs.registry import CHAT, GRAPHS, context_of
 from tests.test_public import python
 
@@ -41,6 +42,10 @@ def test_the_server_serves_it(name: str) -> None:
         "description": f"{listed.line[0].upper()}{listed.line[1:]}.",
     }
     assert sorted(config["graphs"]) == sorted([*NAMES, "chat"])
+
+
+def test_the_chat_may_be_answered_by_each() -> None:
+    assert list(get_args(MethodName)) == NAMES
 
 
 def undescribed(schema: Any) -> list[str]:

@@ -1,7 +1,7 @@
 """A method of the chat: its graph, the settings of its runs, and the node that runs it."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NotRequired
@@ -17,6 +17,7 @@ from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted, too_few_calls, too_late
 from stepcraft.llm.resources import GraphResources
+from stepcraft.secrets import excerpt
 from stepcraft.text.citations import marks
 from stepcraft.text.clean import normalised
 
@@ -156,14 +157,14 @@ def candidates(methods: Mapping[str, Method], chat: ChatContext) -> list[Method]
     for name in chat.settings:
         if name in own:
             raise BadInput(
-                f"settings names {name!r}, which is a setting of the chat itself; set it beside settings"
+                f"settings names {excerpt(name)}, which is a setting of the chat itself; set it beside settings"
             )
         if name not in known:
             near = difflib.get_close_matches(str(name), known - own.keys(), 1)
             hint = (
                 f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known - own.keys()))}"
             )
-            raise BadInput(f"there is no setting {name!r} of {whose}; {hint}")
+            raise BadInput(f"there is no setting {excerpt(name)} of {whose}; {hint}")
     nodes = ["route", *dict.fromkeys(node for method in found for node in method.model_nodes)]
     if unknown := sorted(set(chat.node_models) - set(nodes)):
         raise BadInput(f"node_models names {unknown[0]!r}; the nodes with a model are {', '.join(nodes)}")
@@ -173,7 +174,7 @@ def candidates(methods: Mapping[str, Method], chat: ChatContext) -> list[Method]
 
 
 @contextmanager
-def _limits(chat: Context, method: Context) -> Iterator[Mapping[str, str]]:
+def _limits(chat: Context, method: Context) -> Generator[Mapping[str, str]]:
     """What the method says of limits that are reached, and the same with the limits of the chat.
 
     Raises:
