@@ -96,6 +96,27 @@ def test_the_parts_of_a_message_of_one_id_are_one_message() -> None:
     assert join_messages([message], [{"role": "human", "content": "Again.", "id": "m"}])[0].text == "Again."
 
 
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (5, "Unsupported message type: <class 'int'>"),
+        ([{"role": "nobody", "content": "x"}], "Unexpected message type: 'nobody'"),
+        ([{"type": "human"}], "Message dict must contain 'role' and 'content' keys"),
+        ([{"role": "user", "content": {"a": 1}}], "2 validation errors for HumanMessage"),
+    ],
+)
+def test_what_is_no_message(given: Any, why: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(f"the messages cannot be used: {why}")):
+        join_messages([], given)
+
+
+def test_messages_as_clients_write_them() -> None:
+    assert join_messages(TALK[:1], None) == TALK[:1]
+    for given in ("Hello.", ("user", "Hello."), {"role": "user", "content": "Hello."}, [["human", "Hello."]]):
+        (message,) = join_messages([], given)
+        assert (message.type, message.text, bool(message.id)) == ("human", "Hello.", True)
+
+
 def prompt_of(messages: list[AnyMessage], **settings: Any) -> str:
     return "\n\n".join(message.text for message in ask(state(*messages), ChatContext(**settings)))
 

@@ -17,6 +17,7 @@ from langgraph.graph.message import add_messages
 
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput
+from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean, normalised, tokens
 
 _MAX_TOKENS = 4_000
@@ -33,8 +34,18 @@ def join_messages(left: list[AnyMessage], right: Any) -> list[AnyMessage]:  # no
 
     A2A servers send each part of a message as a message of its own, all with the same id, and `add_messages` would keep
     the last of them.
+
+    Raises:
+        BadInput: What is added is no message.
     """
-    given = convert_to_messages(right if isinstance(right, list) else [right])
+    listed = right if isinstance(right, list) else [] if right is None else [right]
+    try:
+        given = convert_to_messages(listed)
+    except (ValueError, NotImplementedError) as error:
+        why = without_secrets(str(error)).splitlines()[0]
+        raise BadInput(
+            f'the messages cannot be used: {why}; write each as {{"role": "user", "content": "…"}}'
+        ) from error
     joined: list[BaseMessage] = []
     for message in given:
         last = joined[-1] if joined else None
