@@ -44,7 +44,7 @@ from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.begin import BeginNode
 from stepcraft.nodes.chat.begin import ChatBeginNode
 from stepcraft.nodes.chat.conversation import join_messages
-from stepcraft.nodes.chat.method import Method, Reading
+from stepcraft.nodes.chat.method import Method, MethodNode, Reading
 from stepcraft.nodes.chat.route import route
 from stepcraft.retrieval.target import RetrievalTarget
 from stepcraft.schema import described
@@ -177,7 +177,7 @@ def build_chat(
     builder.add_edge("begin", "route")
     builder.add_conditional_edges("route", InlineNode(chosen_method), list(METHODS))
     for name, method in methods.items():
-        builder.add_node(name, method.node(resources), input_schema=Reading)
+        builder.add_node(name, MethodNode(method, resources), input_schema=Reading)
         builder.add_edge(name, END)
     return compile_graph(builder, resources, persistence, recursion_limit=10_000)
 

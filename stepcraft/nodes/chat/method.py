@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NotRequired
 from uuid import uuid4
 
@@ -86,52 +87,69 @@ class Method:
             self.resources.models.choice(node, context)
         self.resources.searched.resolve(context.search_settings())
 
-    def node(self, chat: GraphResources) -> Runnable[Any, dict[str, Any]]:
-        """The node of the chat's graph that runs this method and answers with a message.
 
-        The functions name the graph, so that LangGraph finds it: for its state, forks and drawings.
+class MethodNode(RunnableLambda[Any, dict[str, Any]]):
+    """The node of the chat's graph that runs a method and answers with a message.
+
+    A RunnableLambda, because LangGraph looks for a node's subgraph in the `deps` of one.
+
+    Args:
+        method: The method.
+        chat: What the chat was built with.
+    """
+
+    def __init__(self, method: Method, chat: GraphResources) -> None:
+        super().__init__(self.invoke, self.ainvoke, name=method.name)
+        self.method = method
+        self.chat = chat
+
+    @cached_property
+    def deps(self) -> list[Runnable[Any, Any]]:
+        """The graph of the method."""
+        return [self.method.graph]
+
+    def invoke(self, input: Reading, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
+        """Run the method on the question; return its result, and the message.
+
+        Raises:
+            StepcraftError: As the method raises it.
         """
-        graph = self.graph
+        settings, context, config = self._prepared(input, config)
+        with _limits(settings, context) as limits:
+            result = self.method.graph.invoke({"question": input["asked"]}, config, context=context)
+        return self._update(input, result, limits)
 
-        def run(state: Reading, config: RunnableConfig) -> dict[str, Any]:
-            settings, context = self._contexts(chat, state)
-            with _limits(settings, context) as limits:
-                result = graph.invoke({"question": state["asked"]}, self._labelled(config), context=context)
-            return self._update(state, result, limits)
+    async def ainvoke(self, input: Reading, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
+        """As `invoke`."""
+        settings, context, config = self._prepared(input, config)
+        with _limits(settings, context) as limits:
+            result = await self.method.graph.ainvoke({"question": input["asked"]}, config, context=context)
+        return self._update(input, result, limits)
 
-        async def arun(state: Reading, config: RunnableConfig) -> dict[str, Any]:
-            settings, context = self._contexts(chat, state)
-            with _limits(settings, context) as limits:
-                result = await graph.ainvoke(
-                    {"question": state["asked"]}, self._labelled(config), context=context
-                )
-            return self._update(state, result, limits)
-
-        return RunnableLambda(run, arun, name=self.name)
-
-    def _contexts(self, chat: GraphResources, state: Reading) -> tuple[ChatContext, Context]:
-        """The settings of the chat, and those of the method's run."""
-        settings = chat.settings(state)
+    def _prepared(
+        self, state: Reading, config: RunnableConfig | None
+    ) -> tuple[ChatContext, Context, RunnableConfig]:
+        """The settings of the chat and of the method's run, and its config with the method's name."""
+        settings = self.chat.settings(state)
         if not isinstance(settings, ChatContext):
             raise TypeError(f"the chat's context is a ChatContext, not {type(settings).__name__}")
-        return settings, self.context(
-            settings, calls=state["usage"]["calls"], seconds=state.get("took_s", 0.0)
-        )
-
-    def _labelled(self, config: RunnableConfig) -> RunnableConfig:
-        return {**config, "metadata": {**config.get("metadata", {}), "stepcraft_method": self.name}}
+        calls, seconds = state["usage"]["calls"], state.get("took_s", 0.0)
+        context = self.method.context(settings, calls=calls, seconds=seconds)
+        config = config or {}
+        metadata = {**config.get("metadata", {}), "stepcraft_method": self.method.name}
+        return settings, context, {**config, "metadata": metadata}
 
     def _update(self, state: Reading, result: Mapping[str, Any], limits: Mapping[str, str]) -> dict[str, Any]:
         """The result, with its limits as the run of the chat has them, and the answer as a message."""
         warnings = [limits.get(warning, warning) for warning in result["warnings"]]
         facts = {
-            "method": self.name,
+            "method": self.method.name,
             "reason": state["reason"],
             "question": state["asked"],
             "evidence": [{**passage, "text": _shown(passage["text"])} for passage in result["evidence"]],
             "warnings": [*state["warnings"], *(one for one in warnings if one not in state["warnings"])],
         }
-        title = "Examples" if self.name == "few_shot" else "Sources"
+        title = "Examples" if self.method.name == "few_shot" else "Sources"
         content = f"{result['answer']}{_sources(title, result['answer'], result['evidence'])}"
         message = AIMessage(content, id=str(uuid4()), additional_kwargs={"stepcraft": facts})
         return {
