@@ -21,7 +21,7 @@ from stepcraft.memory.local import LocalMemory
 from tests.graphs.parents import parent_of
 from tests.kitchen import cook, forever, small_memory
 from tests.scripted import ScriptedModel
-from tests.shelf import Shelf, thinker
+from tests.shelf import DRAFT, Shelf, thinker
 
 MESSAGE = {"messages": [{"type": "human", "content": "Who built the old bridge of Mostar?"}]}
 AGAIN = {"messages": [{"type": "human", "content": "And when was it rebuilt?"}]}
@@ -327,6 +327,8 @@ def test_an_interrupted_answer_goes_on_without_asking_again(run: Run) -> None:
     graph = chat(model, retriever=asking(answers))
     stopped = run(graph, MESSAGE, THREAD, context=ChatContext(k=1, deadline_s=60, settings={"window": 1}))
     assert stopped["__interrupt__"][0].value == "May the shelf be searched?"
+    (task,) = graph.get_state(THREAD, subgraphs=True).tasks
+    assert (task.name, task.state.values["draft"]) == ("rat", DRAFT)
     before = model.nodes
     result = run(graph, Command(resume="yes"), THREAD)
     for _ in range(9):
@@ -397,7 +399,7 @@ def test_a_stream_shows_the_choice_the_text_and_the_answer() -> None:
     (event,) = [
         data
         for _, mode, data in parts
-        if mode == "custom" and (data["graph"], data["node"]) == ("chat", "route")
+        if mode == "custom" and (data.get("node"), data.get("status")) == ("route", "finished")
     ]
     assert event == {
         "type": "progress",
