@@ -29,6 +29,7 @@ LAYERS = [
     "index",
     "text",
     "records",
+    "progress",
     "segments",
     "evidence",
     "schema",
