@@ -33,11 +33,13 @@ from stepcraft.graphs.compile import (
     InlineNode,
     Persistence,
     add_model_node,
+    add_node,
     compile_graph,
     graph_resources,
     resources_of,
 )
 from stepcraft.graphs.rat import build_rat
+from stepcraft.graphs.registry import GRAPHS
 from stepcraft.graphs.rpg import build_rpg
 from stepcraft.llm.budget import Budgeted, Usage
 from stepcraft.memory.protocol import ProcedureMemory
@@ -171,13 +173,13 @@ def build_chat(
     )
     persistence = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
-    builder.add_node("begin", ChatBeginNode(methods, resources))
+    add_node(builder, ChatBeginNode(methods, resources))
     add_model_node(builder, resources, route, persistence)
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "route")
     builder.add_conditional_edges("route", InlineNode(chosen_method), list(METHODS))
     for name, method in methods.items():
-        builder.add_node(name, MethodNode(method, resources), input_schema=Reading)
+        add_node(builder, MethodNode(method, resources), Reading)
         builder.add_edge(name, END)
     return compile_graph(builder, resources, persistence, recursion_limit=10_000)
 
@@ -195,7 +197,8 @@ def _method(
         raise TypeError(f"the first node of {name} is no BeginNode, so its nodes with a model are not known")
     if own := {node: model for node, model in node_models.items() if node in begin.model_nodes}:
         graph = build(**arguments, node_models=own)
-    return Method(name, graph, resources_of(graph), begin.model_nodes)
+    line = GRAPHS[name].line
+    return Method(name, f"{line[0].upper()}{line[1:]}.", graph, resources_of(graph), begin.model_nodes)
 
 
 graph = build_chat(fallback="memory")

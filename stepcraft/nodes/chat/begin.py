@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from stepcraft.contexts.chat import ChatContext
@@ -36,20 +35,15 @@ class ChatBeginNode(BeginNode):
             other_nodes=list(nodes),
         )
         self.methods = methods
+        self.description = "Find the message to answer, and check the settings."
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
-        """The question with the initial state.
-
-        Raises:
-            BadInput: There is no message to answer, or a setting or a model cannot be used.
-        """
-        messages: list[BaseMessage] = list(input.get("messages") or [])
+    def _begin(self, given: Any) -> dict[str, Any]:  # noqa: ANN401 - the graph's input
+        messages: list[BaseMessage] = list(given.get("messages") or [])
         added: list[BaseMessage] = []
-        if input.get("question"):
-            added = [HumanMessage(checked_text("question", input["question"]))]
+        if given.get("question"):
+            added = [HumanMessage(checked_text("question", given["question"]))]
         text, notes = last_question([*messages, *added])
-        given = {"question": text, "messages": [*messages, *added], "notes": notes}
-        update = super().invoke(given, config)
+        update = super()._begin({"question": text, "messages": [*messages, *added], "notes": notes})
         update["asked"] = update.pop("question")
         # Who writes the answer, its method says itself.
         update["warnings"] = Overwrite([one for one in update["warnings"].value if one != KEYLESS])

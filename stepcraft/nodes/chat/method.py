@@ -18,6 +18,7 @@ from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted, too_few_calls, too_late
 from stepcraft.llm.resources import GraphResources
+from stepcraft.progress import Said, counted, publish_answer, tell
 from stepcraft.secrets import excerpt
 from stepcraft.text.citations import marks
 from stepcraft.text.clean import normalised
@@ -42,6 +43,8 @@ class Method:
     """A graph that answers messages."""
 
     name: str
+    description: str
+    """What it does, in one line."""
     graph: CompiledStateGraph[Any, Any, Any, Any]
     resources: GraphResources
     """What it was built with."""
@@ -102,6 +105,7 @@ class MethodNode(RunnableLambda[Any, dict[str, Any]]):
         super().__init__(self.invoke, self.ainvoke, name=method.name)
         self.method = method
         self.chat = chat
+        self.description = method.description
 
     @cached_property
     def deps(self) -> list[Runnable[Any, Any]]:
@@ -135,6 +139,8 @@ class MethodNode(RunnableLambda[Any, dict[str, Any]]):
             raise TypeError(f"the chat's context is a ChatContext, not {type(settings).__name__}")
         calls, seconds = state["usage"]["calls"], state.get("took_s", 0.0)
         context = self.method.context(settings, calls=calls, seconds=seconds)
+        about = Said(f"{self.method.name.upper()} works on it.", {"method": self.method.name})
+        tell(self.chat.method, self.method.name, "started", lambda: about)
         config = config or {}
         metadata = {**config.get("metadata", {}), "stepcraft_method": self.method.name}
         return settings, context, {**config, "metadata": metadata}
@@ -152,13 +158,16 @@ class MethodNode(RunnableLambda[Any, dict[str, Any]]):
         title = "Examples" if self.method.name == "few_shot" else "Sources"
         content = f"{result['answer']}{_sources(title, result['answer'], result['evidence'])}"
         message = AIMessage(content, id=str(uuid4()), additional_kwargs={"stepcraft": facts})
-        return {
+        update = {
             "messages": [message],
             "answer": result["answer"],
             "evidence": result["evidence"],
             "warnings": warnings,
             "usage": result["usage"],
         }
+        tell(self.chat.method, self.method.name, "finished", lambda: _told(self.method.name, result))
+        publish_answer(self.chat.method, update)
+        return update
 
 
 def candidates(methods: Mapping[str, Method], chat: ChatContext) -> list[Method]:
@@ -211,6 +220,12 @@ def _limits(chat: Context, method: Context) -> Generator[Mapping[str, str]]:
 def _shown(text: str) -> str:
     """The beginning of a passage: a thread keeps all its messages, and servers send them again with every step."""
     return text if len(text) <= _PASSAGE_CHARACTERS else f"{text[:_PASSAGE_CHARACTERS]} …"
+
+
+def _told(method: str, result: Mapping[str, Any]) -> Said:
+    found = len(result["evidence"])
+    passages = counted(found, "passage") if found else "no passage"
+    return Said(f"{method.upper()} answered from {passages}.", {"method": method, "found": found})
 
 
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]()<>#!|~"})

@@ -12,7 +12,6 @@ from typing import Any
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
-from langgraph.runtime import get_runtime
 
 from stepcraft.contexts.chat import AUTO, ChatContext
 from stepcraft.errors import UnreadableReply
@@ -21,7 +20,7 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import text_of, unwrapped
 from stepcraft.nodes.chat.conversation import most_tokens, said_before
-from stepcraft.secrets import redacted
+from stepcraft.progress import Said
 from stepcraft.text.clean import clean
 from stepcraft.text.sections import section
 
@@ -158,30 +157,28 @@ def _labelled(text: str) -> dict[str, str]:
     return {name: value.strip() for name, value in found.items()}
 
 
-def describe(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
-    """What was chosen, as a sentence and as data."""
+def describe(state: Reading, update: Mapping[str, Any]) -> Said:
+    """What was chosen."""
     asked, method, reason = update.get("asked", state["asked"]), update["method"], update["reason"]
     text = f"{method.upper()} answers ({reason}): {asked}"
-    return {"text": text, "data": {"method": method, "reason": reason, "question": asked}}
+    return Said(text, {"method": method, "reason": reason, "question": asked})
 
 
 class RouteNode(ModelNode):
-    """The model node, which also streams what was chosen and notes how long that took.
+    """The model node, which also notes how long its choice took.
 
-    Its own tokens are not streamed, for they are no part of an answer.
+    Its tokens are not streamed, for they are no part of an answer.
     """
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """As in every model node."""
-        return self._announced(input, super().invoke(input, _unstreamed(config)))
+        return self._timed(input, super().invoke(input, _unstreamed(config)))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """As in every model node."""
-        return self._announced(input, await super().ainvoke(input, _unstreamed(config)))
+        return self._timed(input, await super().ainvoke(input, _unstreamed(config)))
 
-    def _announced(self, state: Mapping[str, Any], update: dict[str, Any]) -> dict[str, Any]:
-        event = {"type": "progress", "graph": "chat", "node": self.node, "status": "finished"}
-        get_runtime().stream_writer(redacted({**event, **describe(state, update)}))
+    def _timed(self, state: Mapping[str, Any], update: dict[str, Any]) -> dict[str, Any]:
         started = state.get("started") or update["started"]
         # In tenths, so that a message that needs no call leaves the method the whole deadline.
         return {**update, "took_s": round(time.monotonic() - started, 1)}
@@ -193,5 +190,13 @@ def _unstreamed(config: RunnableConfig | None) -> RunnableConfig:
 
 
 route = RouteNode(
-    "route", ask, read, fallback=without_reply, skip_model=skip_model, reserve_calls=lambda _state: 1
+    "route",
+    ask,
+    read,
+    fallback=without_reply,
+    skip_model=skip_model,
+    reserve_calls=lambda _state: 1,
+    description="Make the message a question that stands on its own, and choose who answers it.",
+    starts=lambda state: Said("Reading the conversation.", {"question": state["asked"]}),
+    describe=describe,
 )
