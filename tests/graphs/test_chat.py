@@ -425,6 +425,20 @@ def test_a_stream_shows_the_choice_the_text_and_the_answer() -> None:
     assert message.text.startswith("Word by word it is.\n\n**Sources**")
 
 
+def test_without_subgraphs_the_progress_of_the_chat_is_told() -> None:
+    events: Any = list(chat(answering()).stream(MESSAGE, THREAD, stream_mode="custom"))
+    assert [(event["type"], event["graph"], event.get("node"), event.get("status")) for event in events] == [
+        ("progress", "chat", "begin", "finished"),
+        ("progress", "chat", "route", "started"),
+        ("progress", "chat", "route", "finished"),
+        ("progress", "chat", "rat", "started"),
+        ("progress", "chat", "rat", "finished"),
+        ("answer", "chat", None, None),
+    ]
+    assert events[-1]["answer"] == "The answer."
+    assert re.fullmatch(r"RAT answered from \d passages\.", events[-2]["text"])
+
+
 def test_without_subgraphs_nothing_but_the_answer_is_streamed() -> None:
     told = list(chat(answering()).stream(MESSAGE, THREAD, stream_mode="messages"))
     assert [message.type for message, _ in told] == ["ai"]
