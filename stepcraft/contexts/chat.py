@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -44,31 +44,39 @@ class ChatContext(Context):
     memory: Annotated[
         Name | None,
         Field(
-            description="The procedural memory: procedures.db, x.jsonl, store: …; by default the bundled procedures."
+            description="The procedural memory: procedures.db, x.jsonl, store: …; by default the bundled procedures.",
+            json_schema_extra={"langgraph_nodes": ["aag", "rag", "few_shot", "react"]},
         ),
     ] = None
     embeddings: Annotated[
         Name | None,
         Field(
-            description='The embedding model: "wordllama", "none" (search by words alone), or as init_embeddings names it.'
+            description='The embedding model: "wordllama", "none" (search by words alone), or as init_embeddings names it.',
+            json_schema_extra={"langgraph_nodes": ["aag"]},
         ),
     ] = None
     retriever: Annotated[
         Name | list[Name] | None,
         Field(
-            description="The sources of evidence: corpus:docs/, web, memory, weaviate://…; one or several."
+            description="The sources of evidence: corpus:docs/, web, memory, weaviate://…; one or several.",
+            json_schema_extra={"langgraph_nodes": ["aag", "rat", "rpg", "rag", "react"]},
         ),
     ] = None
     k: Annotated[
         int | None,
-        Field(ge=1, le=50, description="Passages or procedures of a search; by default that of the method."),
+        Field(
+            ge=1,
+            le=50,
+            description="Passages or procedures of a search; by default that of the method.",
+            json_schema_extra={"langgraph_nodes": ["aag", "rat", "rpg", "rag", "few_shot", "react"]},
+        ),
     ] = None
     settings: Annotated[
         dict[str, Any],
         Field(
             description='Further settings of the method: {"critic": false}. With method=auto each goes to the methods '
             "that have it.",
-            json_schema_extra={"default": {}},
+            json_schema_extra={"default": {}, "langgraph_nodes": [*get_args(MethodName)]},
         ),
     ] = field(default_factory=dict)
     route_instructions: Annotated[str, prompt_of("route")] = ROUTE_INSTRUCTIONS
