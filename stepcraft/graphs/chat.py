@@ -63,9 +63,9 @@ Conversation = Annotated[
 
 @described
 class Input(TypedDict):
-    """Messages that are added to a conversation, the last of them a person's."""
+    """Messages that are added to a conversation, the last of them a person's; one of the two is needed."""
 
-    messages: Conversation
+    messages: NotRequired[Conversation]
     question: NotRequired[str]
     """A message as plain text, for callers without messages; it is added after `messages`."""
 

@@ -497,7 +497,7 @@ def described(schema: Mapping[str, Any]) -> list[str]:
 def test_its_schemas() -> None:
     graph = get_graph("chat")
     shown = graph.get_input_jsonschema()
-    assert (list(shown["properties"]), shown["required"]) == (["messages", "question"], ["messages"])
+    assert (list(shown["properties"]), shown.get("required", [])) == (["messages", "question"], [])
     context = graph.get_context_jsonschema()
     assert context is not None
     for schema in (shown, graph.get_output_jsonschema(), context):
