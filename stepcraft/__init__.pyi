@@ -15,6 +15,8 @@ from .errors import StepcraftError as StepcraftError
 from .errors import UnreadableReply as UnreadableReply
 from .graphs.aag import AagContext as AagContext
 from .graphs.aag import build_aag as build_aag
+from .graphs.chat import ChatContext as ChatContext
+from .graphs.chat import build_chat as build_chat
 from .graphs.rat import RatContext as RatContext
 from .graphs.rat import build_rat as build_rat
 from .graphs.registry import get_graph as get_graph

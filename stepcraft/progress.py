@@ -98,6 +98,8 @@ class ProgressData(TypedDict, total=False):
     """Number of sentences that were selected, or that the answer has."""
     unsupported: int
     """Number of sentences of the answer that rest on no evidence."""
+    method: str
+    """The graph that answers a message of the chat."""
     searches: int
     """Number of searches that the agent made."""
 

@@ -40,7 +40,7 @@ def test_choosing_names_every_graph_and_only_settings_that_there_are() -> None:
         context_of(graph)(**{setting: value})
 
 
-@pytest.mark.parametrize("graph", ["aag", "rat", "rpg"])
+@pytest.mark.parametrize("graph", ["aag", "rat", "rpg", "chat"])
 def test_the_settings_of_a_page_are_those_of_its_graph(graph: str) -> None:
     table = (ROOT / f"docs/{graph}.md").read_text("utf-8").partition("## Settings")[2]
     fields = context_of(graph).__dataclass_fields__

@@ -174,7 +174,7 @@ def run(
     html: Html = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run any graph: a method, or a baseline to compare it with."""
+    """Run any graph: a method, a baseline to compare it with, or the chat, which picks one."""
     from stepcraft.cli.run import answer, check_strict
 
     result = answer(
@@ -194,9 +194,9 @@ def run(
 @app.command()
 def graphs() -> None:
     """List the graphs, one per line."""
-    from stepcraft.graphs.registry import GRAPHS
+    from stepcraft.graphs.registry import CHAT, GRAPHS
 
-    for name, listed in GRAPHS.items():
+    for name, listed in {**GRAPHS, **CHAT}.items():
         say(f"{name:<9} {listed.line}")
 
 

@@ -40,6 +40,8 @@ def progress_lines(graph: str, node: str, update: Mapping[str, Any]) -> list[str
         return _rat_progress(node, update)
     if graph == "rpg":
         return _RPG_PROGRESS[node](update) if node in _RPG_PROGRESS else [""]
+    if graph == "chat":
+        return [f"{update['method']} ({one_line(update['reason'])})" if node == "route" else ""]
     if node in {"retrieve", "sample", "agent"}:
         return [_count(update.get("evidence", []), "example" if node == "sample" else "passage")]
     return [] if node == "conclude" else [""]

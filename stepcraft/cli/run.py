@@ -53,6 +53,10 @@ def answer(
     err, out = Console(stderr=True, quiet=quiet), Console(highlight=False)
     context = context_of(graph)(**{**_search_fields(graph, sources, memory), **fields})
     given = {"question": question, **_inputs(graph, inputs or {}, passages, sources)}
+    if html and graph == "chat":
+        raise BadInput(
+            "the chat has no page of its own; name the method that answers: stepcraft run rat … --html"
+        )
     if html:
         check_writable(html)
     cleaned = {name: clean(part) if isinstance(part, str) else part for name, part in given.items()}
@@ -99,7 +103,8 @@ async def _stream(
             elif not namespace:
                 for node, update in data.items():
                     progress.finished(node, update or {})
-    return {name: result[name] for name in outputs_of(graph)}, progress.steps
+    # The messages of the chat are the question and the answer once more.
+    return {name: result[name] for name in outputs_of(graph) if name != "messages"}, progress.steps
 
 
 class _Progress:

@@ -41,9 +41,18 @@ GRAPHS = {
 }
 """The methods, then the baselines."""
 
+CHAT = {
+    "chat": Listed(
+        "chat",
+        "a conversation: each message is answered by the method that fits it, with sources",
+        {"fallback": "memory"},
+    )
+}
+"""The façade over them. It takes messages, so it stands beside the graphs that are compared with each other."""
+
 
 def get_graph(name: str, *, allow: "Allow" = None) -> "CompiledStateGraph[Any, Any, Any, Any]":
-    """A compiled graph by its name: aag, rat, rpg, direct, cot, rag, few_shot or react.
+    """A compiled graph by its name: aag, rat, rpg, direct, cot, rag, few_shot, react or chat.
 
     All accept `{"question": …}` and return at least `answer`, `evidence`, `warnings` and `usage`. An object of another
     type as context, such as `SimpleNamespace(retriever="memory", k=3)`, works for all of them: each graph reads the
@@ -93,8 +102,9 @@ def outputs_of(name: str) -> list[str]:
 
 
 def _listed(name: str) -> Listed:
-    if name not in GRAPHS:
-        near = difflib.get_close_matches(str(name), GRAPHS, 1, 0.5)
+    graphs = {**GRAPHS, **CHAT}
+    if name not in graphs:
+        near = difflib.get_close_matches(str(name), graphs, 1, 0.5)
         hint = f" did you mean {near[0]!r}?" if near else ""
-        raise BadInput(f"there is no graph {name!r};{hint} there is {', '.join(GRAPHS)}")
-    return GRAPHS[name]
+        raise BadInput(f"there is no graph {name!r};{hint} there is {', '.join(graphs)}")
+    return graphs[name]

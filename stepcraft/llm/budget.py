@@ -123,6 +123,14 @@ def too_few_calls(context: Context) -> str:
     )
 
 
+def too_late(context: Context) -> str:
+    """The warning of a run whose `deadline_s` has passed."""
+    return (
+        f"the run stopped early: the deadline of {context.deadline_s or 0:g} s has passed; "
+        "raise deadline_s for a complete answer"
+    )
+
+
 def branches(state: Mapping[str, Any], left: int | None, count: int) -> list[dict[str, Any]]:
     """The limits that `Send` gives to each of `count` parallel branches.
 
@@ -203,10 +211,7 @@ class Budget:
             return too_few_calls(self.context)
         run_left = self._run_left()
         if run_left is not None and run_left <= 0:
-            return (
-                f"the run stopped early: the deadline of {self.context.deadline_s:g} s has passed; "
-                "raise deadline_s for a complete answer"
-            )
+            return too_late(self.context)
         if self.seconds_left() == 0:
             return f"{self.node}: the step took longer than step_deadline_s allows"
         return None

@@ -45,7 +45,14 @@ class GraphResources:
         Raises:
             BadInput: The context has a value that cannot be used, or instructions that may not be set.
         """
-        context = self.context.current(state)
+        return self.allowed(self.context.current(state))
+
+    def allowed(self, context: Context) -> Context:
+        """The settings, unless they hold instructions where runs may set none.
+
+        Raises:
+            BadInput: They do.
+        """
         if self.policy.refuses("instructions"):
             changed = [name for name in context.changed if name.endswith("_instructions")]
             if changed:

@@ -49,6 +49,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         searches: Whether a run with this input and these settings searches at all.
         prepare: Opens whatever else the run needs, from the initial state and the settings; raises BadInput.
         late_update: Keys of the state of a run that goes on before everything is open.
+        other_nodes: Nodes of the graphs that this one runs; they may have models of their own, which are not opened here.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         searches: Callable[[Any, Any], bool] = lambda _input, _context: True,
         prepare: Callable[[Mapping[str, Any], Any], None] = lambda _state, _context: None,
         late_update: Mapping[str, Any] | None = None,
+        other_nodes: Sequence[str] = (),
     ) -> None:
         self.name = self.node = "begin"
         self.description = "Check the question and the settings, and open the models and what is searched."
@@ -69,6 +71,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         self.searches = searches
         self.prepare = prepare
         self.late_update = late_update or {}
+        self.other_nodes = other_nodes
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """The cleaned question with the initial state.
@@ -123,7 +126,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         """Open the models and what is searched; what a reader should know of them is returned as warnings."""
         models = self.resources.models
         named = {**models.node_models, **context.node_models}
-        if unknown := sorted(set(named) - set(self.model_nodes)):
+        if unknown := sorted(set(named) - {*self.model_nodes, *self.other_nodes}):
             raise BadInput(
                 f"node_models names {unknown[0]!r}; the nodes with a model are {', '.join(self.model_nodes)}"
             )

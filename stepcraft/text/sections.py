@@ -15,6 +15,7 @@ from stepcraft.text.clean import clean
 
 NAMES = (
     "answer",
+    "conversation",
     "doubts",
     "edits",
     "evidence",

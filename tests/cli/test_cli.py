@@ -101,9 +101,19 @@ def test_aag_answers_from_a_source_beside_its_memory(
 def test_graphs_lists_each_in_a_line() -> None:
     lines = stepcraft("graphs").stdout.splitlines()
     assert [line.split()[0] for line in lines] == [
-        *("aag", "rat", "rpg", "direct", "cot", "rag", "few_shot", "react")
+        *("aag", "rat", "rpg", "direct", "cot", "rag", "few_shot", "react", "chat")
     ]
     assert all(len(line) > 20 for line in lines)
+
+
+def test_the_chat_chooses_the_method(kitchen: str, tmp_path: Path) -> None:
+    result = stepcraft("run", "chat", GOAL["question"], "--memory", kitchen, "--json")
+    assert result.exit_code == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert (answer["method"], "messages" in answer, len(answer["evidence"]) > 0) == ("aag", False, True)
+    assert "aag (a rule on its words decided" in result.stderr
+    result = stepcraft("run", "chat", GOAL["question"], "--html", str(tmp_path / "page.html"))
+    assert (result.exit_code, "the chat has no page of its own" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("graph", ["direct", "cot", "rag", "few_shot", "react", "rat", "rpg"])

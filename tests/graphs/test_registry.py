@@ -3,12 +3,13 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from stepcraft import BadInput, get_graph
-from stepcraft.graphs.registry import GRAPHS, context_of
+from stepcraft.contexts.chat import MethodName
+from stepcraft.graphs.registry import CHAT, GRAPHS, context_of
 from tests.test_public import python
 
 NAMES = ["aag", "rat", "rpg", "direct", "cot", "rag", "few_shot", "react"]
@@ -32,15 +33,19 @@ def test_one_loop_runs_them_all(name: str) -> None:
     assert json.loads(json.dumps(result)) == result
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "chat"])
 def test_the_server_serves_it(name: str) -> None:
     config = json.loads((Path(__file__).parents[2] / "langgraph.json").read_text(encoding="utf-8"))
-    line = GRAPHS[name].line
+    listed = (GRAPHS | CHAT)[name]
     assert config["graphs"][name] == {
-        "path": f"stepcraft.graphs.{GRAPHS[name].module}:graph",
-        "description": f"{line[0].upper()}{line[1:]}.",
+        "path": f"stepcraft.graphs.{listed.module}:graph",
+        "description": f"{listed.line[0].upper()}{listed.line[1:]}.",
     }
-    assert sorted(config["graphs"]) == sorted(NAMES)
+    assert sorted(config["graphs"]) == sorted([*NAMES, "chat"])
+
+
+def test_the_chat_may_be_answered_by_each() -> None:
+    assert list(get_args(MethodName)) == NAMES
 
 
 def undescribed(schema: Any) -> list[str]:

@@ -11,13 +11,14 @@ import pytest
 
 from stepcraft import AagContext, build_aag, get_graph
 from stepcraft.graphs.drawing import drawing
-from stepcraft.graphs.registry import GRAPHS, context_of
+from stepcraft.graphs.registry import CHAT, GRAPHS, context_of
 from stepcraft.progress import ProgressData
 from tests.kitchen import GOAL, small_memory
 from tests.scripted import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
 METHODS = ["aag", "rat", "rpg"]
+SERVED = [*GRAPHS, *CHAT]
 _ARROW = re.compile(r"\s+(?:(-->|--\s\"[^\"]*\"\s-->)|(?:-\.->|-\.\s\"[^\"]*\"\s\.->))\s+")
 
 
@@ -25,7 +26,7 @@ def nodes_of(name: str) -> dict[str, str]:
     """What each node of a graph does, those of its subgraphs included, but not those of LangChain's agent."""
     graph = get_graph(name)
     drawn = {**graph.get_graph().nodes, **graph.get_graph(xray=True).nodes}
-    ours = {id_: node for id_, node in drawn.items() if "__" not in id_ and not id_.startswith("agent:")}
+    ours = {id_: node for id_, node in drawn.items() if "__" not in id_ and "agent:" not in id_}
     return {id_: (node.metadata or {})["description"] for id_, node in ours.items()}
 
 
@@ -51,7 +52,7 @@ def bare(mention: str) -> str:
     return re.sub(r"[\[(].*", "", mention.strip())
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", SERVED)
 def test_each_setting_says_what_it_is_and_where_it_belongs(name: str) -> None:
     shown = get_graph(name).get_context_jsonschema()
     assert shown is not None
@@ -71,7 +72,7 @@ def test_each_setting_says_what_it_is_and_where_it_belongs(name: str) -> None:
             assert bounds & set(one), (field, one)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", SERVED)
 def test_the_settings_of_the_models_belong_to_the_nodes_that_ask_one(name: str) -> None:
     graph: Any = get_graph(name)
     asking = graph.builder.nodes["begin"].runnable.model_nodes
@@ -90,7 +91,7 @@ def test_names_that_a_deployment_registers_keep_what_else_is_shown() -> None:
     assert shown["model"]["langgraph_nodes"] == list(AagContext.model_nodes)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", SERVED)
 def test_each_node_says_what_it_does(name: str) -> None:
     assert {line[-1] for line in nodes_of(name).values()} == {"."}
     served = get_graph(name).get_graph().to_json()["nodes"]
@@ -161,18 +162,18 @@ def test_the_table_of_progress_names_nodes_and_data_that_there_are() -> None:
     rows = [line.strip("| ").split(" | ") for line in page.splitlines()[2:]]
     assert len(rows) > 15
     for graph, nodes, data in rows:
-        known = {own for name in GRAPHS for own in own_names(name) if f"`{name}`" == graph or graph == "all"}
+        known = {own for name in SERVED for own in own_names(name) if f"`{name}`" == graph or graph == "all"}
         assert set(re.findall(r"`(\w+)`", nodes)) <= known
         assert set(re.findall(r"`(\w+)`", data)) <= set(ProgressData.__annotations__)
 
 
 def test_node_names_in_the_documentation_are_those_of_the_graphs() -> None:
-    every = {own for name in GRAPHS for own in own_names(name)}
+    every = {own for name in SERVED for own in own_names(name)}
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     text = "\n".join(page.read_text("utf-8") for page in pages)
     named = re.findall(r"node_models=\S*?\"(\w+)\"", text)
     assert {"critic"} <= set(named) <= every
-    for name in GRAPHS:
+    for name in SERVED:
         for field in context_of(name).__dataclass_fields__:
             node = field.removesuffix("_instructions")
             # The instructions for the one text of a long answer are the second of `combine`.

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.baselines import DirectContext
+from stepcraft.contexts.chat import ChatContext
 from stepcraft.contexts.rat import RatContext
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.evidence import Evidence
@@ -19,6 +20,8 @@ from stepcraft.nodes.aag import answer as aag_answer
 from stepcraft.nodes.aag import critic, draft, to_query
 from stepcraft.nodes.baselines import answer as baseline
 from stepcraft.nodes.begin import checked_text
+from stepcraft.nodes.chat import route
+from stepcraft.nodes.chat.conversation import said_before
 from stepcraft.nodes.rat import revise as rat_revise
 from stepcraft.nodes.rat import split
 from stepcraft.nodes.rat import to_query as rat_query
@@ -44,6 +47,7 @@ STATE: dict[str, Any] = {
     "question": "How is Anna's rope tied?", "query": "rope", "evidence": EVIDENCE, "critiques": [], "names": [], "told": [], "goal_evidence": [], "resources_text": "", "edits": ["a"], "text": "a b",
     "thought": "b", "draft": "a\n\nb", "plans": [], "plan": "knots", "segments": [], "selected": [], "answer_style": "long", "signal": "",
 }  # fmt: skip
+TALK = [HumanMessage("How is a rope tied?"), AIMessage("With a knot."), HumanMessage("And it?")]
 SEGMENT = {"plan": "knots", "sentences": [], "text": "A knot.", "evidence": ["p"], "unsupported": False}
 
 
@@ -123,5 +127,10 @@ READERS: dict[str, Callable[[str], object]] = {
     "rpg plan": reads(plan, RpgContext(), segments=[SEGMENT], plans=["knots"]),
     "baseline": reads(baseline, DirectContext()),
     "baseline's thoughts": lambda text: baseline.read_thoughts(text, STATE, DirectContext()),  # type: ignore[arg-type]
+    "chat route": reads(route, ChatContext(), messages=TALK, asked="And it?", has_model=True),
+    "chat's rule": lambda text: route.skip_model(
+        {**STATE, "messages": TALK, "asked": text, "has_model": False}, ChatContext()
+    ),
+    "chat's last message": lambda text: said_before([HumanMessage(text), *TALK], 4_000),
     **{f"keyless {form}": written_by(form) for form in [*keyless.REPLIES, "none"]},
 }
