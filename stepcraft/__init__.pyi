@@ -21,6 +21,7 @@ from .graphs.embed import as_tool as as_tool
 from .graphs.rat import RatContext as RatContext
 from .graphs.rat import build_rat as build_rat
 from .graphs.reducers import MergedResults as MergedResults
+from .graphs.reducers import add_answer as add_answer
 from .graphs.reducers import merge_evidence as merge_evidence
 from .graphs.registry import get_graph as get_graph
 from .graphs.rpg import RpgContext as RpgContext

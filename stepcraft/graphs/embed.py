@@ -146,33 +146,22 @@ class EmbeddedNode(RunnableLambda[Any, dict[str, Any]]):
         return self._update(await self.graph.ainvoke(given, config, context=self._context()))
 
     def _given(self, state: object, config: RunnableConfig | None) -> dict[str, Any]:
-        if not self._is_parent_known:
-            self._check_parent(state, config)
+        """The input of the graph from the parent's state."""
+        known = list(state if isinstance(state, Mapping) else vars(state))
         given = {ours: _value(state, theirs) for ours, theirs in self.inputs.items()}
-        if given["question"] is _ABSENT:
+        if given.get("question") is _ABSENT:
             theirs = self.inputs["question"]
             check_name(
-                theirs,
-                list(state if isinstance(state, Mapping) else vars(state)),
-                f"the parent's state has no {theirs!r}, from which {self.name} reads its question",
+                theirs, known, f"the parent's state has no {theirs!r}, where {self.name} reads its question"
             )
+        if not self._is_parent_known:
+            for ours, theirs in self.outputs.items():
+                if not _is_key_of_parent(theirs, config):
+                    check_name(
+                        theirs, known, f"the parent's state has no {theirs!r}, where {self.name} writes {ours!r}"
+                    )
+            self._is_parent_known = True
         return {ours: value for ours, value in given.items() if value is not _ABSENT}
-
-    def _check_parent(self, state: object, config: RunnableConfig | None) -> None:
-        """Refuse a parent without the keys that are written; LangGraph would drop the result without a word."""
-        # What LangGraph gives every node to read the parent's channels with: where a version does not, nothing is checked.
-        read = (config or {}).get("configurable", {}).get("__pregel_read")
-        for ours, theirs in self.outputs.items() if read else ():
-            try:
-                read([theirs])
-            except KeyError:
-                known = list(state if isinstance(state, Mapping) else vars(state))
-                check_name(
-                    theirs,
-                    known,
-                    f"the parent's state has no key {theirs!r}, to which {self.name} writes {ours!r}",
-                )
-        self._is_parent_known = True
 
     def _context(self) -> Context:
         return self.context if isinstance(self.context, Context) else self.context(get_runtime().context)
@@ -308,6 +297,20 @@ def _context_of(settings: type[Context], given: Given) -> Context:
 
 def _value(held: object, name: str) -> Any:  # noqa: ANN401 - any value of a parent
     return held.get(name, _ABSENT) if isinstance(held, Mapping) else getattr(held, name, _ABSENT)
+
+
+def _is_key_of_parent(name: str, config: RunnableConfig | None) -> bool:
+    """Whether the parent can be written to under a name; LangGraph drops what is written to another without a word.
+
+    The reader of the parent's channels is an implementation detail of LangGraph: without it every name passes.
+    """
+    read = (config or {}).get("configurable", {}).get("__pregel_read")
+    try:
+        if read is not None:
+            read([name])
+    except KeyError:
+        return False
+    return True
 
 
 def _field_of_parent(held: object, ours: str, theirs: str) -> Any:  # noqa: ANN401 - any value of a parent

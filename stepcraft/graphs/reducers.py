@@ -8,7 +8,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Usage, add_usage, add_warnings
 from stepcraft.nodes.retrieve import distinct_ids
 
-__all__ = ["MergedResults", "add_usage", "add_warnings", "merge_evidence"]
+__all__ = ["MergedResults", "add_answer", "add_usage", "add_warnings", "merge_evidence"]
 
 
 def merge_evidence(left: list[Evidence], right: list[Evidence]) -> list[Evidence]:
@@ -21,6 +21,11 @@ def merge_evidence(left: list[Evidence], right: list[Evidence]) -> list[Evidence
         known = merged.setdefault(passage["id"], passage)
         known["score"] = max(known["score"], passage["score"])
     return list(merged.values())
+
+
+def add_answer(left: list[str], right: str | list[str]) -> list[str]:
+    """A reducer: a list with the answer of one more graph, or with several."""
+    return [*(left or []), *([right] if isinstance(right, str) else right)]
 
 
 class MergedResults(TypedDict, total=False):
