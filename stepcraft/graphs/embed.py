@@ -158,7 +158,9 @@ class EmbeddedNode(RunnableLambda[Any, dict[str, Any]]):
             for ours, theirs in self.outputs.items():
                 if not _is_key_of_parent(theirs, config):
                     check_name(
-                        theirs, known, f"the parent's state has no {theirs!r}, where {self.name} writes {ours!r}"
+                        theirs,
+                        known,
+                        f"the parent's state has no {theirs!r}, where {self.name} writes {ours!r}",
                     )
             self._is_parent_known = True
         return {ours: value for ours, value in given.items() if value is not _ABSENT}
