@@ -5,10 +5,11 @@ the agent and of the graphs; without it the agent follows a script and the graph
 """
 
 import sys
+from typing import Any
 
 from example_model import calling, chat_model
 from langchain.agents import create_agent
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from stepcraft import as_tool, build_aag, build_rpg
 
@@ -27,9 +28,11 @@ def main(question: str) -> None:
     )
     agent = create_agent(chat_model(*script), tools, system_prompt="Answer with what the tools find.")
 
-    messages = []
-    asked = {"messages": [{"role": "user", "content": question}]}
-    for namespace, mode, data in agent.stream(asked, stream_mode=["updates", "values"], subgraphs=True):
+    messages: list[AnyMessage] = []
+    parts: Any = agent.stream(
+        {"messages": [HumanMessage(question)]}, stream_mode=["updates", "values"], subgraphs=True
+    )
+    for namespace, mode, data in parts:
         if mode == "updates":
             print("  " * len(namespace) + ", ".join(data))
         elif not namespace:

@@ -32,13 +32,12 @@ class Asked(BaseModel):
 async def answers(asked: Asked) -> AsyncIterator[ServerSentEvent]:
     """Stream an event for each step, then the answer with its evidence, or an error."""
     result: dict[str, Any] = {}
+    modes: list[Any] = ["updates", "custom", "values"]
+    parts: AsyncIterator[Any] = rat.astream(
+        {"question": asked.question}, context=LIMITS, stream_mode=modes, subgraphs=True
+    )
     try:
-        async for namespace, mode, data in rat.astream(
-            {"question": asked.question},
-            context=LIMITS,
-            stream_mode=["updates", "custom", "values"],
-            subgraphs=True,
-        ):
+        async for namespace, mode, data in parts:
             if mode == "values" and not namespace:
                 result = data
             elif mode == "custom":

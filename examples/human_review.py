@@ -10,7 +10,7 @@ import sys
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from stepcraft import build_aag
+from stepcraft import AagContext, build_aag
 
 GOAL = "add long-term memory to a chat agent"
 
@@ -19,7 +19,7 @@ def main(goal: str) -> None:
     """Write the steps, have them reviewed, go on."""
     aag = build_aag(checkpointer=InMemorySaver(), interrupt_before=["critic"])
     thread: RunnableConfig = {"configurable": {"thread_id": "review"}}
-    aag.invoke({"question": goal}, thread, context={"max_updates": 1})
+    aag.invoke({"question": goal}, thread, context=AagContext(max_updates=1))
     print("Before the critic:", *aag.get_state(thread).values["steps"], sep="\n- ")
     while aag.get_state(thread).next:
         steps = list(aag.get_state(thread).values["steps"])

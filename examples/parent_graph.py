@@ -48,7 +48,6 @@ def bind(state: Report) -> Report:
 
 def main(topics: list[str]) -> None:
     """Write the report and print what it rests on and what it cost."""
-    same: dict[str, str] = {name: name for name in ("evidence", "warnings", "usage")}
     section = as_node(
         build_rpg(fallback="memory"),
         state=Report,
@@ -56,7 +55,9 @@ def main(topics: list[str]) -> None:
         context_from={"max_cycles": "depth"},
         question="topic",
         answer="sections",
-        **same,
+        evidence="evidence",
+        warnings="warnings",
+        usage="usage",
     )
     builder = StateGraph(Report, context_schema=Settings)
     builder.add_node("write_section", section)

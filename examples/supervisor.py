@@ -47,18 +47,24 @@ def main(question: str) -> None:
             return Command(goto="researcher", update={"task": reply.tool_calls[0]["args"]["question"]})
         return Command(goto="__end__", update={"messages": [reply]})
 
-    same: dict[str, str] = {name: name for name in ("evidence", "warnings", "usage")}
-    rat = build_rat(fallback="memory")
+    researcher = as_node(
+        build_rat(fallback="memory"),
+        state=State,
+        question="task",
+        answer="notes",
+        evidence="evidence",
+        warnings="warnings",
+        usage="usage",
+    )
     builder = StateGraph(State)
     builder.add_node("supervisor", supervisor)
-    builder.add_node("researcher", as_node(rat, question="task", answer="notes", state=State, **same))
+    builder.add_node("researcher", researcher)
     builder.add_edge(START, "supervisor")
     builder.add_edge("researcher", "supervisor")
     result: dict[str, Any] = {}
     given: State = {"messages": [HumanMessage(question)]}
-    for namespace, mode, data in builder.compile().stream(
-        given, stream_mode=["updates", "values"], subgraphs=True
-    ):
+    parts: Any = builder.compile().stream(given, stream_mode=["updates", "values"], subgraphs=True)
+    for namespace, mode, data in parts:
         if mode == "updates":
             print("  " * len(namespace) + ", ".join(data))
         elif not namespace:
