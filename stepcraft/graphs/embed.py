@@ -124,7 +124,6 @@ class EmbeddedNode(RunnableLambda[Any, dict[str, Any]]):
         self.inputs = inputs
         self.outputs = outputs
         self.context = context
-        self._is_parent_known = False
 
     @cached_property
     def deps(self) -> list[Runnable[Any, Any]]:
@@ -154,15 +153,11 @@ class EmbeddedNode(RunnableLambda[Any, dict[str, Any]]):
             check_name(
                 theirs, known, f"the parent's state has no {theirs!r}, where {self.name} reads its question"
             )
-        if not self._is_parent_known:
-            for ours, theirs in self.outputs.items():
-                if not _is_key_of_parent(theirs, config):
-                    check_name(
-                        theirs,
-                        known,
-                        f"the parent's state has no {theirs!r}, where {self.name} writes {ours!r}",
-                    )
-            self._is_parent_known = True
+        for ours, theirs in self.outputs.items():
+            if not _is_key_of_parent(theirs, config):
+                check_name(
+                    theirs, known, f"the parent's state has no {theirs!r}, where {self.name} writes {ours!r}"
+                )
         return {ours: value for ours, value in given.items() if value is not _ABSENT}
 
     def _context(self) -> Context:
@@ -201,6 +196,7 @@ def as_tool(
     """
     settings = _context_of(_settings_class(graph), context)
     hints = get_type_hints(graph.builder.input_schema)
+    check_name("question", hints, f"{graph.name} cannot be a tool, because it takes no question")
     shown = graph.get_input_jsonschema()["properties"]
     if arguments is None:
         arguments = [one for one in ("resources",) if one in hints]
