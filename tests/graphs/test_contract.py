@@ -53,7 +53,7 @@ CONTEXTS: dict[str, Any] = {
     "their dict": lambda _name: (TheirDict, {"temperature": 0.5, "user": "u"}),
 }
 PARENTS = ["as it is", "as_node", "as_node with a field", "called in a node"]
-WAYS = ["invoke, no checkpointer", "stream, in memory", "stream, sqlite", "astream, sqlite"]
+WAYS = ["invoke, no checkpointer", "stream, in memory", "astream, sqlite"]
 
 
 def node_of(parent: str, graph: Any, *, on_a_loop: bool = False) -> Any:

@@ -24,7 +24,7 @@ from tests.graphs.test_tracing import Recorder, below
 from tests.scripted import ScriptedModel, ToolModel
 from tests.servers.openai_replies import tool_call
 from tests.servers.openai_server import OpenAIServer
-from tests.shelf import QUESTION, Shelf
+from tests.shelf import DRAFT, QUESTION, Shelf
 
 TASK = {"task": QUESTION["question"]}
 
@@ -202,6 +202,15 @@ def test_a_parents_context_that_cannot_be_used(options: Any, sentence: str) -> N
 def test_the_drawing_of_a_parent_shows_our_nodes() -> None:
     drawn = parent_of(mapped(built("rat")[0]), state=Theirs).get_graph(xray=True)
     assert {"write:begin", "write:step:revise", "write:finish"} <= set(drawn.nodes)
+
+
+def test_the_state_of_a_parent_holds_that_of_the_graph() -> None:
+    graph, _, _ = built("rat", interrupt_before=["revise"])
+    parent = parent_of(mapped(graph), state=Theirs, checkpointer=InMemorySaver())
+    parent.invoke(TASK, THREAD)
+    inside: Any = parent.get_state(THREAD, subgraphs=True).tasks[0].state
+    assert (inside.values["draft"], inside.next) == (DRAFT, ("step",))
+    assert [task.state.next for task in inside.tasks] == [("revise",)]
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
