@@ -49,8 +49,8 @@ def as_node(
 
     Args:
         graph: A compiled graph of this package.
-        state: The schema of the parent's state. With it the parent's keys are checked now, without it when the node
-            runs.
+        state: The schema of the parent's state, or of what else reads the node's result. With it these keys are
+            checked now, without it when the node runs.
         context: The settings of the graph, or a function that makes them from the parent's context.
         context_from: Settings that the parent's context has: the name of the setting, and that of the parent's field.
             They precede those in `context`. A field that is None, or absent from a mapping, changes nothing.
@@ -97,6 +97,7 @@ def as_node(
         {ours: theirs for ours, theirs in keys.items() if ours in inputs},
         {ours: theirs for ours, theirs in keys.items() if ours in outputs},
         fixed if fixed is not None and not context_from else context_for,
+        is_parent_known=state is not None,
     )
 
 
@@ -110,6 +111,7 @@ class EmbeddedNode(RunnableLambda[Any, dict[str, Any]]):
         inputs: The graph's keys and those of the parent that they are read from.
         outputs: The graph's keys and those of the parent that they are written to.
         context: The settings of every run, or a function that makes them from the parent's context.
+        is_parent_known: Whether the parent's keys were checked; else a run checks them.
     """
 
     def __init__(
@@ -118,12 +120,15 @@ class EmbeddedNode(RunnableLambda[Any, dict[str, Any]]):
         inputs: Mapping[str, str],
         outputs: Mapping[str, str],
         context: Context | Callable[[object], Context],
+        *,
+        is_parent_known: bool,
     ) -> None:
         super().__init__(self.invoke, self.ainvoke, name=graph.name)
         self.graph = graph
         self.inputs = inputs
         self.outputs = outputs
         self.context = context
+        self.is_parent_known = is_parent_known
 
     @cached_property
     def deps(self) -> list[Runnable[Any, Any]]:
@@ -154,7 +159,7 @@ class EmbeddedNode(RunnableLambda[Any, dict[str, Any]]):
                 theirs, known, f"the parent's state has no {theirs!r}, where {self.name} reads its question"
             )
         for ours, theirs in self.outputs.items():
-            if not _is_key_of_parent(theirs, config):
+            if not (self.is_parent_known or _is_key_of_parent(theirs, config)):
                 check_name(
                     theirs, known, f"the parent's state has no {theirs!r}, where {self.name} writes {ours!r}"
                 )

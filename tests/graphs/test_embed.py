@@ -243,6 +243,15 @@ def test_a_node_outside_of_a_graph() -> None:
     assert mapped(built("direct")[0]).invoke(TASK) == {"notes": "An answer."}
 
 
+def test_what_comes_after_it_in_the_same_node_may_read_the_result() -> None:
+    class Length(TypedDict, total=False):
+        task: str
+        length: int
+
+    node = mapped(built("direct")[0]) | (lambda update: {"length": len(update["notes"])})
+    assert parent_of(node, state=Length).invoke(TASK)["length"] == len("An answer.")
+
+
 def evidence(name: str, text: str, score: float) -> Evidence:
     return {"id": name, "title": "", "text": text, "source": "", "score": score}
 
