@@ -12,7 +12,12 @@ from stepcraft.cli import app
 from stepcraft.graphs.registry import GRAPHS, context_of
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "examples/README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
 def anchors(page: Path) -> set[str]:
@@ -21,7 +26,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
         if not target.startswith("https://"):
@@ -49,7 +54,7 @@ def test_the_settings_of_a_page_are_those_of_its_graph(graph: str) -> None:
     assert set(named) <= set(fields)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_commands_take_the_options_that_are_shown(page: Path) -> None:
     helps: dict[str, str] = {}
     for command, rest in re.findall(r"stepcraft (aag|rat|rpg|run|draw) ([^\n`]*)", page.read_text("utf-8")):
@@ -58,3 +63,16 @@ def test_commands_take_the_options_that_are_shown(page: Path) -> None:
             assert option in helps[command], f"stepcraft {command} {rest}"
         for setting in re.findall(r"--set (\w+)=", rest):
             assert setting in context_of(command).__dataclass_fields__, f"stepcraft {command} {rest}"
+
+
+def test_the_code_of_the_page_on_embedding_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    text = (ROOT / "docs/embedding.md").read_text("utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 4
+    names: dict[str, object] = {"__name__": "embedding"}
+    for block in blocks:
+        exec(compile(block, "docs/embedding.md", "exec", dont_inherit=True), names)
+    assert capsys.readouterr().out.rstrip().endswith("Try it out.")

@@ -240,13 +240,19 @@ class Context:
     def resumption_warnings(self, state: Mapping[str, Any]) -> list[str]:
         """A warning where this run has other settings than those that it was begun with, according to its state."""
         kept = _kept(state)
-        if kept is None:
+        if kept is None or kept["values"] == self._values_for_state:
             return []
         begun = _from_values(type(self), kept["values"])
         names = [name for name in self.differences(begun) if name not in kept["withheld"]]
         if not names:
             return []
         return [f"the run was resumed with other settings than it was begun with: {', '.join(names)}"]
+
+    @cached_property
+    def _values_for_state(self) -> dict[str, Any]:
+        """Kept, because every node compares with it."""
+        values: dict[str, Any] = self.for_state()["values"]
+        return values
 
     @classmethod
     def _restored(cls, kept: Mapping[str, Any]) -> Self:

@@ -286,6 +286,8 @@ def build_aag(
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
+    interrupt_before: Sequence[str] = (),
+    interrupt_after: Sequence[str] = (),
 ) -> CompiledStateGraph[State, AagContext, Input, Output]:
     """Build and compile the AAG graph (AAG §3).
 
@@ -304,13 +306,15 @@ def build_aag(
         checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
         store: The store of the nodes; the memory `store:` is kept in it.
         cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
+        interrupt_before: Nodes before which every run stops until it is resumed, which takes a checkpointer.
+        interrupt_after: Nodes after which every run stops.
 
     Raises:
         BadInput: A model is neither a chat model nor a name, or an entry of `allow` is not understood.
     """
     target = RetrievalTarget("memory", memory, embeddings, retriever)
     resources = graph_resources("aag", AagContext, target, model=model, node_models=node_models, allow=allow)
-    persistence = Persistence(checkpointer, store, cache)
+    persistence = Persistence(checkpointer, store, cache, interrupt_before, interrupt_after)
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     add_node(builder, BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
     retrieve = RetrieveNode(

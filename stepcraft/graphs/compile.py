@@ -1,9 +1,10 @@
 """The building blocks of every graph: nodes with a model, inline functions, persistence, compilation."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial, update_wrapper
-from typing import Any, Protocol, get_type_hints
+from typing import Any, Protocol, TypedDict, get_type_hints
 from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
@@ -16,6 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
 from stepcraft.contexts.base import Context, with_names
+from stepcraft.errors import BadInput
 from stepcraft.llm.cache import ReplyCache
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.resources import VERSION, GraphResources
@@ -35,13 +37,38 @@ _resources: WeakKeyDictionary[Builder, GraphResources] = WeakKeyDictionary()
 """By the builder, which a graph shares with the copies that `with_config` makes of it."""
 
 
+class Interrupts(TypedDict):
+    """The nodes that a graph stops at, as `compile` takes them."""
+
+    interrupt_before: list[str]
+    interrupt_after: list[str]
+
+
 @dataclass(frozen=True)
 class Persistence:
-    """Where a graph keeps the states of its threads, its store, and the replies of its models."""
+    """Where a graph keeps the states of its threads, its store, and the replies of its models; where it stops."""
 
     checkpointer: Checkpointer = None
     store: BaseStore | None = None
     cache: BaseCache[Any] | None = None
+    interrupt_before: Sequence[str] = ()
+    """Nodes before which every run stops until it is resumed; those of subgraphs included."""
+    interrupt_after: Sequence[str] = ()
+    """Nodes after which every run stops."""
+
+    def __post_init__(self) -> None:
+        for option in ("interrupt_before", "interrupt_after"):
+            if isinstance(named := getattr(self, option), str):
+                raise BadInput(
+                    f"{option}={named!r} cannot be used: it should be a list of nodes, [{named!r}]"
+                )
+
+    def interrupts(self, nodes: Collection[str]) -> Interrupts:
+        """What concerns a graph, or a subgraph, with these nodes."""
+        return {
+            "interrupt_before": [name for name in self.interrupt_before if name in nodes],
+            "interrupt_after": [name for name in self.interrupt_after if name in nodes],
+        }
 
     @property
     def replies(self) -> ReplyCache | None:
@@ -246,11 +273,37 @@ def compile_graph(
 
     The recursion limit is the graph's own, because the default of LangGraph depends on its version and on the
     environment.
+
+    Raises:
+        BadInput: A run is to stop at a node that there is not.
     """
     _resources[builder] = resources
-    compiled = builder.compile(persistence.checkpointer, store=persistence.store, name=resources.method)
+    compiled = builder.compile(
+        persistence.checkpointer,
+        store=persistence.store,
+        name=resources.method,
+        **persistence.interrupts(builder.nodes),
+    )
+    steps = [step.builder for _, step in compiled.get_subgraphs() if isinstance(step, CompiledStateGraph)]
+    nodes = list(dict.fromkeys(node for one in (builder, *steps) for node in one.nodes))
+    for name in (*persistence.interrupt_before, *persistence.interrupt_after):
+        check_name(name, nodes, f"{resources.method} has no node {name!r} to stop at")
     metadata = {"stepcraft_method": resources.method, "stepcraft_version": VERSION}
     return compiled.with_config(RunnableConfig(metadata=metadata, recursion_limit=recursion_limit))
+
+
+def compile_step(builder: Builder, name: str, persistence: Persistence) -> Graph:
+    """Compile the subgraph of a step, which stops at those of its nodes that `persistence` names."""
+    return builder.compile(name=name, **persistence.interrupts(builder.nodes))
+
+
+def check_name(name: str, known: Collection[str], sentence: str) -> None:
+    """Raise BadInput with a sentence and the nearest name, where a name is not known."""
+    if name not in known:
+        near = get_close_matches(name, known, 1, 0.5)
+        raise BadInput(
+            f"{sentence}; " + (f"did you mean {near[0]!r}?" if near else f"there is {', '.join(known)}")
+        )
 
 
 def resources_of(graph: Graph) -> GraphResources:

@@ -32,6 +32,7 @@ from stepcraft.graphs.compile import (
     add_node,
     add_subgraph,
     compile_graph,
+    compile_step,
     graph_resources,
 )
 from stepcraft.llm.budget import Budgeted, Usage
@@ -146,6 +147,8 @@ def build_rat(
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
+    interrupt_before: Sequence[str] = (),
+    interrupt_after: Sequence[str] = (),
 ) -> CompiledStateGraph[State, RatContext, Input, Output]:
     """Build and compile the RAT graph (RAT §3).
 
@@ -163,13 +166,16 @@ def build_rat(
         checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
         store: The store of the nodes; the memory `store:` is kept in it.
         cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
+        interrupt_before: Nodes before which every run stops until it is resumed, which takes a checkpointer; those of
+            a step, such as revise, included.
+        interrupt_after: Nodes after which every run stops.
 
     Raises:
         BadInput: A model is neither a chat model nor a name, or an entry of `allow` is not understood.
     """
     target = RetrievalTarget("sources", retriever=retriever, fallback=fallback)
     resources = graph_resources("rat", RatContext, target, model=model, node_models=node_models, allow=allow)
-    persistence = Persistence(checkpointer, store, cache)
+    persistence = Persistence(checkpointer, store, cache, interrupt_before, interrupt_after)
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     add_node(builder, BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
     for node in (draft, split, finish):
@@ -213,7 +219,7 @@ def _step_graph(resources: GraphResources, persistence: Persistence) -> Graph:
     builder.add_edge("retrieve", "revise")
     builder.add_edge("revise", "note")
     builder.add_edge("note", END)
-    return builder.compile(name="step")
+    return compile_step(builder, "step", persistence)
 
 
 graph = build_rat(fallback="memory")

@@ -37,6 +37,7 @@ from stepcraft.graphs.compile import (
     add_node,
     add_subgraph,
     compile_graph,
+    compile_step,
     ending,
     graph_resources,
 )
@@ -342,6 +343,8 @@ def build_rpg(
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
+    interrupt_before: Sequence[str] = (),
+    interrupt_after: Sequence[str] = (),
 ) -> CompiledStateGraph[State, RpgContext, Input, Output]:
     """Build and compile the RPG graph (RPG §3).
 
@@ -361,6 +364,9 @@ def build_rpg(
         checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
         store: The store of the nodes; the memory `store:` is kept in it.
         cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
+        interrupt_before: Nodes before which every run stops until it is resumed, which takes a checkpointer; those of
+            a segment, such as select, included.
+        interrupt_after: Nodes after which every run stops.
 
     Raises:
         BadInput: A model is neither a chat model nor a name, or the reranker cannot be used.
@@ -369,7 +375,7 @@ def build_rpg(
     resources = graph_resources(
         "rpg", RpgContext, target, model=model, node_models=node_models, allow=allow, reranker=reranker
     )
-    persistence = Persistence(checkpointer, store, cache)
+    persistence = Persistence(checkpointer, store, cache, interrupt_before, interrupt_after)
     select = SelectNode(resources)
 
     def prepare(state: Mapping[str, Any], context: RpgContext) -> None:
@@ -445,7 +451,7 @@ def _segment_graph(resources: GraphResources, persistence: Persistence, select: 
     builder.add_conditional_edges("select", InlineNode(after_select_for_segment), ["answer", "note"])
     builder.add_edge("answer", "note")
     builder.add_edge("note", END)
-    return builder.compile(name="segment")
+    return compile_step(builder, "segment", persistence)
 
 
 graph = build_rpg(fallback="memory")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -63,17 +63,6 @@ def test_a_bad_value_in_a_dict_is_an_error(memory: LocalMemory, model: ScriptedM
     assert model.calls == []
 
 
-class TheirDict(TypedDict, total=False):
-    k: int
-    user: str
-
-
-def test_a_dict_of_the_parents_schema(memory: LocalMemory, model: ScriptedModel) -> None:
-    parent = parent_of(build_aag(model=model, memory=memory), TheirDict)
-    parent.invoke(GOAL, context={"paper": True, "k": 2, "user": "u"})
-    assert examples(model) == 2
-
-
 @dataclass
 class Theirs:
     """Some fields have the names of ours."""
@@ -124,19 +113,6 @@ def test_an_unknown_field_of_a_dict_is_an_error_with_the_nearest_name(
     with pytest.raises(BadInput, match=r"there is no setting 'max_update'; did you mean 'max_updates'\?"):
         graph.invoke(GOAL, context={"paper": True, "max_update": 1})  # type: ignore[arg-type]
     assert model.calls == []
-
-
-@pytest.mark.parametrize(("schema", "context", "k"), [(None, None, 3), (Theirs, Theirs(k=1), 1)])
-def test_called_inside_a_node(
-    memory: LocalMemory, model: ScriptedModel, schema: Any, context: Any, k: int
-) -> None:
-    aag = build_aag(model=model, memory=memory)
-
-    def node(state: Shared) -> Shared:
-        return {"answer": aag.invoke({"question": state["question"]})["answer"]}
-
-    assert parent_of(node, schema).invoke(GOAL, context=context)["answer"] == REVISED
-    assert examples(model) == k
 
 
 def test_called_inside_a_node_with_a_context_of_its_own(memory: LocalMemory, model: ScriptedModel) -> None:

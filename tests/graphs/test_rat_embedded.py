@@ -32,32 +32,6 @@ def model() -> ScriptedModel:
     return ScriptedModel(thinker("..."))
 
 
-@pytest.mark.parametrize(
-    ("schema", "context", "passages", "answer"),
-    [
-        (None, None, 2, "The answer."),
-        (None, {"passages_per_step": 3, "theirs": 7}, 3, "The answer."),
-        (dict, {"finish": "thoughts"}, 1, DRAFT),
-        (RatContext, RatContext(passages_per_step=4), 4, "The answer."),
-        (Theirs, Theirs(), 1, DRAFT),
-    ],
-    ids=["none", "a dict", "a dict of theirs", "ours", "their object"],
-)
-@pytest.mark.parametrize("inside", ["as a subgraph", "called in a node"])
-async def test_the_context_of_a_parent(
-    model: ScriptedModel, inside: str, schema: Any, context: Any, passages: int, answer: str
-) -> None:
-    shelf = Shelf()
-    rat = build_rat(model=model, retriever=shelf)
-
-    async def calling(state: Shared) -> Shared:
-        return {"answer": (await rat.ainvoke({"question": state["question"]}))["answer"]}
-
-    parent = parent_of(rat if inside == "as a subgraph" else calling, schema)
-    assert (await parent.ainvoke(QUESTION, context=context))["answer"] == answer
-    assert {count for _, count in shelf.queries} == {passages}
-
-
 def test_called_in_a_node_with_a_context_of_its_own(model: ScriptedModel) -> None:
     rat = build_rat(model=model, retriever=Shelf())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,15 +18,6 @@ from tests.shelf import Shelf, section
 CYCLE = ["plan", "select", "answer"]
 
 
-@dataclass
-class Theirs:
-    """Some fields have the names of ours."""
-
-    max_cycles: int = 1
-    temperature: float = 0.3
-    user: str = "u"
-
-
 @pytest.fixture
 def model() -> ScriptedModel:
     return ScriptedModel(planner())
@@ -35,34 +25,6 @@ def model() -> ScriptedModel:
 
 def shelf() -> Shelf:
     return Shelf(says=documents)
-
-
-@pytest.mark.parametrize(
-    ("schema", "context", "passages", "cycles", "temperature"),
-    [
-        (None, None, 5, 3, 0.0),
-        (None, {"k": 3, "theirs": 7}, 3, 3, 0.0),
-        (dict, {"max_cycles": 2}, 5, 2, 0.0),
-        (RpgContext, RpgContext(paper=True, k=4, temperature=None), 4, 3, None),
-        (Theirs, Theirs(), 5, 1, 0.3),
-    ],
-    ids=["none", "a dict", "a dict of theirs", "ours", "their object"],
-)
-@pytest.mark.parametrize("inside", ["as a subgraph", "called in a node"])
-async def test_the_context_of_a_parent(
-    model: ScriptedModel, inside: str, schema: Any, context: Any, passages: int, cycles: int, temperature: Any
-) -> None:
-    found = shelf()
-    rpg = build_rpg(model=model, retriever=found)
-
-    async def calling(state: Shared) -> Shared:
-        return {"answer": (await rpg.ainvoke({"question": state["question"]}))["answer"]}
-
-    parent = parent_of(rpg if inside == "as a subgraph" else calling, schema)
-    result = await parent.ainvoke(QUESTION, context=context)
-    assert result["answer"] == "\n\n".join(f"On {plan}: so it was." for plan in PLANS[:cycles])
-    assert {count for _, count in found.queries} == {passages}
-    assert {call.kwargs.get("temperature") for call in model.calls} == {temperature}
 
 
 @pytest.mark.parametrize("kind", [dict, SimpleNamespace])

@@ -1,6 +1,6 @@
 """Chain of thought: the model writes its thoughts and the answer in one call, zero-shot."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -48,6 +48,8 @@ def build_cot(
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
+    interrupt_before: Sequence[str] = (),
+    interrupt_after: Sequence[str] = (),
 ) -> Graph:
     """Build and compile the chain-of-thought baseline: one model call. The arguments are those of `build_rat`.
 
@@ -57,7 +59,9 @@ def build_cot(
     target = RetrievalTarget("nothing")
     resources = graph_resources("cot", CotContext, target, model=model, node_models=node_models, allow=allow)
     builder = builder_with_begin(resources, [think.node], state=State, output=Output, initial=_initial_state)
-    return linear_graph(builder, resources, think, Persistence(checkpointer, store, cache))
+    return linear_graph(
+        builder, resources, think, Persistence(checkpointer, store, cache, interrupt_before, interrupt_after)
+    )
 
 
 graph = build_cot()

@@ -1,5 +1,6 @@
 """Direct: the model is asked the question, without evidence."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -29,6 +30,8 @@ def build_direct(
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
+    interrupt_before: Sequence[str] = (),
+    interrupt_after: Sequence[str] = (),
 ) -> Graph:
     """Build and compile the direct baseline: one model call. The arguments are those of `build_rat`.
 
@@ -40,7 +43,9 @@ def build_direct(
         "direct", DirectContext, target, model=model, node_models=node_models, allow=allow
     )
     builder = builder_with_begin(resources, [answer.node])
-    return linear_graph(builder, resources, answer, Persistence(checkpointer, store, cache))
+    return linear_graph(
+        builder, resources, answer, Persistence(checkpointer, store, cache, interrupt_before, interrupt_after)
+    )
 
 
 graph = build_direct()

@@ -1,5 +1,6 @@
 """Few-shot: the model is shown random procedures of the memory as examples."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
@@ -34,6 +35,8 @@ def build_few_shot(
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
+    interrupt_before: Sequence[str] = (),
+    interrupt_after: Sequence[str] = (),
 ) -> Graph:
     """Build and compile the few-shot baseline: one model call. The arguments are those of `build_aag`.
 
@@ -46,7 +49,7 @@ def build_few_shot(
     )
     builder, persistence = (
         builder_with_begin(resources, [answer.node]),
-        Persistence(checkpointer, store, cache),
+        Persistence(checkpointer, store, cache, interrupt_before, interrupt_after),
     )
     return linear_graph(builder, resources, answer, persistence, SampleNode(resources))
 

@@ -39,6 +39,8 @@ def build_rag(
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
+    interrupt_before: Sequence[str] = (),
+    interrupt_after: Sequence[str] = (),
 ) -> Graph:
     """Build and compile the RAG baseline: one search, one model call.
 
@@ -51,7 +53,13 @@ def build_rag(
     resources = graph_resources("rag", RagContext, target, model=model, node_models=node_models, allow=allow)
     builder = builder_with_begin(resources, [answer.node], initial=initial_state, searches=searches)
     retrieve = RetrieveNode(to_look_up, keep_found, resources)
-    return linear_graph(builder, resources, answer, Persistence(checkpointer, store, cache), retrieve)
+    return linear_graph(
+        builder,
+        resources,
+        answer,
+        Persistence(checkpointer, store, cache, interrupt_before, interrupt_after),
+        retrieve,
+    )
 
 
 graph = build_rag()

@@ -108,6 +108,8 @@ def build_react(
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
+    interrupt_before: Sequence[str] = (),
+    interrupt_after: Sequence[str] = (),
 ) -> Graph:
     """The compiled graph. The arguments are those of `build_rat` and `build_aag`.
 
@@ -121,7 +123,7 @@ def build_react(
     resources = graph_resources(
         "react", ReactContext, searched, model=model, node_models=node_models, allow=allow
     )
-    kept = Persistence(checkpointer, store, cache)
+    kept = Persistence(checkpointer, store, cache, interrupt_before, interrupt_after)
 
     def after_begin(state: State) -> Literal["agent", "conclude"]:
         """Run the agent where the model takes tools and no passages were given."""
@@ -135,6 +137,7 @@ def build_react(
         middleware=[BudgetedModelMiddleware(resources)],
         context_schema=ReactContext,
         name=NODE,
+        **kept.interrupts(["model", "tools"]),
     )
     builder = builder_with_begin(
         resources, [NODE, answer.node], state=State, initial=_initial_state, searches=searches
