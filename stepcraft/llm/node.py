@@ -89,7 +89,7 @@ class ModelNode(Runnable[Any, Update]):
             step.update = self.replies.get(step.key)
             step.is_known = step.update is not None
         if step.update is None:
-            config = self._traced(step, config)
+            config = self.resources.traced(config, step.budget.context)
             try:
                 model = resolve_model(step.choice, step.budget.seconds_left())
                 self._write_prompt(step, model)
@@ -113,7 +113,7 @@ class ModelNode(Runnable[Any, Update]):
             step.update = await self.replies.aget(step.key)
             step.is_known = step.update is not None
         if step.update is None:
-            config = self._traced(step, config)
+            config = self.resources.traced(config, step.budget.context)
             try:
                 model = await aresolve_model(step.choice, step.budget.seconds_left())
                 self._write_prompt(step, model)
@@ -146,11 +146,6 @@ class ModelNode(Runnable[Any, Update]):
         elif self.replies:
             step.key = reply_key(self.node, state)
         return step
-
-    def _traced(self, step: "_Step", config: RunnableConfig | None) -> RunnableConfig:
-        """The config with the labels of the run in its metadata."""
-        config, labels = config or {}, self.resources.labels(step.budget.context)
-        return {**config, "metadata": {**config.get("metadata", {}), **labels}}
 
     def _write_prompt(self, step: "_Step", model: BaseChatModel) -> None:
         context = step.budget.context

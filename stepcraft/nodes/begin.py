@@ -68,7 +68,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         self.prepare = prepare
         self.late_update = late_update or {}
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """The cleaned question with the initial state.
 
         Raises:
@@ -78,6 +78,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         """
         started = time.monotonic()
         context = self.resources.settings()
+        self.resources.traced(config, context)
         question = checked_text("question", input.get("question"))
         if not question:
             raise BadInput("the question is empty; say what is wanted")
