@@ -13,11 +13,13 @@ from langsmith import Client
 from stepcraft.graphs.registry import GRAPHS, get_graph
 from tests.servers.langsmith_server import LangSmithServer, Record, metadata
 
-GIVEN = {"question": "How does a LangGraph agent keep what it learned with a Store from one thread to the next?"}
-TREES = dict(
-    (text.splitlines()[0], text)
+GIVEN = {
+    "question": "How does a LangGraph agent keep what it learned with a Store from one thread to the next?"
+}
+TREES = {
+    text.splitlines()[0]: text
     for text in Path(__file__).with_name("traces.txt").read_text("utf-8").strip().split("\n\n")
-)
+}
 """The tree of every graph with the keyless model."""
 LABEL = "stepcraft_"
 
@@ -29,9 +31,8 @@ def tracer(server: LangSmithServer, **options: Any) -> Iterator[LangChainTracer]
     made = LangChainTracer(client=client)
     yield made
     client.flush()
-    last = str(made.latest_run.id) if made.latest_run else ""
     # Flushing misses a batch that is just being handed to a thread.
-    server.wait(lambda: bool(server.kept["runs"].get(last, {}).get("end_time")))
+    server.wait(lambda: all(server.kept["runs"].get(str(id_), {}).get("end_time") for id_ in made.order_map))
     client.cleanup()
 
 
@@ -47,7 +48,7 @@ def main() -> None:
         for name in GRAPHS:
             get_graph(name).invoke(GIVEN, {"callbacks": [traced]})
     for root in server.roots:
-        print(labels(root), server.tree(root), sep="\n", end="\n\n")
+        print(labels(root), server.tree(root), sep="\n", end="\n\n")  # noqa: T201 - what it is for
 
 
 if __name__ == "__main__":

@@ -147,9 +147,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
-        if parts.path == "/info":
-            return self._answer("GET", 200, self.server.owner.info)
-        self._answer("GET", 200, self.server.owner.found(parts.path.strip("/"), parse_qs(parts.query)))
+        owner = self.server.owner
+        is_info = parts.path == "/info"
+        self._answer(
+            "GET", 200, owner.info if is_info else owner.found(parts.path.strip("/"), parse_qs(parts.query))
+        )
 
     def do_POST(self) -> None:
         owner = self.server.owner
