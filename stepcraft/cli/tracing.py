@@ -69,17 +69,18 @@ class _Session(requests.Session):
 
     def __init__(self) -> None:
         super().__init__()
-        self.over: Future[None] = Future()
+        self.over: Future[Any] = Future()
         """Done when nothing may be sent any more."""
 
     def request(self, *args: Any, **options: Any) -> requests.Response:  # noqa: ANN401 - the signature of Session
         """Send a request; raise ConnectionError if it is not answered before the end."""
         options["timeout"] = (_CONNECT_S, _READ_S)
         if not self.over.done():
-            sent = in_thread(partial(super().request, *args, **options))
+            sent: Future[Any] = in_thread(partial(super().request, *args, **options))
             wait([sent, self.over], return_when=FIRST_COMPLETED)
             if sent.done():
-                return sent.result()
+                reply: requests.Response = sent.result()
+                return reply
         raise requests.ConnectionError("the run is over")
 
 
