@@ -22,6 +22,7 @@ from urllib3.util import Retry
 
 from stepcraft.cli.output import write
 from stepcraft.concurrency import in_thread, within
+from stepcraft.secrets import redacted
 
 _CONNECT_S, _READ_S = 1.0, 2.0
 _AFTER_RUN_S = 2.0
@@ -50,7 +51,7 @@ def tracing(err: Console) -> Generator[list[LangChainTracer]]:
     # The exporter, where LANGSMITH_OTEL_ENABLED asks for it, tries for ten seconds at exit.
     os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", f"{_AFTER_RUN_S:g}")
     session = _Session()
-    client = Client(session=session, retry_config=Retry(total=0))
+    client = Client(session=session, retry_config=Retry(total=0), anonymizer=redacted)
     try:
         yield [LangChainTracer(client=client)]
     finally:

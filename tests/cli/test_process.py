@@ -173,6 +173,9 @@ def test_characters_that_the_output_cannot_hold(kitchen: str) -> None:
     assert done.stdout.startswith(b"1. ")
 
 
+SECRET = "Log in with lsv2_pt_opensesame."
+
+
 def traced(endpoint: str, **more: str) -> dict[str, str]:
     settings = {"TRACING": "true", "API_KEY": "lsv2_secret", "ENDPOINT": endpoint, **more}
     return {**os.environ, **{f"LANGSMITH_{name}": value for name, value in settings.items()}}
@@ -181,7 +184,8 @@ def traced(endpoint: str, **more: str) -> dict[str, str]:
 def test_a_run_is_traced(kitchen: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     with LangSmithServer() as langsmith:
-        done = run(kitchen, "--set", "k=2", "--json", "--html", str(page), env=traced(langsmith.url))
+        options = ["--set", "k=2", "--json", "--html", str(page), "--set", f"draft_instructions={SECRET}"]
+        done = run(kitchen, *options, env=traced(langsmith.url))
     assert done.returncode == 0
     assert "LangSmith" not in done.stderr
     [root] = langsmith.roots
@@ -192,6 +196,8 @@ def test_a_run_is_traced(kitchen: str, tmp_path: Path) -> None:
     names = {one["name"] for one in langsmith.below(root)}
     assert {"aag", "draft", "to_query", "retrieve", "answer", "revise", "critic"} <= names
     assert b"lsv2_secret" not in langsmith.received
+    assert b"Log in with ***." in langsmith.received
+    assert b"opensesame" not in langsmith.received
 
 
 class Dripping(BaseRequestHandler):
