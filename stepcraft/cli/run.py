@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
+from langsmith import uuid7
 from rich.console import Console
 
 from stepcraft.cli.options import Output, check_writable
@@ -44,7 +45,7 @@ def answer(
 
     `fields` go into the context, together with `sources` and `memory`, whose fields differ from graph to graph.
     `inputs` and the file of `passages` go into the input beside the question. The result is printed on stdout,
-    progress and warnings on stderr.
+    progress and warnings on stderr. Of a traced run the JSON and the page have the id of its trace.
 
     Raises:
         BadInput: the graph does not take what was named, or a file cannot be read or written.
@@ -63,19 +64,21 @@ def answer(
     compiled = get_graph(graph, allow=Policy.of(None).trusting_runs())
     with tracing(err) as callbacks:
         labels = dict(resources_of(compiled).labels(context))
-        config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks]}
+        config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks], "run_id": uuid7()}
         # On an event loop Ctrl-C cancels a model call at once; a thread would have to be waited for.
         result, steps = asyncio.run(_stream(graph, compiled, cleaned, config, context, err))
+    trace_id = str(config["run_id"]) if callbacks else ""
     shown = redacted(result)  # masked before texts are cut to what fits into a line
     if as_json:
-        print_json(result)
+        print_json({**result, "trace_id": trace_id} if trace_id else result)
     else:
         show_result(graph, shown, out, err)
     if show_changes:
         show_revisions(shown, err if as_json else out)
     if html:
         try:
-            html.write_text(page(graph, {**vars(context), **given}, result, steps), encoding="utf-8")
+            shown_given = {**vars(context), **given}
+            html.write_text(page(graph, shown_given, result, steps, trace_id=trace_id), encoding="utf-8")
         except OSError as error:
             raise BadInput(f"{html} cannot be written: {error.strerror}") from error
     return result

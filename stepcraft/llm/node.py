@@ -99,7 +99,7 @@ class ModelNode(Runnable[Any, Update]):
             step.update = self.replies.get(step.key)
             step.is_known = step.update is not None
         if step.update is None:
-            config = self._traced(step, config)
+            config = self.resources.traced(config, step.budget.context)
             self._tell_start(step)
             try:
                 model = resolve_model(step.choice, step.budget.seconds_left())
@@ -124,7 +124,7 @@ class ModelNode(Runnable[Any, Update]):
             step.update = await self.replies.aget(step.key)
             step.is_known = step.update is not None
         if step.update is None:
-            config = self._traced(step, config)
+            config = self.resources.traced(config, step.budget.context)
             self._tell_start(step)
             try:
                 model = await aresolve_model(step.choice, step.budget.seconds_left())
@@ -163,11 +163,6 @@ class ModelNode(Runnable[Any, Update]):
             self._tell_failure(step, error)
             raise
         return step
-
-    def _traced(self, step: "_Step", config: RunnableConfig | None) -> RunnableConfig:
-        """The config with the labels of the run in its metadata."""
-        config, labels = config or {}, self.resources.labels(step.budget.context)
-        return {**config, "metadata": {**config.get("metadata", {}), **labels}}
 
     def _write_prompt(self, step: "_Step", model: BaseChatModel) -> None:
         context = step.budget.context

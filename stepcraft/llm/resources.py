@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
+
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput
 from stepcraft.models.resolve import GivenModels
@@ -66,3 +70,32 @@ class GraphResources:
         settings = {f"stepcraft_{name}": value for name, value in context.changed.items()}
         own = {"stepcraft_method": self.method, "stepcraft_version": VERSION}
         return {**settings, **own, **self.searched.labels(context)}
+
+    def traced(self, config: RunnableConfig | None, context: Context) -> RunnableConfig:
+        """The config of a node with the run's labels in its metadata.
+
+        The settings are known in the nodes alone, so the runs that were traced before, the node's and the graph's, are
+        labelled here: every tracer of LangChain keeps a run in `run_map` until it ends, and sends its metadata then. The
+        runs of a parent graph are left as they are.
+
+        Args:
+            config: The config that the node was called with.
+            context: The settings of the run.
+        """
+        config, labels = config or {}, self.labels(context)
+        callbacks = config.get("callbacks")
+        if isinstance(callbacks, BaseCallbackManager):
+            for tracer in callbacks.handlers:
+                if isinstance(tracer, BaseTracer | AsyncBaseTracer):
+                    self._label(tracer, str(callbacks.parent_run_id), labels)
+        return {**config, "metadata": {**config.get("metadata", {}), **labels}}
+
+    def _label(self, tracer: BaseTracer | AsyncBaseTracer, run_id: str, labels: Mapping[str, Any]) -> None:
+        """Label a run in progress and those above it, up to the graph's, which marks all below it with its method."""
+        while run := tracer.run_map.get(run_id):
+            metadata = (run.extra or {}).get("metadata", {})
+            if metadata.get("stepcraft_method") != self.method:
+                return
+            # A new dict: what is being sent, and what is inherited by other runs, does not change.
+            run.extra = {**(run.extra or {}), "metadata": {**metadata, **labels}}
+            run_id = str(run.parent_run_id)

@@ -73,7 +73,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         self.late_update = late_update or {}
         self.other_nodes = other_nodes
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """The cleaned question with the initial state.
 
         Raises:
@@ -82,7 +82,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
             SourceFailure: A source cannot be opened.
         """
         try:
-            update = self._begin(input)
+            update = self._begin(input, config)
         except StepcraftError as error:
             why = str(error)
             tell(self.resources.method, self.node, "failed", lambda: Said(why, {"reason": why}))
@@ -97,9 +97,10 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         """As `invoke`, in a thread, because opening models and memories blocks."""
         return await asyncio.wrap_future(in_thread(partial(self.invoke, input, config)))
 
-    def _begin(self, given: Any) -> dict[str, Any]:  # noqa: ANN401 - the graph's input
+    def _begin(self, given: Any, config: RunnableConfig | None) -> dict[str, Any]:  # noqa: ANN401 - the graph's input
         started = time.monotonic()
         context = self.resources.settings()
+        self.resources.traced(config, context)
         question = checked_text("question", given.get("question"))
         if not question:
             raise BadInput("the question is empty; say what is wanted")

@@ -76,6 +76,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """Search and return the state update."""
         queries, context = list(self.queries(input)), self.resources.settings(input)
+        config = self.resources.traced(config, context)
         seconds = Budget.of(self.node, input, context).seconds_left()
         self._tell_start(input, queries)
         searched = self._searched(input, context) if queries else []
@@ -89,6 +90,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`, without blocking the event loop."""
         queries, context = list(self.queries(input)), self.resources.settings(input)
+        config = self.resources.traced(config, context)
         seconds = Budget.of(self.node, input, context).seconds_left()
         self._tell_start(input, queries)
         searched = self._searched(input, context) if queries else []

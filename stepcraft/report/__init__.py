@@ -15,7 +15,14 @@ from stepcraft.secrets import redacted
 __all__ = ["StepTime", "page"]
 
 
-def page(method: str, given: Mapping[str, Any], result: Mapping[str, Any], steps: Sequence[StepTime]) -> str:
+def page(
+    method: str,
+    given: Mapping[str, Any],
+    result: Mapping[str, Any],
+    steps: Sequence[StepTime],
+    *,
+    trace_id: str = "",
+) -> str:
     """Return the HTML page of a run, without secrets.
 
     Args:
@@ -23,6 +30,7 @@ def page(method: str, given: Mapping[str, Any], result: Mapping[str, Any], steps
         given: the input of the run; settings of its context may stand beside it.
         result: the output of the run.
         steps: when each step began and ended; may be empty.
+        trace_id: the id of its trace in LangSmith; "" for none.
 
     Raises:
         BadInput: there is no page for this graph.
@@ -34,6 +42,8 @@ def page(method: str, given: Mapping[str, Any], result: Mapping[str, Any], steps
     facts = [*view.facts, counted(result["usage"]["calls"], "model call")]
     if steps:
         facts.append(seconds(max(step.ended for step in steps)))
+    if trace_id:
+        facts.append(f"trace {trace_id}")
     return rendered(
         view.template,
         title=view.title,

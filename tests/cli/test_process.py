@@ -11,9 +11,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Event, Thread
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 
 from stepcraft.memory.files import write_jsonl
 from tests.kitchen import GOAL, PROCEDURES, REVISED, cook
+from tests.servers.langsmith_server import LangSmithServer, metadata
 from tests.servers.openai_replies import Reply, hang
 from tests.servers.openai_server import OpenAIServer
 
@@ -171,112 +173,64 @@ def test_characters_that_the_output_cannot_hold(kitchen: str) -> None:
     assert done.stdout.startswith(b"1. ")
 
 
-LANGSMITH_INFO = {
-    "version": "0.12.0",
-    "batch_ingest_config": {
-        "use_multipart_endpoint": True,
-        "size_limit": 100,
-        "size_limit_bytes": 20_000_000,
-        "scale_up_nthreads_limit": 4,
-        "scale_up_qsize_trigger": 1000,
-    },
-}
+SECRET = "Log in with lsv2_pt_opensesame."
 
 
-class LangSmith(BaseHTTPRequestHandler):
-    """A LangSmith server that describes itself and appends posted runs to `server.posted`."""
-
-    def do_GET(self) -> None:
-        self.answer(json.dumps(LANGSMITH_INFO).encode())
-
-    def do_POST(self) -> None:
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            body = b"".join(iter(self.chunk, b""))
-        else:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.posted.append((self.path, body))  # type: ignore[attr-defined]
-        self.answer(b"{}", 202)
-
-    def chunk(self) -> bytes:
-        piece = self.rfile.read(int(self.rfile.readline(), 16))
-        self.rfile.readline()
-        return piece
-
-    def answer(self, body: bytes, status: int = 200) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+def traced(endpoint: str, **more: str) -> dict[str, str]:
+    settings = {"TRACING": "true", "API_KEY": "lsv2_secret", "ENDPOINT": endpoint, **more}
+    return {**os.environ, **{f"LANGSMITH_{name}": value for name, value in settings.items()}}
 
 
-@pytest.fixture
-def langsmith() -> Iterator[Any]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), LangSmith)
-    server.posted = []  # type: ignore[attr-defined]
-    thread = Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.fixture
-def mute(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Serve a LangSmith that never answers a POST; the parameter says whether it announces compression."""
-    over = Event()
-
-    class Mute(LangSmith):
-        def do_GET(self) -> None:
-            flags = {"instance_flags": {"zstd_compression_enabled": request.param}}
-            self.answer(json.dumps({**LANGSMITH_INFO, **flags}).encode())
-
-        def do_POST(self) -> None:
-            over.wait()
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Mute)
-    thread = Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield server.server_port
-    over.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def traced(port: int) -> dict[str, str]:
-    endpoint = f"http://127.0.0.1:{port}"
-    return {
-        **os.environ,
-        "LANGSMITH_TRACING": "true",
-        "LANGSMITH_API_KEY": "lsv2_secret",
-        "LANGSMITH_ENDPOINT": endpoint,
-    }
-
-
-def test_a_run_is_traced(kitchen: str, langsmith: Any) -> None:
-    done = run(kitchen, "--set", "k=2", env=traced(langsmith.server_port))
+def test_a_run_is_traced(kitchen: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    with LangSmithServer() as langsmith:
+        options = ["--set", "k=2", "--json", "--html", str(page), "--set", f"draft_instructions={SECRET}"]
+        done = run(kitchen, *options, env=traced(langsmith.url))
     assert done.returncode == 0
     assert "LangSmith" not in done.stderr
-    assert {path for path, _ in langsmith.posted} == {"/runs/multipart"}
-    sent = b"".join(body for _, body in langsmith.posted)
-    for label in (
-        b'"stepcraft_method":"aag"',
-        b'"stepcraft_k":2',
-        b'"stepcraft_memory":"' + kitchen.encode(),
-    ):
-        assert label in sent
-    names = set(re.findall(rb'"name":"(\w+)"', sent))
-    assert {b"aag", b"draft", b"to_query", b"retrieve", b"answer", b"revise", b"critic"} <= names
+    [root] = langsmith.roots
+    assert json.loads(done.stdout)["trace_id"] == root["id"] == root["trace_id"]
+    assert f"trace {root['id']}" in page.read_text("utf-8")
+    labels = {"stepcraft_method": "aag", "stepcraft_k": 2, "stepcraft_memory": kitchen}
+    assert metadata(root).items() >= labels.items()
+    names = {one["name"] for one in langsmith.below(root)}
+    assert {"aag", "draft", "to_query", "retrieve", "answer", "revise", "critic"} <= names
+    assert b"lsv2_secret" not in langsmith.received
+    assert b"Log in with ***." in langsmith.received
+    assert b"opensesame" not in langsmith.received
 
 
-def test_a_langsmith_that_is_away_costs_one_line(kitchen: str) -> None:
+class Dripping(BaseRequestHandler):
+    """Answers a header line that never ends."""
+
+    def handle(self) -> None:
+        with suppress(OSError):
+            self.request.sendall(b"HTTP/1.1 200 OK\r\n")
+            while not self.server.over.wait(0.2):  # type: ignore[attr-defined]
+                self.request.sendall(b"x")
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    with ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
+        server.over = Event()  # type: ignore[attr-defined]
+        Thread(target=server.serve_forever, args=(0.02,)).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.over.set()  # type: ignore[attr-defined]
+        server.shutdown()
+
+
+@contextmanager
+def refused() -> Iterator[str]:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{nobody.getsockname()[1]}"
+
+
+def test_a_langsmith_that_is_silent_costs_one_line(kitchen: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        done = run(kitchen, "--json", env=traced(port))
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        done = run(kitchen, "--json", env=traced(endpoint))
         silent.settimeout(5)
         silent.accept()[0].close()
         silent.settimeout(0)
@@ -284,28 +238,55 @@ def test_a_langsmith_that_is_away_costs_one_line(kitchen: str) -> None:
             silent.accept()  # it was asked once and no more
     assert done.returncode == 0
     assert json.loads(done.stdout)["steps"]
+    assert "trace_id" not in json.loads(done.stdout)
     told = [line for line in done.stderr.splitlines() if "LangSmith" in line]
-    assert told == [f"warning: LangSmith does not answer at http://127.0.0.1:{port}; this run is not traced"]
+    assert told == [f"warning: LangSmith does not answer at {endpoint}; this run is not traced"]
+
+
+@pytest.mark.parametrize("away", [refused, dripping])
+def test_a_langsmith_that_is_away_costs_one_line(
+    kitchen: str, away: Callable[[], AbstractContextManager[str]]
+) -> None:
+    with away() as endpoint:
+        done = run(kitchen, "--json", env=traced(endpoint))
+    assert (done.returncode, "trace_id" in done.stdout) == (0, False)
+    told = [line for line in done.stderr.splitlines() if "LangSmith" in line]
+    assert told == [f"warning: LangSmith does not answer at {endpoint}; this run is not traced"]
 
 
 @pytest.mark.parametrize(
-    ("command", "mute"),
+    ("command", "compression"),
     [
         pytest.param(["aag", "bake bread", "--memory"], False, id="a run"),
         pytest.param(["aag", "bake bread", "--memory"], True, id="a run, compressed"),
         pytest.param(["source", "check"], True, id="a search"),
     ],
-    indirect=["mute"],
 )
 def test_a_langsmith_that_never_answers_a_post_delays_the_exit_by_seconds_only(
-    kitchen: str, command: list[str], mute: int
+    kitchen: str, command: list[str], compression: bool
 ) -> None:
     if command[0] == "source":
         command = [*STEPCRAFT, *command, f"memory:{kitchen}", "bake bread", "--json"]
     else:
         command = [*STEPCRAFT, *command, kitchen, "--json"]
+    with LangSmithServer(mute=True, compression=compression) as langsmith:
+        told = after_the_answer(command, traced(langsmith.url))
+    assert told == ["warning: LangSmith did not take the whole trace of this run"]
+
+
+def test_a_silent_collector_delays_the_exit_by_seconds_only(kitchen: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, LangSmithServer() as langsmith:
+        env = traced(langsmith.url, OTEL_ENABLED="true")
+        env["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        told = after_the_answer([*STEPCRAFT, "aag", "bake bread", "--memory", kitchen, "--json"], env)
+    assert told == ["warning: the OpenTelemetry collector did not take the whole trace of this run"]
+    assert [root["name"] for root in langsmith.roots] == ["aag"]
+
+
+def after_the_answer(command: list[str], env: dict[str, str]) -> list[str]:
+    """The warnings of a command about tracing, which may not end much later than its answer."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, env=traced(mute), text=True, **pipes) as process:
+    with subprocess.Popen(command, env=env, text=True, **pipes) as process:
         assert process.stdout
         assert process.stderr
         out = process.stdout.readline()
@@ -313,7 +294,6 @@ def test_a_langsmith_that_never_answers_a_post_delays_the_exit_by_seconds_only(
         out += process.stdout.read()
         waited = time.monotonic() - answered
         err = process.stderr.read()
-    assert (process.returncode, waited < 10) == (0, True), f"it ended {waited:.1f} s after its answer"
+    assert (process.returncode, waited < 6) == (0, True), f"it ended {waited:.1f} s after its answer"
     assert json.loads(out)
-    told = [line for line in err.splitlines() if "LangSmith" in line]
-    assert told == ["warning: LangSmith did not take the whole trace of this run"]
+    return [line for line in err.splitlines() if "trace" in line]

@@ -13,6 +13,7 @@ from langchain_core.tracers import BaseTracer, Run
 from stepcraft import AagContext, build_aag
 from stepcraft.graphs.aag import MODEL_NODES
 from stepcraft.graphs.baselines import ReactContext, build_react
+from stepcraft.llm.resources import VERSION
 from stepcraft.memory.files import write_jsonl
 from tests.kitchen import GOAL, PAPER, PROCEDURES, cook, small_memory
 from tests.scripted import ScriptedModel, ToolModel, searching
@@ -113,13 +114,13 @@ def test_searches_are_retriever_runs(recorder: Recorder, on_a_loop: bool) -> Non
 
 def test_the_labels_of_a_run_as_it_is(recorder: Recorder) -> None:
     recorded(recorder, AagContext(), critiques=0)
-    labels = {"method": "aag", "version": ours(recorder.root)["version"]}
+    labels = {"method": "aag", "version": VERSION, "memory": "kitchen"}
     assert ours(recorder.root) == labels
     models = recorder.runs("chat_model") or recorder.runs("llm")
     assert {metadata(run)["langgraph_node"] for run in models} == {node.node for node in MODEL_NODES} - {
         "edit"
     }
-    assert all(ours(run) == {**labels, "memory": "kitchen"} for run in models)
+    assert all(ours(run) == labels for run in models)
 
 
 def test_the_labels_name_the_options_that_differ(recorder: Recorder) -> None:

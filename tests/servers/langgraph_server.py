@@ -10,6 +10,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -28,9 +29,16 @@ _SETTINGS = {
 class LangGraphServer:
     """Starts on entering, serves at `url`, ends with all its children on leaving; `options` are those of the command."""
 
-    def __init__(self, config: Path = ROOT / "langgraph.json", *options: str, patience: float = 60) -> None:
+    def __init__(
+        self,
+        config: Path = ROOT / "langgraph.json",
+        *options: str,
+        patience: float = 60,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.config = config
         self.options = options
+        self.settings = {**_SETTINGS, **(settings or {})}
         self.patience = patience
         self._ports = Ports(1)
         self.url = f"http://127.0.0.1:{self._ports.numbers[0]}"
@@ -71,7 +79,7 @@ class LangGraphServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "langgraph_cli", "dev", *options],
                 cwd=self._folder.name,
-                env={**os.environ, **_SETTINGS, "PYTHONPATH": os.pathsep.join(paths)},
+                env={**os.environ, **self.settings, "PYTHONPATH": os.pathsep.join(paths)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -1,24 +1,52 @@
-"""LangSmith in small: the endpoints that an upload needs, on a loopback port."""
+"""LangSmith in small: the endpoints that an upload and a trace need, on a loopback port."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Condition, Event, Thread
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
+import zstandard
+from requests_toolbelt import MultipartDecoder
+
 Record = dict[str, Any]
+
+INFO = {
+    "version": "0.12.0",
+    "instance_flags": {"zstd_compression_enabled": True},
+    "batch_ingest_config": {
+        "use_multipart_endpoint": True,
+        "size_limit": 100,
+        "size_limit_bytes": 20_000_000,
+        "scale_up_nthreads_limit": 4,
+        "scale_up_qsize_trigger": 1000,
+    },
+}
+"""What a server says of itself. A client compresses what it sends to this one."""
 
 
 class LangSmithServer:
     """Keeps datasets, examples, sessions, runs and feedback by their ids; `requests` names what was asked.
 
     After `limit` requests that write, it answers 503, which ends what was begun.
+
+    Args:
+        compression: Whether it takes compressed traces.
+        mute: Whether it leaves every POST without an answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, compression: bool = True, mute: bool = False) -> None:
+        self.info = {**INFO, "instance_flags": {"zstd_compression_enabled": compression}}
+        self.mute = mute
+        self.over = Event()
+        self.taken = Condition()
+        self.received = bytearray()
+        """All that was posted as parts of traces, uncompressed."""
         self.kept: dict[str, dict[str, Record]] = {
             kind: {} for kind in ("datasets", "examples", "sessions", "runs", "feedback")
         }
@@ -34,6 +62,7 @@ class LangSmithServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.over.set()
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
@@ -56,6 +85,53 @@ class LangSmithServer:
         self.kept[kind] |= {one["id"]: one for one in records}
         return 200, records if isinstance(body, list) else records[0]
 
+    def take(self, name: str, content: bytes) -> None:
+        """Keep a part of a multipart request: `post.<run>`, `patch.<run>.outputs`, `feedback.<id>`."""
+        self.received += content
+        kind, id_, *field = name.split(".")
+        kept = self.kept["feedback" if kind == "feedback" else "runs"].setdefault(id_, {"id": id_})
+        given = {field[0]: json.loads(content)} if field else json.loads(content)
+        given = {key: value for key, value in given.items() if value is not None}
+        # Batches arrive in any order, so the end of a run may come before its beginning.
+        kept |= {**given, **kept} if kind == "post" else given
+
+    def wait(self, enough: Callable[[], bool], seconds: float = 30) -> None:
+        """Wait until enough was posted; what a client posts in the background comes in parts."""
+        with self.taken:
+            assert self.taken.wait_for(enough, seconds), self.requests
+
+    @property
+    def roots(self) -> list[Record]:
+        """The runs without a parent, in the order in which they began."""
+        found = [run for run in self.list("runs") if not run.get("parent_run_id")]
+        return sorted(found, key=lambda run: run["dotted_order"])
+
+    def children(self, run: Record) -> list[Record]:
+        return [one for one in self.list("runs") if one.get("parent_run_id") == run["id"]]
+
+    def below(self, run: Record) -> Iterator[Record]:
+        """A run and all below it."""
+        yield run
+        for child in self.children(run):
+            yield from self.below(child)
+
+    def tree(self, run: Record) -> str:
+        """The names and types of a run and of all below it, a line each, those of a superstep in order of their names."""
+        steps: dict[tuple[int, str, str], int] = {}
+        for child in self.children(run):
+            key = (metadata(child).get("langgraph_step", 0), child["name"], self.tree(child))
+            steps[key] = steps.get(key, 0) + 1
+        lines = [run["name"] if run["run_type"] == "chain" else f"{run['name']} ({run['run_type']})"]
+        for (_, _, below), count in sorted(steps.items()):
+            first, *others = below.splitlines()
+            lines += [f"  {first} ×{count}" if count > 1 else f"  {first}", *(f"  {line}" for line in others)]
+        return "\n".join(lines)
+
+
+def metadata(run: Record) -> dict[str, Any]:
+    found: dict[str, Any] = (run.get("extra") or {}).get("metadata", {})
+    return found
+
 
 class _Server(ThreadingHTTPServer):
     def __init__(self, owner: LangSmithServer) -> None:
@@ -71,22 +147,54 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
-        self._answer("GET", 200, self.server.owner.found(parts.path.strip("/"), parse_qs(parts.query)))
+        owner = self.server.owner
+        is_info = parts.path == "/info"
+        self._answer(
+            "GET", 200, owner.info if is_info else owner.found(parts.path.strip("/"), parse_qs(parts.query))
+        )
 
     def do_POST(self) -> None:
         owner = self.server.owner
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if owner.mute:
+            owner.over.wait()
+            return None
+        content = self._content()
         if owner.refused_key:
             return self._answer("POST", 401, {"detail": "Invalid token"})
+        if self.path == "/runs/multipart":
+            for part in MultipartDecoder(content, self.headers["Content-Type"]).parts:
+                [name] = re.findall(rb'name="(.+?)"', part.headers[b"Content-Disposition"])
+                owner.take(name.decode(), part.content)
+            with owner.taken:
+                owner.taken.notify_all()
+            return self._answer("POST", 202, {})
+        kind = self.path.split("/")[1]
+        if kind not in owner.kept:
+            return self._answer("POST", 404, {"detail": "Not Found"})
+        body = json.loads(content)
         if owner.limit is not None and sum(one.startswith("POST") for one in owner.requests) >= owner.limit:
             return self._answer("POST", 400, {"detail": "no"})
-        return self._answer("POST", *owner.add(self.path.split("/")[1], body))
+        return self._answer("POST", *owner.add(kind, body))
 
     def do_PATCH(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         _, kind, id_ = self.path.split("/")
         self.server.owner.kept[kind][id_] |= body
         self._answer("PATCH", 200, {})
+
+    def _content(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            content = b"".join(iter(self._chunk, b""))
+        else:
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "zstd":
+            return zstandard.ZstdDecompressor().decompressobj().decompress(content)
+        return content
+
+    def _chunk(self) -> bytes:
+        piece = self.rfile.read(int(self.rfile.readline(), 16))
+        self.rfile.readline()
+        return piece
 
     def _answer(self, method: str, status: int, value: Any) -> None:
         self.server.owner.requests.append(f"{method} {urlsplit(self.path).path} {status}")

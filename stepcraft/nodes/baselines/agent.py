@@ -6,6 +6,8 @@ those of every model node do, so the limits of the run, repeated attempts and us
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Annotated, Any, cast
 
 from langchain.agents import AgentState
@@ -14,10 +16,11 @@ from langchain.agents.middleware.types import ExtendedModelResponse
 from langchain.tools import ToolRuntime
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ensure_config, merge_configs, set_config_context
+from langchain_core.runnables.config import ensure_config, set_config_context
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
+from langsmith import RunTree
+from langsmith.run_helpers import get_current_run_tree, tracing_context
 
 from stepcraft.contexts.baselines import ReactContext
 from stepcraft.evidence import Evidence
@@ -90,9 +93,15 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         prepared, warnings = _prepare(request, model, budget, context)
         tell(self.resources.method, NODE, "started", lambda: Said("The agent decides what to do next."))
 
+        below_middleware = _below(get_current_run_tree())
+
         def send(options: Any) -> AIMessage:  # noqa: ANN401 - a mapping of options
-            with set_config_context(self._traced(context)) as variables:
-                reply = variables.run(handler, prepared.override(model_settings=dict(options)))
+            def handle() -> ModelResponse[Any]:
+                with below_middleware():
+                    return handler(prepared.override(model_settings=dict(options)))
+
+            with set_config_context(self.resources.traced(ensure_config(), context)) as variables:
+                reply = variables.run(handle)
             return cast("AIMessage", reply.result[0])
 
         try:
@@ -122,11 +131,14 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         prepared, warnings = _prepare(request, model, budget, context)
         tell(self.resources.method, NODE, "started", lambda: Said("The agent decides what to do next."))
 
+        below_middleware = _below(get_current_run_tree())
+
         async def send(options: Any) -> AIMessage:  # noqa: ANN401 - a mapping of options
             async def handle() -> ModelResponse[Any]:
-                return await handler(prepared.override(model_settings=dict(options)))
+                with below_middleware():
+                    return await handler(prepared.override(model_settings=dict(options)))
 
-            with set_config_context(self._traced(context)) as variables:
+            with set_config_context(self.resources.traced(ensure_config(), context)) as variables:
                 reply = await asyncio.create_task(handle(), context=variables)
             return cast("AIMessage", reply.result[0])
 
@@ -154,9 +166,10 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         tell(self.resources.method, NODE, "failed" if failed else "finished", said)
         return ExtendedModelResponse(ModelResponse([reply]), Command(update=budget.update(warnings)))
 
-    def _traced(self, context: ReactContext) -> RunnableConfig:
-        """The config of the turn with the labels of the run in its metadata."""
-        return merge_configs(ensure_config(), {"metadata": dict(self.resources.labels(context))})
+
+def _below(run: RunTree | None) -> Callable[[], AbstractContextManager[None]]:
+    """Makes the block whose runs LangSmith shows below a run: LangChain's of the middleware, which configs do not know."""
+    return nullcontext if run is None else partial(tracing_context, parent=run)
 
 
 def _prepare(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from stepcraft.contexts.chat import ChatContext
@@ -37,13 +38,13 @@ class ChatBeginNode(BeginNode):
         self.methods = methods
         self.description = "Find the message to answer, and check the settings."
 
-    def _begin(self, given: Any) -> dict[str, Any]:  # noqa: ANN401 - the graph's input
+    def _begin(self, given: Any, config: RunnableConfig | None) -> dict[str, Any]:  # noqa: ANN401 - the graph's input
         messages: list[BaseMessage] = list(given.get("messages") or [])
         added: list[BaseMessage] = []
         if given.get("question"):
             added = [HumanMessage(checked_text("question", given["question"]))]
         text, notes = last_question([*messages, *added])
-        update = super()._begin({"question": text, "messages": [*messages, *added], "notes": notes})
+        update = super()._begin({"question": text, "messages": [*messages, *added], "notes": notes}, config)
         update["asked"] = update.pop("question")
         # Who writes the answer, its method says itself.
         update["warnings"] = Overwrite([one for one in update["warnings"].value if one != KEYLESS])
