@@ -113,6 +113,20 @@ def add_model_node(
     builder.add_node(node.node, runnable, input_schema=get_type_hints(node.ask)["state"])
 
 
+def with_output_alone(subgraph: Graph) -> Runnable[Any, Any]:
+    """A subgraph as a node that writes the keys of its output schema.
+
+    Where a run is streamed as events, LangGraph streams the subgraph, too, and takes all of its state for its output:
+    two of them in one superstep would then write what they only read.
+    """
+    kept = frozenset(subgraph.output_channels)
+
+    def output(state: Any) -> dict[str, Any]:  # noqa: ANN401 - the state of the subgraph
+        return {key: value for key, value in state.items() if key in kept}
+
+    return subgraph | InlineNode(output)
+
+
 def compile_graph(
     builder: Builder, resources: GraphResources, persistence: Persistence, *, recursion_limit: int = 100
 ) -> Graph:

@@ -30,6 +30,7 @@ from stepcraft.graphs.compile import (
     add_model_node,
     compile_graph,
     graph_resources,
+    with_output_alone,
 )
 from stepcraft.llm.budget import Budgeted, Usage
 from stepcraft.llm.resources import GraphResources
@@ -167,7 +168,7 @@ def build_rat(
     builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
     for node in (draft, split, finish):
         add_model_node(builder, resources, node, persistence)
-    builder.add_node("step", _step_graph(resources, persistence))
+    builder.add_node("step", with_output_alone(_step_graph(resources, persistence)))
     builder.add_node("accept", InlineNode(accept))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "draft")

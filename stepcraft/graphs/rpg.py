@@ -35,6 +35,7 @@ from stepcraft.graphs.compile import (
     add_model_node,
     compile_graph,
     graph_resources,
+    with_output_alone,
 )
 from stepcraft.llm.budget import Budgeted, Usage, branches, calls_left
 from stepcraft.llm.resources import GraphResources
@@ -386,7 +387,7 @@ def build_rpg(
     for node in MODEL_NODES:
         add_model_node(builder, resources, node, persistence)
     segment = _segment_graph(resources, persistence, select)
-    builder.add_node("segment", segment | InlineNode(publish_outlined))
+    builder.add_node("segment", with_output_alone(segment) | InlineNode(publish_outlined))
     for inline in (gather, pass_over, trace):
         builder.add_node(inline.__name__, InlineNode(inline))
     builder.add_edge(START, "begin")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from stepcraft.memory.weaviate.program import Ports
+from tests.servers.openai_server import OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,6 +25,11 @@ _SETTINGS = {
     "LANGSMITH_TRACING": "false",
     "LOG_LEVEL": "WARNING",
 }
+
+
+def models_from(server: OpenAIServer) -> dict[str, str]:
+    """The settings of a LangGraph server whose models named "openai:…" are those of a local server."""
+    return {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "of-no-use"}
 
 
 class LangGraphServer:

@@ -12,7 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from typing import Self
 
-from tests.servers.openai_replies import Body, Reply, error, events, whole
+from langchain_core.messages import convert_to_messages
+
+from stepcraft.models.keyless.model import ExtractiveModel
+from tests.servers.openai_replies import Body, Reply, error, events, hang, whole
 
 Script = Callable[[Body], Reply | str]
 
@@ -164,6 +167,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
         else:
             self.close_connection = True
+
+
+def keyless_reply(body: Body) -> Reply | str:
+    """The reply of the keyless model, which fits every prompt of the package; none to the model "slow"."""
+    if body["model"] == "slow":
+        return hang()
+    return ExtractiveModel().invoke(convert_to_messages(body["messages"])).text
 
 
 def _in_order(replies: Iterable[Reply | str]) -> Script:
