@@ -92,6 +92,13 @@ async def client(langgraph_server: str) -> AsyncIterator[LangGraphClient]:
         yield LangGraphClient(http)
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - it knows no events
+            await asyncio.sleep(0.05)
+
+
 def essence(schema: Any) -> Any:
     """A schema without titles, which follow from names, and without the texts of prompts."""
     if isinstance(schema, list):
@@ -189,13 +196,11 @@ async def test_fifty_runs_at_once_with_models_named_by_strings(
 
 
 async def test_a_cancelled_run_goes_on_later(client: LangGraphClient, model_server: OpenAIServer) -> None:
-    before = len(model_server.requests)
+    asked, left = len(model_server.requests), len(model_server.abandoned)
     thread = (await client.threads.create())["thread_id"]
     slow, quick = ({**CONTEXT, "model": f"openai:{speed}"} for speed in ("slow", "quick"))
     run = await client.runs.create(thread, "rag", input=given("rag"), context=slow)
-    async with asyncio.timeout(30):
-        while not any(body["model"] == "slow" for body in model_server.bodies[before:]):  # noqa: ASYNC110 - another thread gets it
-            await asyncio.sleep(0.05)
+    await until(lambda: len(model_server.requests) > asked)
     await client.runs.cancel(thread, run["run_id"], wait=True)
     assert (await client.runs.get(thread, run["run_id"]))["status"] == "interrupted"
     state = await client.threads.get_state(thread)
@@ -203,6 +208,7 @@ async def test_a_cancelled_run_goes_on_later(client: LangGraphClient, model_serv
     result: Any = await client.runs.wait(thread, "rag", input=None, context=quick)
     assert result["answer"]
     assert result["evidence"] == state["values"]["evidence"]
+    await until(lambda: len(model_server.abandoned) > left)
 
 
 async def test_an_assistant_has_a_context_of_its_own(

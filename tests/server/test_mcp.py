@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.server.test_graphs import GRAPHS, QUESTION
+from tests.server.test_graphs import GRAPHS, QUESTION, until
+from tests.servers.openai_server import OpenAIServer
 
 HEADERS = {"Accept": "application/json, text/event-stream"}
 
@@ -80,6 +82,18 @@ def test_an_error_is_a_sentence(langgraph_server: str) -> None:
     result = call(langgraph_server, "rag", question=QUESTION, kind="brief")
     assert result["isError"]
     assert "kind='brief' cannot be used: it should be one of long" in result["content"][0]["text"]
+
+
+async def test_a_client_that_leaves_ends_its_run(langgraph_server: str, model_server: OpenAIServer) -> None:
+    asked, left = len(model_server.requests), len(model_server.abandoned)
+    params = {"name": "direct", "arguments": {"question": QUESTION}, "context": {"model": "openai:slow"}}
+    message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
+    async with httpx.AsyncClient(base_url=langgraph_server, headers=HEADERS, timeout=60) as client:
+        call = asyncio.create_task(client.post("/mcp", json=message))
+        await until(lambda: len(model_server.requests) > asked)
+        call.cancel()
+        await asyncio.wait([call])
+    await until(lambda: len(model_server.abandoned) > left)
 
 
 def test_the_rest_of_the_protocol_is_the_servers(langgraph_server: str) -> None:

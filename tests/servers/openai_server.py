@@ -34,7 +34,7 @@ class OpenAIServer:
     """Serves chat completions on a loopback port.
 
     Replies are sent in order or made by a function of the request's body; a sequence that is exhausted answers 400.
-    `requests` holds every request so far.
+    `requests` holds every request so far, `abandoned` those whose clients left before the reply.
     """
 
     def __init__(self, replies: Iterable[Reply | str] | Script) -> None:
@@ -43,6 +43,7 @@ class OpenAIServer:
         self._connections: set[socket.socket] = set()
         self.closing = Event()
         self.requests: list[Request] = []
+        self.abandoned: list[Request] = []
 
     def __enter__(self) -> Self:
         self._http = _Server(self)
@@ -123,6 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
         reply = self.server.owner.answer(request)
         if self._wait(reply):
             return self._send(reply, body)
+        self.server.owner.abandoned.append(request)
         self.close_connection = True
         return None
 
