@@ -101,7 +101,7 @@ def test_the_store_of_a_server_that_refuses_or_is_gone(
     server: LangGraphServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANGGRAPH_API_KEY", "guessed")
-    for address, reason in ((server.url, "401"), ("http://127.0.0.1:1", "ConnectError")):
+    for address, reason in ((server.url, "no such key"), ("http://127.0.0.1:1", "ConnectError")):
         found = CliRunner().invoke(app, ["memory", "count", "--memory", f"store+{address}/{USER}/recipes"])
         assert found.exit_code == 1
         assert reason in found.stderr
