@@ -8,8 +8,9 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp
-from langgraph_sdk import get_sync_client
+from langgraph_sdk.client import SyncLangGraphClient
 
 from stepcraft.errors import BadInput
 from stepcraft.memory.base_store import StoreMemory
@@ -20,7 +21,7 @@ KEY = "LANGGRAPH_API_KEY"
 
 _REQUESTS = 8
 """As many requests are under way at the same time: the server has no route for several items."""
-_TIMEOUT_S = 60
+_TIMEOUT = httpx.Timeout(60, connect=5)
 
 
 class RemoteStoreMemory(StoreMemory):
@@ -56,7 +57,8 @@ class _RemoteStore(BaseStore):
     __slots__ = ("_client", "_pool")
 
     def __init__(self, address: str) -> None:
-        self._client = get_sync_client(url=address, api_key=os.environ.get(KEY) or None, timeout=_TIMEOUT_S)
+        headers = {"x-api-key": key} if (key := os.environ.get(KEY)) else {}
+        self._client = SyncLangGraphClient(httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT))
         self._pool = ThreadPoolExecutor(_REQUESTS, thread_name_prefix="remote-store")
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -75,6 +77,9 @@ class _RemoteStore(BaseStore):
     def _do(self, operation: Op) -> Result:
         store = self._client.store
         if isinstance(operation, GetOp):
+            sendable = operation.key.encode(errors="ignore").decode()
+            if not sendable or sendable != operation.key:
+                return None  # nothing can be kept under it
             item = store.get_item(operation.namespace, operation.key)
             return Item(**_fields(item)) if item else None
         if isinstance(operation, PutOp):
