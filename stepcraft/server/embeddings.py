@@ -21,14 +21,20 @@ class StoreEmbeddings(Embeddings):
     """The static embeddings of wordllama; where it has no wheel, vectors that compare texts by their words.
 
     The asynchronous methods are LangChain's, which take a thread, because loading the model reads files.
+
+    Args:
+        by_words: Whether the vectors are those of words; None for where wordllama is not installed.
     """
+
+    def __init__(self, *, by_words: bool | None = None) -> None:
+        self._by_words = not find_spec("wordllama") if by_words is None else by_words
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector of 256 numbers for each text."""
-        if find_spec("wordllama"):
-            vectors = WordLlamaEmbedder().embed_documents(texts)
-        else:
+        if self._by_words:
             vectors = np.array([_words(text) for text in texts], np.float32).reshape(-1, DIMENSIONS)
+        else:
+            vectors = WordLlamaEmbedder().embed_documents(texts)
         found: list[list[float]] = vectors.tolist()
         return found
 
