@@ -20,7 +20,8 @@ import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 from tests.servers.chromium import chromium  # noqa: E402
-from tests.servers.langgraph_server import LangGraphServer  # noqa: E402
+from tests.servers.langgraph_server import LangGraphServer, models_from  # noqa: E402
+from tests.servers.openai_server import OpenAIServer, keyless_reply  # noqa: E402
 from tests.servers.weaviate_server import (  # noqa: E402
     WeaviateServer,
     binary,
@@ -51,12 +52,25 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 
 @pytest.fixture(scope="session")
-def langgraph_server(pytestconfig: pytest.Config) -> Iterator[str]:
+def model_server() -> Iterator[OpenAIServer]:
+    """An OpenAI-compatible server that replies as the keyless model does; its model "slow" never replies."""
+    with OpenAIServer(keyless_reply) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def langgraph_server(pytestconfig: pytest.Config, model_server: OpenAIServer) -> Iterator[str]:
     """The base URL of a real `langgraph dev` that serves this repository, started once a run."""
-    with LangGraphServer() as server:
+    with LangGraphServer(settings=models_from(model_server)) as server:
         pytestconfig.stash[_SERVER] = server
         yield server.url
         del pytestconfig.stash[_SERVER]
+
+
+@pytest.fixture(scope="session")
+def langgraph_log(pytestconfig: pytest.Config, langgraph_server: str) -> Callable[[], str]:
+    """What that server has written so far."""
+    return lambda: pytestconfig.stash[_SERVER].log
 
 
 @pytest.fixture(scope="session")
@@ -138,6 +152,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(min(shared)))
         elif "own_weaviate" in fixtures:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        elif "[server]" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("langgraph_server"))
         elif "embedded" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("embedded"))
 

@@ -15,6 +15,7 @@ FILES = {
 }
 LAYERS = [
     "cli",
+    "server",
     "evals",
     "report",
     "graphs",

@@ -193,6 +193,10 @@ def add_subgraph(
 ) -> None:
     """Add a subgraph as a node. What its own nodes stream reaches only those who ask for the streams of subgraphs.
 
+    The node writes the keys of the subgraph's output schema. Where a run is streamed as events, LangGraph streams the
+    subgraph, too, and takes all of its state for its output: two of them in one superstep would then write what they
+    only read.
+
     Args:
         builder: The builder of the graph.
         resources: What the graph is built with.
@@ -203,12 +207,14 @@ def add_subgraph(
         description: What it does, in one line.
         publish: Streams what else its update holds; it is given the name of the graph and the update.
     """
+    kept = frozenset(subgraph.output_channels)
 
     def announce(given: Any) -> Any:  # noqa: ANN401 - the graph's own
         tell(resources.method, name, "started", lambda: starts(given))
         return given
 
-    def told(update: Any) -> Any:  # noqa: ANN401 - the graph's own
+    def told(output: Any) -> Any:  # noqa: ANN401 - the graph's own
+        update = {key: value for key, value in output.items() if key in kept}
         tell(resources.method, name, "finished", lambda: describe(update))
         if publish:
             publish(resources.method, update)

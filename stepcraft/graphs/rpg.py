@@ -68,7 +68,7 @@ from stepcraft.nodes.rpg.trace import describe as describe_traced
 from stepcraft.nodes.rpg.trace import is_checked_next, trace
 from stepcraft.progress import Said, quoted
 from stepcraft.retrieval.target import RetrievalTarget
-from stepcraft.schema import described
+from stepcraft.schema import described, for_programs
 from stepcraft.segments import Outlined, Segment, Selected, TracedSentence
 from stepcraft.text.sections import COMPLETE, NO_INFO
 
@@ -88,7 +88,7 @@ class Input(TypedDict):
     kind: NotRequired[Kind]
     """A long answer of several segments, a short one, or a short one that takes several steps; `auto`, the default, lets
     the first plan decide."""
-    passages: NotRequired[list[str | Passage]]
+    passages: NotRequired[Annotated[list[str | Passage], for_programs]]
     """Passages to answer from, instead of a search."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
-from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError
+from stepcraft.errors import AddReport, AddStopped, BadInput, MemoryFailure, StepcraftError
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
 from stepcraft.memory.protocol import ProcedureMemory
@@ -58,11 +58,16 @@ class StoreMemory(ProcedureMemory):
     ) -> AddReport:
         """Add procedures, a hundred at a time."""
         report, done, left = AddReport(), 0, iter(procedures)
-        while batch := list(itertools.islice(left, _BATCH)):
-            report.include(self._put(batch))
-            done += len(batch)
-            if progress:
-                progress(done)
+        try:
+            while batch := list(itertools.islice(left, _BATCH)):
+                report.include(self._put(batch))
+                done += len(batch)
+                if progress:
+                    progress(done)
+        except MemoryFailure as error:
+            if not done:
+                raise
+            raise AddStopped(str(error), report, done) from error
         return report
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:

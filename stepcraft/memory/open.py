@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepcraft.errors import BadInput
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.urls import is_text, path_of, references, scheme_of
+from stepcraft.memory.urls import REMOTE_STORES, is_text, path_of, references, scheme_of
 from stepcraft.policy import TRUSTING, Policy
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def open_memory(
     Args:
         url: `procedures.db` (a SQLite file), `procedures.jsonl`, `.json` or `.csv` (read into memory,
             read-only), `store:` or `store:name/space` (LangGraph's store, given as `store`),
+            `store+http://host:2024/name/space` (the store of a LangGraph server, also `store+https`),
             `weaviate://host:8080/Collection`, `weaviate+embedded:///folder/Collection` or
             `weaviate+cloud://cluster/Collection` (see WeaviateMemory). None means the URL in
             STEPCRAFT_MEMORY, or else the procedures that ship with the package (read-only).
@@ -63,6 +64,10 @@ def open_memory(
                 f"{where} names LangGraph's store: compile the graph with a store, or pass store= to open_memory"
             )
         return StoreMemory(store, where[len("store:") :], template=template)
+    if scheme in REMOTE_STORES:
+        from stepcraft.memory.remote_store import RemoteStoreMemory  # noqa: PLC0415 - loads langgraph
+
+        return RemoteStoreMemory(where, template=template)
     if scheme.startswith("weaviate"):
         from stepcraft.memory.weaviate.memory import WeaviateMemory  # noqa: PLC0415 - loads the client
 

@@ -13,6 +13,9 @@ from stepcraft.secrets import excerpt
 
 KNOWN = "a .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, or store: for LangGraph's store"
 
+REMOTE_STORES = frozenset({"store+http", "store+https"})
+"""The schemes of the store of a LangGraph server."""
+
 _TEXT_FILES = {".jsonl", ".ndjson", ".json", ".csv"}
 _DATABASES = {".db", ".sqlite", ".sqlite3"}
 
@@ -32,6 +35,8 @@ def references(where: str) -> Iterator[Reference]:
     scheme = scheme_of(where)
     if scheme == "store":
         yield Reference("store", "/".join(part for part in where[len("store:") :].strip().split("/") if part))
+    elif scheme in REMOTE_STORES:
+        yield Reference("import", where)  # never allowed: a run would choose who is sent the server's key
     elif scheme.startswith("weaviate"):
         yield from parse_url(where).references
     elif where:

@@ -28,6 +28,7 @@ WRITABLE = [
     "weaviate by words",
     "weaviate",
     "embedded by words",
+    "server",
 ]
 SEARCHED = ["file by words", "file", *WRITABLE]
 EGGS = Procedure(input="西红柿，鸡蛋", output="西红柿炒鸡蛋", steps=["把鸡蛋打散。", "翻炒西红柿。"])
@@ -69,6 +70,9 @@ def made(request, tmp_path: Path) -> Callable[[str], Place]:
                 return Place("store:kitchen/dishes", embeddings, store(embeddings))
             case "weaviate":
                 return Place(request.getfixturevalue("new_collection")(), embeddings)
+            case "server":
+                server = request.getfixturevalue("langgraph_server")
+                return Place(f"store+{server}/kitchen/dishes{abs(hash(tmp_path))}", embeddings)
             case _:
                 collection = (
                     f"Dishes{abs(hash(tmp_path))}?binary={request.getfixturevalue('weaviate_folder')}"

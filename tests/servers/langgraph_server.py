@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from stepcraft.memory.weaviate.program import Ports
+from tests.servers.openai_server import OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,19 +27,31 @@ _SETTINGS = {
 }
 
 
+def models_from(server: OpenAIServer) -> dict[str, str]:
+    """The settings of a LangGraph server whose models named "openai:…" are those of a local server."""
+    return {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "of-no-use"}
+
+
 class LangGraphServer:
-    """Starts on entering, serves at `url`, ends with all its children on leaving; `options` are those of the command."""
+    """Starts on entering, serves at `url`, ends with all its children on leaving.
+
+    Args:
+        config: A langgraph.json.
+        options: Further options of `langgraph dev`; without any, ten runs are worked on at a time.
+        settings: Environment variables of the server, beside those of this process.
+        patience: How many seconds it may take to start.
+    """
 
     def __init__(
         self,
         config: Path = ROOT / "langgraph.json",
         *options: str,
-        patience: float = 60,
         settings: Mapping[str, str] | None = None,
+        patience: float = 60,
     ) -> None:
         self.config = config
-        self.options = options
-        self.settings = {**_SETTINGS, **(settings or {})}
+        self.options = options or ("--n-jobs-per-worker", "10")
+        self.settings = settings or {}
         self.patience = patience
         self._ports = Ports(1)
         self.url = f"http://127.0.0.1:{self._ports.numbers[0]}"
@@ -71,7 +84,11 @@ class LangGraphServer:
         return self._process.pid
 
     def _start(self) -> None:
-        """Its folder is not the checkout: no state lands there, and no developer's .env is read."""
+        """Its folder is not the checkout: no state lands there, and no developer's .env is read.
+
+        The package stands in it by a link, because langgraph.json names a file of it.
+        """
+        Path(self._folder.name, "stepcraft").symlink_to(ROOT / "stepcraft")
         port = self.url.rpartition(":")[2]
         options = ["--no-browser", "--no-reload", "--port", port, "--config", str(self.config), *self.options]
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -79,7 +96,7 @@ class LangGraphServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "langgraph_cli", "dev", *options],
                 cwd=self._folder.name,
-                env={**os.environ, **self.settings, "PYTHONPATH": os.pathsep.join(paths)},
+                env={**os.environ, **_SETTINGS, **self.settings, "PYTHONPATH": os.pathsep.join(paths)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -12,7 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from typing import Self
 
-from tests.servers.openai_replies import Body, Reply, error, events, whole
+from langchain_core.messages import convert_to_messages
+
+from stepcraft.models.keyless.model import ExtractiveModel
+from tests.servers.openai_replies import Body, Reply, error, events, hang, whole
 
 Script = Callable[[Body], Reply | str]
 
@@ -31,7 +34,7 @@ class OpenAIServer:
     """Serves chat completions on a loopback port.
 
     Replies are sent in order or made by a function of the request's body; a sequence that is exhausted answers 400.
-    `requests` holds every request so far.
+    `requests` holds every request so far, `abandoned` those whose clients left before the reply.
     """
 
     def __init__(self, replies: Iterable[Reply | str] | Script) -> None:
@@ -40,6 +43,7 @@ class OpenAIServer:
         self._connections: set[socket.socket] = set()
         self.closing = Event()
         self.requests: list[Request] = []
+        self.abandoned: list[Request] = []
 
     def __enter__(self) -> Self:
         self._http = _Server(self)
@@ -120,6 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
         reply = self.server.owner.answer(request)
         if self._wait(reply):
             return self._send(reply, body)
+        self.server.owner.abandoned.append(request)
         self.close_connection = True
         return None
 
@@ -164,6 +169,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
         else:
             self.close_connection = True
+
+
+def keyless_reply(body: Body) -> Reply | str:
+    """The reply of the keyless model, which fits every prompt of the package; none to the model "slow"."""
+    if body["model"] == "slow":
+        return hang()
+    return ExtractiveModel().invoke(convert_to_messages(body["messages"])).text
 
 
 def _in_order(replies: Iterable[Reply | str]) -> Script:

@@ -26,7 +26,7 @@ from stepcraft.llm.resources import GraphResources
 from stepcraft.nodes.begin import BeginNode, checked_option, checked_text
 from stepcraft.nodes.retrieve import wanted
 from stepcraft.nodes.rpg.input_passages import Passage, given_passages
-from stepcraft.schema import described
+from stepcraft.schema import described, for_programs
 
 Kind = Literal["long", "short", "multihop"]
 
@@ -41,7 +41,7 @@ class Input(TypedDict):
     """The available resources, as a comma-separated text or a list."""
     kind: NotRequired[Kind]
     """Length of the answer: long (the default), or as short as possible."""
-    passages: NotRequired[list[str | Passage]]
+    passages: NotRequired[Annotated[list[str | Passage], for_programs]]
     """Passages to answer from, instead of a search; for the baselines that search."""
 
 

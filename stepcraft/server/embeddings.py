@@ -1,0 +1,54 @@
+"""The embeddings of a server's store, which `store.index.embed` of langgraph.json names: no key, no network.
+
+The server loads this file by its path, so that it may stand under another name beside the module.
+"""
+
+import re
+import zlib
+from importlib.util import find_spec
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
+
+from stepcraft.models.embeddings import WordLlamaEmbedder
+
+DIMENSIONS = 256
+"""The length of the vectors: `store.index.dims` of langgraph.json."""
+
+
+class StoreEmbeddings(Embeddings):
+    """The static embeddings of wordllama; where it has no wheel, vectors that compare texts by their words.
+
+    The asynchronous methods are LangChain's, which take a thread, because loading the model reads files.
+
+    Args:
+        by_words: Whether the vectors are those of words; None for where wordllama is not installed.
+    """
+
+    def __init__(self, *, by_words: bool | None = None) -> None:
+        self._by_words = not find_spec("wordllama") if by_words is None else by_words
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One vector of 256 numbers for each text."""
+        if self._by_words:
+            vectors = np.array([_words(text) for text in texts], np.float32).reshape(-1, DIMENSIONS)
+        else:
+            vectors = WordLlamaEmbedder().embed_documents(texts)
+        found: list[list[float]] = vectors.tolist()
+        return found
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a query."""
+        return self.embed_documents([text])[0]
+
+
+def _words(text: str) -> NDArray[np.float32]:
+    """How often each word stands in a text, every word at the place that its checksum gives."""
+    vector = np.zeros(DIMENSIONS, np.float32)
+    for word in re.findall(r"\w+", text.casefold()):
+        vector[zlib.crc32(word.encode()) % DIMENSIONS] += 1
+    return vector
+
+
+embeddings = StoreEmbeddings()

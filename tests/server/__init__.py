@@ -1,0 +1,1 @@
+"""What a LangGraph server of these graphs does, asked over HTTP."""
