@@ -30,6 +30,7 @@ LAYERS = [
     "index",
     "text",
     "records",
+    "progress",
     "segments",
     "evidence",
     "schema",

@@ -205,6 +205,7 @@ def draw(
     xray: Annotated[bool, typer.Option("--xray", help="Draw the nodes of subgraphs, too.")] = False,
 ) -> None:
     """Print a graph as a Mermaid diagram."""
+    from stepcraft.graphs.drawing import drawing
     from stepcraft.graphs.registry import get_graph
 
-    say(get_graph(graph).get_graph(xray=xray).draw_mermaid())
+    say(drawing(get_graph(graph), xray=xray))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
+from stepcraft.contexts.base import Context, Name, Names, SearchSettings, in_nodes, prompt_of
 
 ASSESS_INSTRUCTIONS = """\
 Somebody wants a procedure for the goal, with the resources at hand, from what you know. Say whether you can write it.
@@ -100,7 +100,7 @@ _PAPER = {
 
 
 @dataclass(frozen=True)
-class AagContext(Context):
+class AagContext(Context, nodes=("assess", "draft", "to_query", "answer", "revise", "critic", "edit")):
     """The settings of one run of AAG (analogy-augmented generation).
 
     Raises:
@@ -110,13 +110,15 @@ class AagContext(Context):
     memory: Annotated[
         Name | None,
         Field(
-            description="The procedural memory: procedures.db, x.jsonl, store: …; by default the bundled procedures."
+            description="The procedural memory: procedures.db, x.jsonl, store: …; by default the bundled procedures.",
+            json_schema_extra=in_nodes("retrieve", "look_up", "check_names"),
         ),
     ] = None
     embeddings: Annotated[
         Name | None,
         Field(
-            description='The embedding model: "wordllama", "none" (search by words alone), or as init_embeddings names it.'
+            description='The embedding model: "wordllama", "none" (search by words alone), or as init_embeddings names it.',
+            json_schema_extra=in_nodes("retrieve", "look_up"),
         ),
     ] = None
     alpha: Annotated[
@@ -125,24 +127,38 @@ class AagContext(Context):
             ge=0,
             le=1,
             description="Weight of the vectors in a search: 1 is vectors alone (the paper), 0 is words alone.",
+            json_schema_extra=in_nodes("retrieve", "look_up"),
         ),
     ] = None
-    k: Annotated[int, Field(ge=1, le=50, description="Procedures retrieved for each query.")] = 3
+    k: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=50,
+            description="Procedures retrieved for each query.",
+            json_schema_extra=in_nodes("retrieve", "look_up"),
+        ),
+    ] = 3
     compose: Annotated[
         bool,
         Field(
-            description="Show the draft two procedures as one where the first yields what the second needs."
+            description="Show the draft two procedures as one where the first yields what the second needs.",
+            json_schema_extra=in_nodes("retrieve"),
         ),
     ] = False
     answer_from: Annotated[
         Literal["memory", "memory+source"],
         Field(
-            description="What the questions are answered from: procedures, or procedures and passages of other sources."
+            description="What the questions are answered from: procedures, or procedures and passages of other sources.",
+            json_schema_extra=in_nodes("retrieve", "answer"),
         ),
     ] = "memory"
     retriever: Annotated[
-        Name | list[Name] | None,
-        Field(description='The sources of passages for answer_from="memory+source": corpus:docs/, web, …'),
+        Name | Names | None,
+        Field(
+            description='The sources of passages for answer_from="memory+source": corpus:docs/, web, …',
+            json_schema_extra=in_nodes("retrieve"),
+        ),
     ] = None
     n_questions: Annotated[
         int,
@@ -150,58 +166,87 @@ class AagContext(Context):
             ge=1,
             le=20,
             description="Questions asked before the draft is revised (N); with questions=auto, at most.",
+            json_schema_extra=in_nodes("to_query"),
         ),
     ] = 4
-    max_updates: Annotated[int, Field(ge=0, le=20, description="Limit on how often edits are applied.")] = 3
+    max_updates: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=20,
+            description="Limit on how often edits are applied.",
+            json_schema_extra=in_nodes("critic", "edit"),
+        ),
+    ] = 3
     examples: Annotated[
         Literal["auto", True],
         Field(
             description="Show the draft the procedures where the model does not know what the goal is about (auto), or "
-            "always, as examples to write from (true, the paper)."
+            "always, as examples to write from (true, the paper).",
+            json_schema_extra=in_nodes("assess", "draft"),
         ),
     ] = "auto"
     questions: Annotated[
         Literal["auto"] | bool,
         Field(
             description="Ask questions and revise with the answers: for what the draft doubts or leaves out, and where answer_from names sources (auto), always "
-            "(true, the paper), or never (false, the ablation NOQG)."
+            "(true, the paper), or never (false, the ablation NOQG).",
+            json_schema_extra=in_nodes("to_query", "revise"),
         ),
     ] = "auto"
     answers: Annotated[
         Literal["auto"] | bool,
         Field(
             description="Answer the questions (true, the paper), or show the procedures that were found for them instead "
-            "(false, the ablation NOAG). auto answers those about a draft that there is already."
+            "(false, the ablation NOAG). auto answers those about a draft that there is already.",
+            json_schema_extra=in_nodes("answer"),
         ),
     ] = "auto"
-    critic: Annotated[bool, Field(description="Criticise and edit; off is the ablation NOCR.")] = True
+    critic: Annotated[
+        bool,
+        Field(
+            description="Criticise and edit; off is the ablation NOCR.", json_schema_extra=in_nodes("critic")
+        ),
+    ] = True
     max_edits: Annotated[
-        int, Field(ge=1, le=50, description="Limit on the edits of a critique, the most important first.")
+        int,
+        Field(
+            ge=1,
+            le=50,
+            description="Limit on the edits of a critique, the most important first.",
+            json_schema_extra=in_nodes("critic"),
+        ),
     ] = 5
     critic_evidence: Annotated[
         bool,
         Field(
             description="Show the critic the procedures for the goal and the answers as a check, and search the memory for "
-            "edits that name what these do not have."
+            "edits that name what these do not have.",
+            json_schema_extra=in_nodes("critic", "look_up"),
         ),
     ] = True
     names: Annotated[
         bool,
         Field(
             description="Look up the names in the code of the steps, without a model, and tell the critic which stand "
-            "in no procedure."
+            "in no procedure.",
+            json_schema_extra=in_nodes("check_names", "critic"),
         ),
     ] = True
     rewrite: Annotated[
         Literal["patch", "whole"],
         Field(
-            description="What revision and edits write: the changed steps alone, or all steps (the paper)."
+            description="What revision and edits write: the changed steps alone, or all steps (the paper).",
+            json_schema_extra=in_nodes("revise", "edit"),
         ),
     ] = "patch"
     paper: Annotated[
         bool,
         Field(
-            description="The calls and prompts of the paper's method: settings that differ from it take its values."
+            description="The calls and prompts of the paper's method: settings that differ from it take its values.",
+            json_schema_extra=in_nodes(
+                "assess", "draft", "to_query", "answer", "revise", "critic", "edit", "check_names", "look_up"
+            ),
         ),
     ] = False
     assess_instructions: Annotated[str, prompt_of("assess")] = ASSESS_INSTRUCTIONS

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import get_runtime
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.config import JsonDict
 
 from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt, redacted
@@ -21,6 +22,7 @@ from stepcraft.secrets import excerpt, redacted
 C = TypeVar("C", bound="Context")
 
 Name = Annotated[str, Field(min_length=1, max_length=2_000)]
+Names = Annotated[list[Name], Field(max_length=100)]
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Context:
     """
 
     __pydantic_config__: ClassVar[ConfigDict]
+    model_nodes: ClassVar[tuple[str, ...]] = ()
+    """The nodes that ask a model."""
 
     model: Annotated[
         Name | None,
@@ -59,7 +63,7 @@ class Context:
     node_models: Annotated[
         dict[str, Name],
         Field(
-            description='Another model for some nodes: {"critic": "openai:gpt-5"}.',
+            description="Another model for some nodes.",
             json_schema_extra={"default": {}},
         ),
     ] = field(default_factory=dict)
@@ -75,7 +79,9 @@ class Context:
     seed: Annotated[
         int | None,
         Field(
-            description="Seed of the model's sampling, where its provider takes one; by default none is sent."
+            ge=-(2**63),
+            lt=2**63,
+            description="Seed of the model's sampling, where its provider takes one; by default none is sent.",
         ),
     ] = None
     max_input_tokens: Annotated[
@@ -110,10 +116,26 @@ class Context:
         object.__setattr__(made, "_given", frozenset(values))
         return made
 
-    def __init_subclass__(cls) -> None:
-        """Describe the settings in JSON schemas without what their constructor raises."""
+    def __init_subclass__(cls, nodes: Sequence[str] | None = None) -> None:
+        """Describe the settings in JSON schemas, without what their constructor raises.
+
+        Args:
+            nodes: The nodes that ask a model; those of the class above where none are named. Studio shows with them the
+                settings that belong to no node in particular.
+        """
+        if nodes is not None:
+            cls.model_nodes = tuple(nodes)
         described = inspect.cleandoc(cls.__doc__ or "").partition("\n\nRaises:")[0]
-        cls.__pydantic_config__ = ConfigDict(json_schema_extra={"description": described})
+
+        def describe(schema: dict[str, Any]) -> None:
+            schema["description"] = described
+            for shown in schema["properties"].values():
+                shown.setdefault("langgraph_nodes", list(cls.model_nodes))
+            if nodes := cls.model_nodes:
+                named = f'Another model for some of the nodes {", ".join(nodes)}: {{"{nodes[-1]}": "openai:gpt-5"}}.'
+                schema["properties"]["node_models"]["description"] = named
+
+        cls.__pydantic_config__ = ConfigDict(json_schema_extra=describe)
 
     def __post_init__(self) -> None:
         for name, value in self.preset().items():
@@ -236,12 +258,18 @@ class Context:
         return _from_values(cls, kept["values"])
 
 
+def in_nodes(*nodes: str) -> JsonDict:
+    """The metadata of a field that some nodes read; Studio shows it with them."""
+    return {"langgraph_nodes": [*nodes]}
+
+
 def prompt_of(node: str) -> Any:  # noqa: ANN401 - what pydantic calls a field is untyped
     """The metadata of a field that holds a node's instructions; Studio shows it as the node's prompt."""
     return Field(
         min_length=1,
+        max_length=50_000,
         description=f"Instructions of the node {node}.",
-        json_schema_extra={"langgraph_nodes": [node], "langgraph_type": "prompt"},
+        json_schema_extra={**in_nodes(node), "langgraph_type": "prompt"},
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
+from stepcraft.contexts.base import Context, Name, Names, SearchSettings, in_nodes, prompt_of
 
 DIRECT = "Answer the question from what you know. Be exact: give the names, numbers, calls and settings that matter."
 
@@ -31,7 +31,7 @@ a reader who sees it alone: do not mention searches or evidence."""
 
 
 @dataclass(frozen=True)
-class DirectContext(Context):
+class DirectContext(Context, nodes=("answer",)):
     """The settings of one run of the direct baseline.
 
     Raises:
@@ -42,7 +42,7 @@ class DirectContext(Context):
 
 
 @dataclass(frozen=True)
-class CotContext(DirectContext):
+class CotContext(DirectContext, nodes=("answer",)):
     """The settings of one run of the chain-of-thought baseline.
 
     Raises:
@@ -53,7 +53,7 @@ class CotContext(DirectContext):
 
 
 @dataclass(frozen=True)
-class RagContext(DirectContext):
+class RagContext(DirectContext, nodes=("answer",)):
     """The settings of one run of RAG.
 
     Raises:
@@ -61,16 +61,23 @@ class RagContext(DirectContext):
     """
 
     retriever: Annotated[
-        Name | list[Name] | None,
-        Field(description="The sources of evidence: corpus:docs/, web, memory, …; by default the memory."),
+        Name | Names | None,
+        Field(
+            description="The sources of evidence: corpus:docs/, web, memory, …; by default the memory.",
+            json_schema_extra=in_nodes("retrieve"),
+        ),
     ] = None
     memory: Annotated[
         Name | None,
         Field(
-            description="The memory to search where no source is named; by default the bundled procedures."
+            description="The memory to search where no source is named; by default the bundled procedures.",
+            json_schema_extra=in_nodes("retrieve"),
         ),
     ] = None
-    k: Annotated[int, Field(ge=1, le=50, description="Passages a search returns.")] = 5
+    k: Annotated[
+        int,
+        Field(ge=1, le=50, description="Passages a search returns.", json_schema_extra=in_nodes("retrieve")),
+    ] = 5
     answer_instructions: Annotated[str, prompt_of("answer")] = FROM_EVIDENCE
 
     def search_settings(self) -> SearchSettings:
@@ -79,7 +86,7 @@ class RagContext(DirectContext):
 
 
 @dataclass(frozen=True)
-class FewShotContext(DirectContext):
+class FewShotContext(DirectContext, nodes=("answer",)):
     """The settings of one run of the few-shot baseline.
 
     Raises:
@@ -89,11 +96,22 @@ class FewShotContext(DirectContext):
     memory: Annotated[
         Name | None,
         Field(
-            description="The memory that the examples are taken from: procedures.db, x.jsonl, …; by default the bundled procedures."
+            description="The memory that the examples are taken from: procedures.db, x.jsonl, …; by default the bundled procedures.",
+            json_schema_extra=in_nodes("sample"),
         ),
     ] = None
-    k: Annotated[int, Field(ge=1, le=50, description="Number of examples.")] = 3
-    seed: Annotated[int, Field(description="Seed of the random choice of examples.")] = 0
+    k: Annotated[
+        int, Field(ge=1, le=50, description="Number of examples.", json_schema_extra=in_nodes("sample"))
+    ] = 3
+    seed: Annotated[
+        int,
+        Field(
+            ge=-(2**63),
+            lt=2**63,
+            description="Seed of the random choice of examples.",
+            json_schema_extra=in_nodes("sample"),
+        ),
+    ] = 0
     answer_instructions: Annotated[str, prompt_of("answer")] = LIKE_EXAMPLES
 
     def search_settings(self) -> SearchSettings:
@@ -102,13 +120,26 @@ class FewShotContext(DirectContext):
 
 
 @dataclass(frozen=True)
-class ReactContext(RagContext):
+class ReactContext(RagContext, nodes=("agent", "answer")):
     """The settings of one run of the ReAct baseline.
 
     Raises:
         BadInput: A field is unknown, or a value has the wrong type or is out of bounds.
     """
 
-    k: Annotated[int, Field(ge=1, le=50, description="Passages a search returns.")] = 3
-    max_searches: Annotated[int, Field(ge=1, le=50, description="Limit on the searches of a run.")] = 5
+    k: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=50,
+            description="Passages a search returns.",
+            json_schema_extra=in_nodes("agent", "retrieve"),
+        ),
+    ] = 3
+    max_searches: Annotated[
+        int,
+        Field(
+            ge=1, le=50, description="Limit on the searches of a run.", json_schema_extra=in_nodes("agent")
+        ),
+    ] = 5
     agent_instructions: Annotated[str, prompt_of("agent")] = AGENT_INSTRUCTIONS

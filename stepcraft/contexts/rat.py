@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
+from stepcraft.contexts.base import Context, Name, Names, SearchSettings, in_nodes, prompt_of
 from stepcraft.text.sections import UNCHANGED
 
 MAX_PARALLEL_STEPS = 8
@@ -48,7 +48,7 @@ speak of thoughts, steps or checks."""
 
 
 @dataclass(frozen=True)
-class RatContext(Context):
+class RatContext(Context, nodes=("draft", "split", "to_query", "revise", "finish")):
     """The settings of one run of RAT (retrieval-augmented thoughts).
 
     Raises:
@@ -56,64 +56,95 @@ class RatContext(Context):
     """
 
     retriever: Annotated[
-        Name | list[Name] | None,
+        Name | Names | None,
         Field(
-            description="The sources of evidence: corpus:docs/, web, memory, weaviate://…; one or several."
+            description="The sources of evidence: corpus:docs/, web, memory, weaviate://…; one or several.",
+            json_schema_extra=in_nodes("retrieve"),
         ),
     ] = None
     finish: Annotated[
         Literal["answer", "thoughts", "article", "code"],
-        Field(description="The form of the answer; the thoughts themselves need no model call."),
+        Field(
+            description="The form of the answer; the thoughts themselves need no model call.",
+            json_schema_extra=in_nodes("finish"),
+        ),
     ] = "answer"
-    language: Annotated[Name, Field(description='Programming language of the answer for finish="code".')] = (
-        "Python"
-    )
+    language: Annotated[
+        Name,
+        Field(
+            description='Programming language of the answer for finish="code".',
+            json_schema_extra=in_nodes("draft", "finish"),
+        ),
+    ] = "Python"
     split: Annotated[
-        Literal["paragraphs", "model"], Field(description="How the draft is split into thoughts.")
+        Literal["paragraphs", "model"],
+        Field(description="How the draft is split into thoughts.", json_schema_extra=in_nodes("split")),
     ] = "paragraphs"
     query: Annotated[
         Literal["model", "draft"],
-        Field(description='Who writes the query; with "draft" the text so far is the query.'),
+        Field(
+            description='Who writes the query; with "draft" the text so far is the query.',
+            json_schema_extra=in_nodes("to_query"),
+        ),
     ] = "model"
     query_from: Annotated[
         Literal["thought", "draft", "question"],
         Field(
-            description="What is searched for: each thought (RAT), the draft once (CoT+RAG), the question once (RAG-1)."
+            description="What is searched for: each thought (RAT), the draft once (CoT+RAG), the question once (RAG-1).",
+            json_schema_extra=in_nodes("to_query", "split"),
         ),
     ] = "thought"
     causal: Annotated[
         bool,
         Field(
-            description="Revise thought by thought; off, all searches are made at once and the draft is revised once."
+            description="Revise thought by thought; off, all searches are made at once and the draft is revised once.",
+            json_schema_extra=in_nodes("revise"),
         ),
     ] = True
     revise_scope: Annotated[
         Literal["prefix", "thought"],
-        Field(description="What a revision rewrites: the text so far (the paper), or the thought alone."),
+        Field(
+            description="What a revision rewrites: the text so far (the paper), or the thought alone.",
+            json_schema_extra=in_nodes("revise"),
+        ),
     ] = "prefix"
     rewrite: Annotated[
         Literal["patch", "whole"],
         Field(
-            description="What a revision of the text so far writes: the changed paragraphs alone, or the whole text (the paper)."
+            description="What a revision of the text so far writes: the changed paragraphs alone, or the whole text (the paper).",
+            json_schema_extra=in_nodes("revise"),
         ),
     ] = "patch"
     show_rest: Annotated[
         bool,
-        Field(description="Show a revision the thoughts that follow, so that it does not repeat them."),
+        Field(
+            description="Show a revision the thoughts that follow, so that it does not repeat them.",
+            json_schema_extra=in_nodes("revise"),
+        ),
     ] = True
     passages_per_step: Annotated[
         int | None,
         Field(
-            ge=1, le=50, description="Passages for each thought; by default 1 for thoughts and code, else 2."
+            ge=1,
+            le=50,
+            description="Passages for each thought; by default 1 for thoughts and code, else 2.",
+            json_schema_extra=in_nodes("retrieve"),
         ),
     ] = None
     max_retrievals: Annotated[
         int | None,
-        Field(ge=1, description="Limit on the searches of a run; by default every thought is checked."),
+        Field(
+            ge=1,
+            description="Limit on the searches of a run; by default every thought is checked.",
+            json_schema_extra=in_nodes("accept"),
+        ),
     ] = None
     window: Annotated[
         Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_PARALLEL_STEPS)],
-        Field(description="Steps that run in parallel; the answer is the same as in strict order (1)."),
+        Field(
+            description="Steps that run in parallel; the answer is the same as in strict order (1).",
+            json_schema_extra=in_nodes("accept"),
+        ),
     ] = "auto"
     step_deadline_s: Annotated[
         float | None,
@@ -121,6 +152,7 @@ class RatContext(Context):
             gt=0,
             allow_inf_nan=False,
             description="Time limit of a step in seconds; a step that takes longer keeps its thought.",
+            json_schema_extra=in_nodes("to_query", "retrieve", "revise"),
         ),
     ] = None
     draft_instructions: Annotated[str, prompt_of("draft")] = DRAFT_INSTRUCTIONS

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from stepcraft.contexts.base import Context, Name, SearchSettings, prompt_of
+from stepcraft.contexts.base import Context, Name, Names, SearchSettings, in_nodes, prompt_of
 
 PLAN_INSTRUCTIONS = """\
 An answer to the question is written segment by segment, and you plan its next segment. The plans are those that were
@@ -77,7 +77,7 @@ _PAPER = {
 
 
 @dataclass(frozen=True)
-class RpgContext(Context):
+class RpgContext(Context, nodes=("outline", "plan", "answer", "combine", "check")):
     """The settings of one run of RPG (retrieve-plan-generate).
 
     Raises:
@@ -94,27 +94,41 @@ class RpgContext(Context):
         ),
     ] = 0.0
     retriever: Annotated[
-        Name | list[Name] | None,
+        Name | Names | None,
         Field(
-            description="The sources of evidence: corpus:docs/, web, memory, weaviate://…; one or several."
+            description="The sources of evidence: corpus:docs/, web, memory, weaviate://…; one or several.",
+            json_schema_extra=in_nodes("retrieve"),
         ),
     ] = None
-    k: Annotated[int, Field(ge=1, le=100, description="Passages retrieved for the question.")] = 5
+    k: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=100,
+            description="Passages retrieved for the question.",
+            json_schema_extra=in_nodes("retrieve"),
+        ),
+    ] = 5
     paper: Annotated[
         bool,
         Field(
-            description="The loop of the paper: one search for the question, each plan after the last segment, short segments from the selected sentences alone, no finish."
+            description="The loop of the paper: one search for the question, each plan after the last segment, short segments from the selected sentences alone, no finish.",
+            json_schema_extra=in_nodes("retrieve", "plan", "select", "answer", "combine"),
         ),
     ] = False
     order: Annotated[
         Literal["auto", "outline", "step"],
         Field(
-            description="Plan all topics in one call and write their segments in parallel (outline), or each topic after the last segment (step); auto is outline for long answers."
+            description="Plan all topics in one call and write their segments in parallel (outline), or each topic after the last segment (step); auto is outline for long answers.",
+            json_schema_extra=in_nodes("outline", "plan"),
         ),
     ] = "auto"
     search: Annotated[
         Literal["plan", "question"],
-        Field(description="What is searched for: the question and each plan, or the question alone."),
+        Field(
+            description="What is searched for: the question and each plan, or the question alone.",
+            json_schema_extra=in_nodes("retrieve"),
+        ),
     ] = "plan"
     context_sentences: Annotated[
         int,
@@ -122,59 +136,99 @@ class RpgContext(Context):
             ge=0,
             le=10,
             description="Sentences shown before and after each selected one, with the opening of its passage.",
+            json_schema_extra=in_nodes("select"),
         ),
     ] = 1
     grounding: Annotated[
         Literal["open", "evidence"],
         Field(
-            description="Where the evidence is silent: add what the model is sure of, in sentences without a mark (open), or say what was not found (evidence)."
+            description="Where the evidence is silent: add what the model is sure of, in sentences without a mark (open), or say what was not found (evidence).",
+            json_schema_extra=in_nodes("answer", "combine"),
         ),
     ] = "open"
     segment_tokens: Annotated[
         int,
         Field(
-            ge=20, le=2_000, description="Length limit of a segment of a long answer in tokens, beside code."
+            ge=20,
+            le=2_000,
+            description="Length limit of a segment of a long answer in tokens, beside code.",
+            json_schema_extra=in_nodes("answer"),
         ),
     ] = 400
     finish: Annotated[
-        bool, Field(description="Write one answer from the segments of a long answer; off, they are joined.")
+        bool,
+        Field(
+            description="Write one answer from the segments of a long answer; off, they are joined.",
+            json_schema_extra=in_nodes("combine"),
+        ),
     ] = True
     check: Annotated[
         Literal["off", "flag", "mend"],
         Field(
-            description="One more call checks whether each sentence is borne out by what it cites: mark those that are not (flag), or rewrite or drop them (mend)."
+            description="One more call checks whether each sentence is borne out by what it cites: mark those that are not (flag), or rewrite or drop them (mend).",
+            json_schema_extra=in_nodes("check"),
         ),
     ] = "off"
     max_cycles: Annotated[
-        int, Field(ge=1, le=10, description="Limit on the segments; a short answer always has one.")
+        int,
+        Field(
+            ge=1,
+            le=10,
+            description="Limit on the segments; a short answer always has one.",
+            json_schema_extra=in_nodes("outline", "plan"),
+        ),
     ] = 4
     plan: Annotated[
-        bool, Field(description="Plan each segment; off, the question is the plan of each segment.")
+        bool,
+        Field(
+            description="Plan each segment; off, the question is the plan of each segment.",
+            json_schema_extra=in_nodes("outline", "plan"),
+        ),
     ] = True
     retrieve: Annotated[
-        bool, Field(description="Search for evidence; off, the model answers from what it knows.")
+        bool,
+        Field(
+            description="Search for evidence; off, the model answers from what it knows.",
+            json_schema_extra=in_nodes("retrieve"),
+        ),
     ] = True
     select: Annotated[
-        bool, Field(description="Select sentences for each plan; off, whole passages are shown.")
+        bool,
+        Field(
+            description="Select sentences for each plan; off, whole passages are shown.",
+            json_schema_extra=in_nodes("select"),
+        ),
     ] = True
     reranker: Annotated[
         Name | None,
-        Field(description="What scores sentences against a plan; by default words and vectors combined."),
+        Field(
+            description="What scores sentences against a plan; by default words and vectors combined.",
+            json_schema_extra=in_nodes("select"),
+        ),
     ] = None
     threshold: Annotated[
         float | None,
         Field(
+            ge=-1_000,
+            le=1_000,
             allow_inf_nan=False,
             description="Lowest score of a selected sentence; by default the threshold of the reranker.",
+            json_schema_extra=in_nodes("select"),
         ),
     ] = None
     max_evidence_tokens: Annotated[
-        int, Field(ge=1, description="Token budget of the sentences selected for a segment.")
+        int,
+        Field(
+            ge=1,
+            description="Token budget of the sentences selected for a segment.",
+            json_schema_extra=in_nodes("select"),
+        ),
     ] = 1_200
     citations: Annotated[
         Literal["ids", "inline"],
         Field(
-            description="Whether the passages are named for each segment, or each sentence cites them inline, like [1], as well."
+            description="Whether the passages are named for each segment, or each sentence cites them inline, like [1], as well.",
+            json_schema_extra=in_nodes("answer", "combine", "trace"),
         ),
     ] = "ids"
     outline_instructions: Annotated[str, prompt_of("outline")] = OUTLINE_INSTRUCTIONS

@@ -36,7 +36,9 @@ from stepcraft.graphs.compile import (
     InlineNode,
     Persistence,
     add_model_node,
+    add_node,
     compile_graph,
+    ending,
     graph_resources,
 )
 from stepcraft.llm.budget import Budgeted, Usage, branches, calls_left
@@ -310,10 +312,26 @@ def build_aag(
     resources = graph_resources("aag", AagContext, target, model=model, node_models=node_models, allow=allow)
     persistence = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
-    builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
-    builder.add_node("retrieve", RetrieveNode(_to_look_up, _keep_found, resources, _search_settings))
-    look_up = RetrieveNode(_edits_to_look_up, _keep_found_for_edits, resources, _memory_alone, name="look_up")
-    builder.add_node("look_up", look_up)
+    add_node(builder, BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
+    retrieve = RetrieveNode(
+        _to_look_up,
+        _keep_found,
+        resources,
+        _search_settings,
+        description="Search for the goal first, and for the questions once they are asked.",
+        noun="procedure",
+    )
+    look_up = RetrieveNode(
+        _edits_to_look_up,
+        _keep_found_for_edits,
+        resources,
+        _memory_alone,
+        name="look_up",
+        description="Search for what the edits name and nothing has shown yet.",
+        noun="procedure",
+    )
+    add_node(builder, retrieve)
+    add_node(builder, look_up)
     builder.add_edge("look_up", "edit")
     for node in MODEL_NODES:
         add_model_node(builder, resources, node, persistence)
@@ -326,11 +344,11 @@ def build_aag(
     builder.add_edge("to_query", "retrieve")
     builder.add_conditional_edges("draft", InlineNode(after_draft), ["to_query", "retrieve", "revise"])
     builder.add_conditional_edges("answer", InlineNode(after_answer), ["retrieve", "revise"])
-    builder.add_node("check_names", NamesNode(resources))
+    add_node(builder, NamesNode(resources))
     for writer in ("revise", "edit"):
-        builder.add_conditional_edges(writer, InlineNode(after_steps), ["check_names", "critic", END])
-    builder.add_conditional_edges("check_names", InlineNode(after_names), ["critic", END])
-    builder.add_conditional_edges("critic", InlineNode(after_critic), ["look_up", "edit", END])
+        builder.add_conditional_edges(writer, ending(after_steps, resources), ["check_names", "critic", END])
+    builder.add_conditional_edges("check_names", ending(after_names, resources), ["critic", END])
+    builder.add_conditional_edges("critic", ending(after_critic, resources), ["look_up", "edit", END])
     return compile_graph(builder, resources, persistence)
 
 

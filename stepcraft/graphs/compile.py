@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import update_wrapper
-from typing import Any, get_type_hints
+from functools import partial, update_wrapper
+from typing import Any, Protocol, get_type_hints
 from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence
 from langchain_core.runnables.config import set_config_context
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
@@ -21,6 +21,7 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.resources import VERSION, GraphResources
 from stepcraft.models.resolve import GivenModels, checked_model
 from stepcraft.policy import Policy
+from stepcraft.progress import Said, publish_answer, tell
 from stepcraft.retrieval.target import RetrievalTarget
 
 Models = Mapping[str, BaseChatModel | str] | None
@@ -53,25 +54,153 @@ class InlineNode(Runnable[Any, Any]):
 
     LangGraph runs a plain function in a thread of its own on an event loop, which takes longer than these functions
     do. As with a plain function, the annotation of the first parameter is the schema that a router reads.
+
+    Args:
+        function: Makes the update or the route.
+        stream: Streams what there is to tell of the state and of what the function made.
     """
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, function: Callable[[Any], Any], stream: Callable[[Any, Any], None] | None = None
+    ) -> None:
         update_wrapper(self, function)
         self.name = function.__name__
         self.function = function
+        self.stream_result = stream
 
     def __call__(self, state: Any) -> Any:  # noqa: ANN401 - any state, any update or route
-        """The function's result for a state."""
-        return self.function(state)
+        """The function's result for a state, which is told."""
+        result = self.function(state)
+        if self.stream_result:
+            self.stream_result(state, result)
+        return result
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002, ANN401 - the signature of Runnable
         """The function's result for a state."""
         with set_config_context(config or {}) as context:
-            return context.run(self.function, input)
+            return context.run(self, input)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`; the function waits for nothing."""
         return self.invoke(input, config)
+
+
+class SubgraphNode(RunnableSequence[Any, Any]):
+    """A subgraph as a node: it is announced, it runs, and what it made is told.
+
+    A sequence, because LangGraph looks for the subgraphs of a node in sequences. Unlike one it opens no run of its own in
+    a trace.
+    """
+
+    def __init__(self, *steps: Runnable[Any, Any], name: str) -> None:
+        super().__init__(*steps, name=name)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002, ANN401 - the signature of Runnable
+        """The update of the subgraph."""
+        for step in self.steps:
+            input = step.invoke(input, config)  # noqa: A001 - the signature of Runnable
+        return input
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002, ANN401 - the signature of Runnable
+        """As `invoke`, on the running event loop."""
+        for step in self.steps:
+            input = await step.ainvoke(input, config)  # noqa: A001 - the signature of Runnable
+        return input
+
+
+class DescribedNode(Protocol):
+    """A node with a name and one line on what it does."""
+
+    @property
+    def name(self) -> str | None:
+        """Its name in the graph."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it does, in one line."""
+        ...
+
+
+def add_node(builder: Builder, node: DescribedNode, input_schema: type[Any] | None = None) -> None:
+    """Add a node under its own name. Studio and drawings show its description."""
+    runnable: Any = node
+    builder.add_node(
+        str(node.name), runnable, input_schema=input_schema, metadata={"description": node.description}
+    )
+
+
+def add_inline_node(
+    builder: Builder,
+    resources: GraphResources,
+    function: Callable[[Any], Any],
+    description: str,
+    describe: Callable[[Any, Any], Said] | None = None,
+) -> None:
+    """Add a function that makes no calls as a node; what it made is told where `describe` says it."""
+    name = function.__name__
+    stream = partial(_tell_made, resources.method, name, describe) if describe else None
+    builder.add_node(name, InlineNode(function, stream), metadata={"description": description})
+
+
+def _tell_made(
+    graph: str,
+    node: str,
+    describe: Callable[[Any, Any], Said],
+    state: Any,  # noqa: ANN401 - the graph's own
+    update: Any,  # noqa: ANN401 - the graph's own
+) -> None:
+    tell(graph, node, "finished", lambda: describe(state, update))
+
+
+def add_subgraph(
+    builder: Builder,
+    resources: GraphResources,
+    name: str,
+    subgraph: Graph,
+    *,
+    starts: Callable[[Any], Said],
+    describe: Callable[[Any], Said],
+    description: str,
+    publish: Callable[[str, Any], None] | None = None,
+) -> None:
+    """Add a subgraph as a node. What its own nodes stream reaches only those who ask for the streams of subgraphs.
+
+    Args:
+        builder: The builder of the graph.
+        resources: What the graph is built with.
+        name: The name of the node.
+        subgraph: The subgraph.
+        starts: What it is about to do, from its input.
+        describe: What it did, from its update.
+        description: What it does, in one line.
+        publish: Streams what else its update holds; it is given the name of the graph and the update.
+    """
+
+    def announce(given: Any) -> Any:  # noqa: ANN401 - the graph's own
+        tell(resources.method, name, "started", lambda: starts(given))
+        return given
+
+    def told(made: Any) -> Any:  # noqa: ANN401 - the graph's own
+        # Where a run is streamed as events, LangGraph takes all of a subgraph's state for its output.
+        update = {key: value for key, value in made.items() if key in subgraph.output_channels}
+        tell(resources.method, name, "finished", lambda: describe(update))
+        if publish:
+            publish(resources.method, update)
+        return update
+
+    node = SubgraphNode(InlineNode(announce), subgraph, InlineNode(told), name=name)
+    builder.add_node(name, node, metadata={"description": description})
+
+
+def ending(router: Callable[[Any], Any], resources: GraphResources) -> InlineNode:
+    """A router that streams the answer where it ends the run."""
+
+    def stream(state: Any, route: Any) -> None:  # noqa: ANN401 - the graph's own
+        if route == END:
+            publish_answer(resources.method, state)
+
+    return InlineNode(router, stream)
 
 
 def graph_resources(
@@ -109,22 +238,7 @@ def add_model_node(
     builder: Builder, resources: GraphResources, node: ModelNode, persistence: Persistence
 ) -> None:
     """Add a node that asks a model. Its input schema is the annotation of the state in its `ask` function."""
-    runnable = node.with_resources(resources, persistence.replies)
-    builder.add_node(node.node, runnable, input_schema=get_type_hints(node.ask)["state"])
-
-
-def with_output_alone(subgraph: Graph) -> Runnable[Any, Any]:
-    """A subgraph as a node that writes the keys of its output schema.
-
-    Where a run is streamed as events, LangGraph streams the subgraph, too, and takes all of its state for its output:
-    two of them in one superstep would then write what they only read.
-    """
-    kept = frozenset(subgraph.output_channels)
-
-    def output(state: Any) -> dict[str, Any]:  # noqa: ANN401 - the state of the subgraph
-        return {key: value for key, value in state.items() if key in kept}
-
-    return subgraph | InlineNode(output)
+    add_node(builder, node.with_resources(resources, persistence.replies), get_type_hints(node.ask)["state"])
 
 
 def compile_graph(

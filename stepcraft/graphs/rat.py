@@ -27,10 +27,12 @@ from stepcraft.graphs.compile import (
     Graph,
     InlineNode,
     Persistence,
+    add_inline_node,
     add_model_node,
+    add_node,
+    add_subgraph,
     compile_graph,
     graph_resources,
-    with_output_alone,
 )
 from stepcraft.llm.budget import Budgeted, Usage
 from stepcraft.llm.resources import GraphResources
@@ -39,7 +41,11 @@ from stepcraft.nodes.rat.accept import (
     Result,
     Revision,
     Step,
+    about_step,
     accept,
+    describe,
+    describe_start,
+    describe_step,
     keep_found,
     next_window,
     note,
@@ -165,11 +171,25 @@ def build_rat(
     resources = graph_resources("rat", RatContext, target, model=model, node_models=node_models, allow=allow)
     persistence = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
-    builder.add_node("begin", BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
+    add_node(builder, BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
     for node in (draft, split, finish):
         add_model_node(builder, resources, node, persistence)
-    builder.add_node("step", with_output_alone(_step_graph(resources, persistence)))
-    builder.add_node("accept", InlineNode(accept))
+    add_subgraph(
+        builder,
+        resources,
+        "step",
+        _step_graph(resources, persistence),
+        starts=describe_start,
+        describe=describe_step,
+        description="Look one thought up, and correct the text with what is found.",
+    )
+    add_inline_node(
+        builder,
+        resources,
+        accept,
+        "Take the results up to the first correction; the steps after it are repeated.",
+        describe,
+    )
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "draft")
     builder.add_edge("draft", "split")
@@ -184,9 +204,10 @@ def _step_graph(resources: GraphResources, persistence: Persistence) -> Graph:
     """The subgraph of one step (RAT §3.2)."""
     builder: Builder = StateGraph(Step, resources.context, output_schema=StepOutput)
     add_model_node(builder, resources, to_query, persistence)
-    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, resources))
+    look_up = "Search for evidence for the thought."
+    add_node(builder, RetrieveNode(to_look_up, keep_found, resources, description=look_up, about=about_step))
     add_model_node(builder, resources, revise, persistence)
-    builder.add_node("note", InlineNode(note))
+    add_inline_node(builder, resources, note, "Note the result of the step.")
     builder.add_edge(START, "to_query")
     builder.add_edge("to_query", "retrieve")
     builder.add_edge("retrieve", "revise")

@@ -32,10 +32,13 @@ from stepcraft.graphs.compile import (
     Graph,
     InlineNode,
     Persistence,
+    add_inline_node,
     add_model_node,
+    add_node,
+    add_subgraph,
     compile_graph,
+    ending,
     graph_resources,
-    with_output_alone,
 )
 from stepcraft.llm.budget import Budgeted, Usage, branches, calls_left
 from stepcraft.llm.resources import GraphResources
@@ -50,14 +53,19 @@ from stepcraft.nodes.rpg.plan import plan, repeats
 from stepcraft.nodes.rpg.segment import (
     SegmentOutput,
     SegmentState,
+    describe_outlined,
+    describe_start,
     finds_nothing,
     gather,
     note,
     publish_outlined,
 )
+from stepcraft.nodes.rpg.segment import describe as describe_gathered
 from stepcraft.nodes.rpg.select import Reading as SelectReading
 from stepcraft.nodes.rpg.select import SelectNode
+from stepcraft.nodes.rpg.trace import describe as describe_traced
 from stepcraft.nodes.rpg.trace import is_checked_next, trace
+from stepcraft.progress import Said, quoted
 from stepcraft.retrieval.target import RetrievalTarget
 from stepcraft.schema import described, for_programs
 from stepcraft.segments import Outlined, Segment, Selected, TracedSentence
@@ -282,6 +290,10 @@ def pass_over(state: State) -> dict[str, Any]:
     }
 
 
+def _passed_over(state: State, _update: Mapping[str, Any]) -> Said:
+    return Said(f"Nothing was found on {quoted(state['plan'])}.", {"topic": state["plan"], "found": 0})
+
+
 def _unless_repeated(state: State) -> Literal["answer", "combine"]:
     return "combine" if state["segments"] and repeats(state["plan"], state["plans"]) else "answer"
 
@@ -381,15 +393,27 @@ def build_rpg(
         late_update={"searched": True},  # a search that waits for its source would leave no time to write
     )
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
-    builder.add_node("begin", begin)
-    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, resources))
-    builder.add_node("select", select, input_schema=SelectReading)
+    add_node(builder, begin)
+    searched = "Search for the question first, and for the topics once they are planned."
+    add_node(builder, RetrieveNode(to_look_up, keep_found, resources, description=searched))
+    add_node(builder, select, SelectReading)
     for node in MODEL_NODES:
         add_model_node(builder, resources, node, persistence)
-    segment = _segment_graph(resources, persistence, select)
-    builder.add_node("segment", with_output_alone(segment) | InlineNode(publish_outlined))
-    for inline in (gather, pass_over, trace):
-        builder.add_node(inline.__name__, InlineNode(inline))
+    add_subgraph(
+        builder,
+        resources,
+        "segment",
+        _segment_graph(resources, persistence, select),
+        starts=describe_start,
+        describe=describe_outlined,
+        description="Select sentences for one topic, and write a segment from them.",
+        publish=publish_outlined,
+    )
+    together = "Put the segments in the order of their topics."
+    add_inline_node(builder, resources, gather, together, describe_gathered)
+    add_inline_node(builder, resources, pass_over, "Note that nothing was found on a topic.", _passed_over)
+    rests_on = "Say what each sentence of the answer rests on, and number the evidence."
+    add_inline_node(builder, resources, trace, rests_on, describe_traced)
     builder.add_edge(START, "begin")
     builder.add_conditional_edges("begin", InlineNode(after_begin), ["retrieve", "plan", "outline"])
     builder.add_conditional_edges(
@@ -406,7 +430,7 @@ def build_rpg(
     ends = ["plan", "answer", "combine"]
     builder.add_conditional_edges("pass_over", InlineNode(after_pass_over), ends)
     builder.add_edge("combine", "trace")
-    builder.add_conditional_edges("trace", InlineNode(after_trace), ["check", END])
+    builder.add_conditional_edges("trace", ending(after_trace, resources), ["check", END])
     builder.add_edge("check", "trace")
     return compile_graph(builder, resources, persistence)
 
@@ -414,9 +438,9 @@ def build_rpg(
 def _segment_graph(resources: GraphResources, persistence: Persistence, select: SelectNode) -> Graph:
     """The subgraph of one segment of an outline."""
     builder: Builder = StateGraph(SegmentState, resources.context, output_schema=SegmentOutput)
-    builder.add_node("select", select, input_schema=SelectReading)
+    add_node(builder, select, SelectReading)
     add_model_node(builder, resources, answer, persistence)
-    builder.add_node("note", InlineNode(note))
+    add_inline_node(builder, resources, note, "Note the segment.")
     builder.add_edge(START, "select")
     builder.add_conditional_edges("select", InlineNode(after_select_for_segment), ["answer", "note"])
     builder.add_edge("answer", "note")

@@ -15,9 +15,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.cache.base import FullKey
-from langgraph.runtime import get_runtime
 
-from stepcraft.errors import UnreadableReply
+from stepcraft.errors import StepcraftError, UnreadableReply
 from stepcraft.llm.budget import Budget
 from stepcraft.llm.cache import ReplyCache, Update, reply_key
 from stepcraft.llm.call import CallFailed, acall_model, call_model, skip_reason
@@ -25,6 +24,7 @@ from stepcraft.llm.prompt import fit_prompt, input_limit
 from stepcraft.llm.reply import Refused, is_cut_off, reply_text
 from stepcraft.llm.resources import GraphResources
 from stepcraft.models.resolve import aresolve_model, resolve_model
+from stepcraft.progress import ProgressData, Said, Status, tell
 
 State = Any
 """The input of a node: a TypedDict of the node's own."""
@@ -44,8 +44,12 @@ class ModelNode(Runnable[Any, Update]):
         skip_model: Makes the update where no model is needed; None where one is.
         truncate_key: The state's list of scored items that are left out of a prompt that is too long.
         reserve_calls: How many of the remaining calls are left to later nodes.
-        stream_event: Makes an event from the state and the update that a reply gives, sent to `stream_mode="custom"`;
-            None for no event.
+        description: What the node does, in one line, for drawings and Studio.
+        starts: What the step is about to do, from the state: told before the model is asked. Its data is told again
+            with the outcome.
+        describe: What the step did, from the state and the update.
+        publish: Streams what else the update holds, such as the answer; it is given the name of the graph, the state
+            and the update.
     """
 
     def __init__(
@@ -58,7 +62,10 @@ class ModelNode(Runnable[Any, Update]):
         skip_model: Callable[[State, Any], Update | None] | None = None,
         truncate_key: str = "evidence",
         reserve_calls: Callable[[State], int] | None = None,
-        stream_event: Callable[[State, Update], object] | None = None,
+        description: str = "",
+        starts: Callable[[State], Said] | None = None,
+        describe: Callable[[State, Update], Said] | None = None,
+        publish: Callable[[str, State, Update], None] | None = None,
     ) -> None:
         self.name = self.node = name
         self.ask = ask
@@ -67,7 +74,10 @@ class ModelNode(Runnable[Any, Update]):
         self.skip_model = skip_model
         self.truncate_key = truncate_key
         self.reserve_calls = reserve_calls
-        self.stream_event = stream_event
+        self.description = description
+        self.starts = starts
+        self.describe = describe
+        self.publish = publish
         self.resources = GraphResources()
         self.replies: ReplyCache | None = None
 
@@ -90,6 +100,7 @@ class ModelNode(Runnable[Any, Update]):
             step.is_known = step.update is not None
         if step.update is None:
             config = self._traced(step, config)
+            self._tell_start(step)
             try:
                 model = resolve_model(step.choice, step.budget.seconds_left())
                 self._write_prompt(step, model)
@@ -103,7 +114,7 @@ class ModelNode(Runnable[Any, Update]):
         result = step.result()
         if self.replies and step.key and step.update is not None and step.is_read and not result["warnings"]:
             self.replies.set(step.key, step.update)
-        self._stream(step)
+        self._tell_outcome(step, result["warnings"])
         return result
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002, ANN401 - the signature of Runnable
@@ -114,6 +125,7 @@ class ModelNode(Runnable[Any, Update]):
             step.is_known = step.update is not None
         if step.update is None:
             config = self._traced(step, config)
+            self._tell_start(step)
             try:
                 model = await aresolve_model(step.choice, step.budget.seconds_left())
                 self._write_prompt(step, model)
@@ -127,7 +139,7 @@ class ModelNode(Runnable[Any, Update]):
         result = step.result()
         if self.replies and step.key and step.update is not None and step.is_read and not result["warnings"]:
             await self.replies.aset(step.key, step.update)
-        self._stream(step)
+        self._tell_outcome(step, result["warnings"])
         return result
 
     def _begin(self, state: State) -> "_Step":
@@ -138,13 +150,18 @@ class ModelNode(Runnable[Any, Update]):
         )
         if self.reserve_calls:
             step.budget.reserve(self.reserve_calls(state))
-        if self.skip_model and (update := self.skip_model(state, context)) is not None:
-            step.update = update
-        elif limit := step.budget.spent():
-            step.warnings.append(limit)
-            step.update = self.fallback(state, limit)
-        elif self.replies:
-            step.key = reply_key(self.node, state)
+        try:
+            if self.skip_model and (update := self.skip_model(state, context)) is not None:
+                step.update = update
+            elif limit := step.budget.spent():
+                step.status, step.reason = "skipped", limit
+                step.warnings.append(limit)
+                step.update = self.fallback(state, limit)
+            elif self.replies:
+                step.key = reply_key(self.node, state)
+        except StepcraftError as error:
+            self._tell_failure(step, error)
+            raise
         return step
 
     def _traced(self, step: "_Step", config: RunnableConfig | None) -> RunnableConfig:
@@ -187,20 +204,55 @@ class ModelNode(Runnable[Any, Update]):
         else:
             step.is_read = True
 
-    def _stream(self, step: "_Step") -> None:
-        if self.stream_event and (step.is_read or step.is_known):
-            event = self.stream_event(step.state, step.update or {})
-            if event is not None:
-                get_runtime().stream_writer(event)
+    def _tell_start(self, step: "_Step") -> None:
+        tell(self.resources.method, self.node, "started", lambda: self._about(step))
+
+    def _tell_outcome(self, step: "_Step", warnings: list[str]) -> None:
+        """Tell what the step did; where it failed or a limit is reached, why."""
+
+        def said() -> Said:
+            about, data = self._about(step).data, ProgressData()
+            if step.is_known:
+                data["cached"] = True
+            if warnings:
+                data["warnings"] = warnings
+            if step.reason:
+                return Said(step.reason, {**about, **data, "reason": step.reason})
+            if self.describe is None:
+                return Said(f"The step {self.node} is done.", {**about, **data})
+            made = self.describe(step.state, step.update or {})
+            return made._replace(data={**about, **made.data, **data})
+
+        tell(self.resources.method, self.node, step.status, said)
+        if self.publish:
+            self.publish(self.resources.method, step.state, step.update or {})
+
+    def _tell_failure(self, step: "_Step", error: StepcraftError) -> None:
+        tell(
+            self.resources.method,
+            self.node,
+            "failed",
+            lambda: Said(str(error), {**self._about(step).data, "reason": str(error)}),
+        )
+
+    def _about(self, step: "_Step") -> Said:
+        if self.starts is None:
+            return Said(f"The step {self.node} asks its model.")
+        return self.starts(step.state)
 
     def _fall_back(self, step: "_Step", failure: Exception) -> None:
         if step.readable is not None:
             step.warnings.append(f"{self.node}: a part of the reply was left out: {step.readable}")
             step.update = step.readable.update
             return
-        reason = skip_reason(failure, step.state, step.choice, step.budget)
-        step.warnings.append(reason)
-        step.update = self.fallback(step.state, reason)
+        try:
+            reason = skip_reason(failure, step.state, step.choice, step.budget)
+            step.status, step.reason = "failed", reason
+            step.warnings.append(reason)
+            step.update = self.fallback(step.state, reason)
+        except StepcraftError as error:
+            self._tell_failure(step, error)
+            raise
 
 
 model_node = ModelNode
@@ -227,6 +279,10 @@ class _Step:
     """Whether the update comes from the cache."""
     is_read: bool = False
     """Whether the update comes from a reply."""
+    status: Status = "finished"
+    """What became of the step."""
+    reason: str = ""
+    """Why it failed or was skipped."""
 
     def result(self) -> Update:
         return {**(self.update or {}), **self.budget.update(self.warnings)}

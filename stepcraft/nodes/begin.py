@@ -14,11 +14,12 @@ from langgraph.types import Overwrite
 
 from stepcraft.concurrency import in_thread, within
 from stepcraft.contexts.base import Context
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, StepcraftError
 from stepcraft.llm.budget import no_usage
 from stepcraft.llm.resources import GraphResources
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import model_identity, resolve_model
+from stepcraft.progress import Said, tell
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
@@ -60,7 +61,8 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         prepare: Callable[[Mapping[str, Any], Any], None] = lambda _state, _context: None,
         late_update: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name = "begin"
+        self.name = self.node = "begin"
+        self.description = "Check the question and the settings, and open the models and what is searched."
         self.model_nodes = model_nodes
         self.initial_state = initial_state
         self.resources = resources
@@ -76,15 +78,31 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
             MemoryFailure: The memory cannot be opened.
             SourceFailure: A source cannot be opened.
         """
+        try:
+            update = self._begin(input)
+        except StepcraftError as error:
+            why = str(error)
+            tell(self.resources.method, self.node, "failed", lambda: Said(why, {"reason": why}))
+            raise
+        warnings: list[str] = update["warnings"].value
+        read = Said("The question is read, and what the run needs is open.", {"warnings": warnings})
+        tell(self.resources.method, self.node, "finished", lambda: read)
+        return update
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
+        """As `invoke`, in a thread, because opening models and memories blocks."""
+        return await asyncio.wrap_future(in_thread(partial(self.invoke, input, config)))
+
+    def _begin(self, given: Any) -> dict[str, Any]:  # noqa: ANN401 - the graph's input
         started = time.monotonic()
         context = self.resources.settings()
-        question = checked_text("question", input.get("question"))
+        question = checked_text("question", given.get("question"))
         if not question:
             raise BadInput("the question is empty; say what is wanted")
-        state = self.initial_state(input, context)
+        state = self.initial_state(given, context)
         limit = None if context.deadline_s is None else _OPENING_SHARE * context.deadline_s
         try:
-            warnings = within(limit, partial(self._open, input, state, context))
+            warnings = within(limit, partial(self._open, given, state, context))
         except TimeoutError:
             state |= self.late_update
             warnings = [
@@ -99,10 +117,6 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
             "settings": {"digest": self._digest(context), **context.for_state()},
             "started": started,
         }
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
-        """As `invoke`, in a thread, because opening models and memories blocks."""
-        return await asyncio.wrap_future(in_thread(partial(self.invoke, input, config)))
 
     def _open(self, given: Any, state: Mapping[str, Any], context: Context) -> list[str]:  # noqa: ANN401 - the graph's input
         """Open the models and what is searched; what a reader should know of them is returned as warnings."""

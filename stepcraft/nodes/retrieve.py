@@ -16,6 +16,7 @@ from stepcraft.errors import StepcraftError
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget
 from stepcraft.llm.resources import GraphResources
+from stepcraft.progress import ProgressData, Said, Status, counted, quoted, tell
 from stepcraft.retrieval.target import Searched
 from stepcraft.secrets import without_secrets
 
@@ -27,6 +28,10 @@ Keep = Callable[[Any, list[list[Evidence]], list[str]], dict[str, Any]]
 """The state update, from the state, the evidence of each query, and the failures that left a query without any."""
 Settings = Callable[[Any, Context], SearchSettings]
 """The settings of the searches, from the graph's state and the run's context."""
+
+
+_TOLD = 5
+"""How many of the passages that were found are told by name."""
 
 
 class RetrieveNode(Runnable[Any, dict[str, Any]]):
@@ -42,6 +47,9 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         resources: what the graph was built with.
         settings: the settings of the searches; by default those of the context.
         name: the node's name in its graph.
+        description: what the node does, in one line.
+        noun: what is found, as progress names it.
+        about: what progress is told of the step beside the searches, from the graph's state.
     """
 
     def __init__(
@@ -52,8 +60,14 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         settings: Settings | None = None,
         *,
         name: str = "retrieve",
+        description: str = "Search for evidence.",
+        noun: str = "passage",
+        about: Callable[[Any], ProgressData] | None = None,
     ) -> None:
         self.name = self.node = name
+        self.description = description
+        self.noun = noun
+        self.about = about
         self.queries = queries
         self.keep = keep
         self.resources = resources
@@ -63,6 +77,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         """Search and return the state update."""
         queries, context = list(self.queries(input)), self.resources.settings(input)
         seconds = Budget.of(self.node, input, context).seconds_left()
+        self._tell_start(input, queries)
         searched = self._searched(input, context) if queries else []
         if isinstance(searched, StepcraftError):
             return self._update(input, [], [[searched] * len(queries)])
@@ -75,6 +90,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
         """As `invoke`, without blocking the event loop."""
         queries, context = list(self.queries(input)), self.resources.settings(input)
         seconds = Budget.of(self.node, input, context).seconds_left()
+        self._tell_start(input, queries)
         searched = self._searched(input, context) if queries else []
         if isinstance(searched, StepcraftError):
             return self._update(input, [], [[searched] * len(queries)])
@@ -108,7 +124,38 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
             failed += errors if not documents else []
             notes += [str(note) for one in documents for note in one.metadata.get("notes", [])]
         found = distinct_ids([state.get("evidence") or [], *found])[1:]
-        return {**self.keep(state, found, failed), "warnings": [*warnings, *notes]}
+        update = {**self.keep(state, found, failed), "warnings": [*warnings, *notes]}
+        status: Status = "failed" if found and len(failed) == len(found) else "finished"
+        tell(self.resources.method, self.node, status, lambda: self._told(state, found, update["warnings"]))
+        return update
+
+    def _tell_start(self, state: Mapping[str, Any], queries: Sequence[str]) -> None:
+        def said() -> Said:
+            what = quoted(queries[0]) if len(queries) == 1 else f"{len(queries)} queries"
+            about = self.about(state) if self.about else ProgressData()
+            return Said(f"Searching for {what}.", {**about, "queries": [*queries]})
+
+        if queries:
+            tell(self.resources.method, self.node, "started", said)
+
+    def _told(
+        self, state: Mapping[str, Any], found: Sequence[Sequence[Evidence]], warnings: list[str]
+    ) -> Said:
+        data = self.about(state) if self.about else ProgressData()
+        if warnings:
+            data["warnings"] = warnings
+        if not found:
+            return Said("There was nothing to search for.", data, skipped=True)
+        passages = list({passage["id"]: passage for passages in found for passage in passages}.values())
+        data["queries"] = list(self.queries(state))
+        data["found"] = len(passages)
+        data["ids"] = [passage["id"] for passage in passages[:_TOLD]]
+        data["titles"] = [passage["title"] for passage in passages[:_TOLD] if passage["title"]]
+        if passages:
+            return Said(f"Found {counted(len(passages), self.noun)}.", data)
+        if warnings:
+            data["reason"] = warnings[0]
+        return Said(warnings[0] if warnings else "Nothing was found.", data)
 
 
 def _search(

@@ -204,4 +204,4 @@ def test_bad_input(file: Path, arguments: list[str], sentence: str) -> None:
 def test_draw() -> None:
     drawn = stepcraft("draw", "rpg").stdout
     for node in ("begin", "retrieve", "plan", "select", "answer", "combine"):
-        assert f"{node}({node})" in drawn
+        assert f"  {node} -" in drawn

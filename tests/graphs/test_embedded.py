@@ -306,7 +306,7 @@ def test_a_spent_budget_is_not_kept(memory: LocalMemory) -> None:
 def test_the_drawing_shows_the_nodes() -> None:
     drawing = build_aag().get_graph().draw_mermaid()
     for node in ("draft", "to_query", "retrieve", "answer", "revise", "critic", "edit"):
-        assert f"\t{node}({node})" in drawing
+        assert f"\t{node}({node}<hr/>" in drawing
     for edge in (
         "to_query --> retrieve",
         "answer -.-> revise",
@@ -324,6 +324,7 @@ def test_the_context_schema_is_what_studio_shows() -> None:
     assert fields["k"] | {"title": ""} == {
         "default": 3,
         "description": "Procedures retrieved for each query.",
+        "langgraph_nodes": ["retrieve", "look_up"],
         "maximum": 50,
         "minimum": 1,
         "title": "",

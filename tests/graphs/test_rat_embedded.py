@@ -171,9 +171,9 @@ def test_a_failed_step_is_not_kept(fails: str) -> None:
 def test_the_drawing_shows_the_nodes() -> None:
     drawing = build_rat().get_graph(xray=True).draw_mermaid()
     for node in ("begin", "draft", "split", "accept", "finish"):
-        assert f"\t{node}({node})" in drawing
+        assert f"\t{node}({node}<hr/>" in drawing
     for node in STEP:
-        assert f"step\\3a{node}({node})" in drawing
+        assert f"step\\3a{node}({node}<hr/>" in drawing
 
 
 def test_the_context_schema_is_what_studio_shows() -> None:

@@ -102,9 +102,11 @@ async def test_segments_stream_as_they_are_written(way: str) -> None:
         told = [(part, len(model.calls)) for _, part in parent.stream(QUESTION, **options)]
     else:
         told = [(part, len(model.calls)) async for _, part in parent.astream(QUESTION, **options)]
-    assert [part["segment"]["plan"] for part, _ in told[:-1]] == PLANS
+    segments = [(part["segment"], calls) for part, calls in told if part["type"] == "segment"]
+    assert [segment["plan"] for segment, _ in segments] == PLANS
+    assert told[-1][0]["type"] == "answer"
     assert told[-1][0]["answer"].startswith(f"On {PLANS[0]}")
-    assert told[0][1] < 6, "the first comes before the last is written"
+    assert segments[0][1] < 6, "the first comes before the last is written"
 
 
 def test_what_streams_is_what_is_given_back(model: ScriptedModel) -> None:
@@ -113,14 +115,19 @@ def test_what_streams_is_what_is_given_back(model: ScriptedModel) -> None:
     graph = build_rpg(model=model, cache=InMemoryCache())
     for mode, part in graph.stream(GIVEN, stream_mode=["custom", "values"]):
         if mode == "custom":
-            told.append(part)
+            told += [part] if part["type"] != "progress" else []
         else:
             result = part
     *segments, end = told
     assert sorted(PLANS.index(part["segment"]["plan"]) for part in segments) == [0, 1, 2]
-    assert end == {"answer": result["answer"], "sentences": result["sentences"]}
+    assert end == {
+        "type": "answer",
+        "graph": "rpg",
+        "answer": result["answer"],
+        "sentences": result["sentences"],
+    }
     calls = len(model.calls)
-    again = list(graph.stream(GIVEN, stream_mode="custom"))
+    again = [part for part in graph.stream(GIVEN, stream_mode="custom") if part["type"] != "progress"]
     assert (len(model.calls), again[-1], len(again)) == (calls, end, 4), "cached replies are streamed as well"
 
 
@@ -134,7 +141,11 @@ def test_a_segment_that_fails_is_not_streamed() -> None:
         )
     )
     parts = build_rpg(model=model).stream(GIVEN, stream_mode="custom", context={"retry_wait_s": 0})
-    assert {part["segment"]["plan"] for part in parts if "segment" in part} == {PLANS[0], PLANS[2]}
+    told = list(parts)
+    assert {part["segment"]["plan"] for part in told if part["type"] == "segment"} == {PLANS[0], PLANS[2]}
+    [left_out] = [part for part in told if part.get("status") == "skipped" and part["node"] == "segment"]
+    assert left_out["data"]["topic"] == PLANS[1]
+    assert left_out["data"]["reason"] == "answer was skipped: the model could not be asked: ValueError: no"
 
 
 def test_tokens_stream_with_the_name_of_their_node(model: ScriptedModel) -> None:
@@ -220,7 +231,7 @@ def test_the_drawing_shows_the_nodes() -> None:
         "trace",
         "check",
     ):
-        assert f"\t{node}({node})" in drawing
+        assert f"\t{node}({node}<hr/>" in drawing
 
 
 def test_the_context_schema_is_what_studio_shows() -> None:

@@ -43,17 +43,20 @@ def test_passages_that_the_client_gives(client: SyncLangGraphClient) -> None:
 
 def test_segments_and_tokens_stream(client: SyncLangGraphClient) -> None:
     nodes: set[str] = set()
-    segments: list[Any] = []
+    events: list[Any] = []
     modes: Any = ["messages-tuple", "custom"]
     for part in client.runs.stream(None, "rpg", input={**GIVEN, "kind": "multihop"}, stream_mode=modes):
         assert part.event != "error", part.data
         if part.event.startswith("messages"):
             nodes.add(part.data[1]["langgraph_node"])
         if part.event == "custom":
-            segments.append(part.data)
+            events.append(part.data)
     assert nodes == {"plan", "answer", "combine"}
-    assert segments[0]["segment"]["sentences"][0]["passage"] == "bridge"
-    assert segments[-1]["sentences"]
+    told = [(event["node"], event["status"]) for event in events if event["type"] == "progress"]
+    assert told[:3] == [("begin", "finished"), ("retrieve", "skipped"), ("outline", "started")]
+    segments = [event["segment"] for event in events if event["type"] == "segment"]
+    assert segments[0]["sentences"][0]["passage"] == "bridge"
+    assert (events[-1]["type"], bool(events[-1]["sentences"])) == ("answer", True)
 
 
 def test_schemas(client: SyncLangGraphClient) -> None:

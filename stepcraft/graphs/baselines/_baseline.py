@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
-from langchain_core.runnables import Runnable
 from langgraph.channels import EphemeralValue
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
@@ -12,7 +11,15 @@ from typing_extensions import TypedDict
 
 from stepcraft.contexts.base import Context
 from stepcraft.evidence import Evidence
-from stepcraft.graphs.compile import Builder, Graph, Persistence, add_model_node, compile_graph
+from stepcraft.graphs.compile import (
+    Builder,
+    DescribedNode,
+    Graph,
+    Persistence,
+    add_model_node,
+    add_node,
+    compile_graph,
+)
 from stepcraft.llm.budget import Budgeted, Usage
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.resources import GraphResources
@@ -129,7 +136,7 @@ def builder_with_begin(
 ) -> Builder:
     """The builder of a baseline, with its first node; `model_nodes` names the nodes that ask a model."""
     builder: Builder = StateGraph(state, resources.context, input_schema=Input, output_schema=output)
-    builder.add_node("begin", BeginNode(model_nodes, initial, resources, searches=searches))
+    add_node(builder, BeginNode(model_nodes, initial, resources, searches=searches))
     builder.add_edge(START, "begin")
     return builder
 
@@ -139,12 +146,12 @@ def linear_graph(
     resources: GraphResources,
     node: ModelNode,
     persistence: Persistence,
-    *before: Runnable[Any, Any],
+    *before: DescribedNode,
 ) -> Graph:
     """Complete and compile a baseline of one line: begin, the nodes before the answer, the answer."""
-    for runnable in before:
-        builder.add_node(str(runnable.name), runnable)
+    for earlier in before:
+        add_node(builder, earlier)
     add_model_node(builder, resources, node, persistence)
-    for one, other in pairwise(["begin", *(str(runnable.name) for runnable in before), node.node, END]):
+    for one, other in pairwise(["begin", *(str(earlier.name) for earlier in before), node.node, END]):
         builder.add_edge(one, other)
     return compile_graph(builder, resources, persistence)

@@ -48,7 +48,7 @@ def build_few_shot(
         builder_with_begin(resources, [answer.node]),
         Persistence(checkpointer, store, cache),
     )
-    return linear_graph(builder, resources, answer, persistence, SampleNode(resources.searched))
+    return linear_graph(builder, resources, answer, persistence, SampleNode(resources))
 
 
 graph = build_few_shot()

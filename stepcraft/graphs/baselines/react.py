@@ -31,8 +31,12 @@ from stepcraft.graphs.compile import (
     InlineNode,
     Models,
     Persistence,
+    add_inline_node,
     add_model_node,
+    add_node,
+    add_subgraph,
     compile_graph,
+    ending,
     graph_resources,
 )
 from stepcraft.llm.prompt import asked_sections
@@ -40,9 +44,10 @@ from stepcraft.llm.reply import Refused, reply_text, text_of
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
-from stepcraft.nodes.baselines.agent import NODE, BudgetedModelMiddleware, search_tool
+from stepcraft.nodes.baselines.agent import NODE, BudgetedModelMiddleware, describe, search_tool
 from stepcraft.nodes.baselines.answer import answer
 from stepcraft.nodes.retrieve import RetrieveNode
+from stepcraft.progress import Said
 from stepcraft.retrieval.target import RetrievalTarget
 from stepcraft.secrets import without_secrets
 
@@ -78,6 +83,12 @@ def conclude(state: State) -> dict[str, Any]:
         return {"warnings": [f"agent: the model declined: {without_secrets(str(refused)):.200}"]}
     except UnreadableReply:
         return {"warnings": ["agent: it gave no answer, so one is written from what was found"]}
+
+
+def _concluded(_state: State, update: Mapping[str, Any]) -> Said:
+    if update.get("answer"):
+        return Said("The answer is that of the agent.")
+    return Said("There is no answer of an agent yet, so one is written from what is found.")
 
 
 def after_conclude(state: State) -> Literal["answer", "retrieve", "__end__"]:
@@ -128,13 +139,21 @@ def build_react(
     builder = builder_with_begin(
         resources, [NODE, answer.node], state=State, initial=_initial_state, searches=searches
     )
-    builder.add_node(NODE, agent)
-    builder.add_node("conclude", InlineNode(conclude))
-    builder.add_node("retrieve", RetrieveNode(to_look_up, keep_found, resources))
+    add_subgraph(
+        builder,
+        resources,
+        NODE,
+        agent,
+        starts=lambda _state: Said("The agent reads the question."),
+        describe=describe,
+        description="Search as often as the model needs, and answer.",
+    )
+    add_inline_node(builder, resources, conclude, "Take the answer of the agent, if it gave one.", _concluded)
+    add_node(builder, RetrieveNode(to_look_up, keep_found, resources))
     add_model_node(builder, resources, answer, kept)
     builder.add_conditional_edges("begin", InlineNode(after_begin), [NODE, "conclude"])
     builder.add_edge(NODE, "conclude")
-    builder.add_conditional_edges("conclude", InlineNode(after_conclude), ["answer", "retrieve", END])
+    builder.add_conditional_edges("conclude", ending(after_conclude, resources), ["answer", "retrieve", END])
     builder.add_edge("retrieve", "answer")
     builder.add_edge("answer", END)
     return compile_graph(builder, resources, kept, recursion_limit=MAX_SUPERSTEPS)

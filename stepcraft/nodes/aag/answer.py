@@ -11,6 +11,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
+from stepcraft.progress import Said, quoted
 from stepcraft.schema import described
 from stepcraft.text.clean import unfenced, without_markers
 from stepcraft.text.sections import NOT_SAID, section
@@ -74,4 +75,28 @@ def merge_answers(left: list[Answered], right: list[Answered]) -> list[Answered]
     return list({asked["question"]: asked for asked in [*(left or []), *right]}.values())
 
 
-answer = model_node("answer", ask, read, fallback=no_answer, skip_model=skip_model)
+def starts(state: Reading) -> Said:
+    """The question that is answered."""
+    return Said(f"Answering {quoted(state['query'])}.", {"question": state["query"]})
+
+
+def describe(state: Reading, update: dict[str, Any]) -> Said:
+    """Whether the question was answered."""
+    question = quoted(state["query"])
+    if not state["evidence"]:
+        return Said(f"Nothing was found on {question}.", skipped=True)
+    if update["questions"][0]["answer"] == NOT_SAID:
+        return Said(f"The evidence does not answer {question}.")
+    return Said(f"Answered {question}.")
+
+
+answer = model_node(
+    "answer",
+    ask,
+    read,
+    fallback=no_answer,
+    skip_model=skip_model,
+    description="Answer one question from what was found for it.",
+    starts=starts,
+    describe=describe,
+)

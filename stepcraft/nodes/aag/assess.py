@@ -13,6 +13,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, prompt
+from stepcraft.progress import Said
 from stepcraft.text.names import names_in
 from stepcraft.text.sections import FAMILIAR, UNFAMILIAR, section
 
@@ -53,4 +54,22 @@ def no_verdict(_state: Reading, _why: str) -> dict[str, Any]:
     return {"familiar": False}
 
 
-assess = model_node("assess", ask, read, fallback=no_verdict)
+def describe(_state: Reading, update: dict[str, Any]) -> Said:
+    """What the model said of itself."""
+    if update["familiar"]:
+        return Said("The model knows what the goal is about.", {"familiar": True})
+    return Said(
+        "The model does not know what the goal is about, so the draft is written from what is found.",
+        {"familiar": False},
+    )
+
+
+assess = model_node(
+    "assess",
+    ask,
+    read,
+    fallback=no_verdict,
+    description="Ask whether the model knows what the goal is about.",
+    starts=lambda _state: Said("Asking whether the model knows what the goal is about."),
+    describe=describe,
+)

@@ -14,6 +14,7 @@ from stepcraft.llm.prompt import asked_sections, prompt
 from stepcraft.nodes.aag.answer import Answered
 from stepcraft.nodes.aag.names import CheckedName
 from stepcraft.nodes.aag.steps import notes_sections, procedures
+from stepcraft.progress import Said, counted
 from stepcraft.schema import described
 from stepcraft.text.clean import without_markers
 from stepcraft.text.lists import numbered, read_bullets
@@ -104,4 +105,20 @@ def no_critique(_state: Reading, _why: str) -> dict[str, Any]:
     return {"edits": []}
 
 
-critic = model_node("critic", ask, read, fallback=no_critique)
+def describe(_state: Reading, update: dict[str, Any]) -> Said:
+    """What the critic asks for."""
+    edits = update["edits"]
+    if edits:
+        return Said(f"The critic asks for {counted(len(edits), 'edit')}.", {"edits": edits})
+    return Said("The critic is content with the steps.", {"edits": []})
+
+
+critic = model_node(
+    "critic",
+    ask,
+    read,
+    fallback=no_critique,
+    description="Check the steps, and ask for edits.",
+    starts=lambda state: Said(f"Checking {counted(len(state['steps']), 'step')}."),
+    describe=describe,
+)

@@ -21,6 +21,8 @@ from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
 from stepcraft.nodes.aag.answer import Answered
 from stepcraft.nodes.aag.steps import STEPS_FORMAT, notes_sections, procedures, read_reply, steps_update
+from stepcraft.progress import Said, counted
+from stepcraft.text.clean import marked
 
 
 class Reading(Budgeted):
@@ -61,4 +63,22 @@ def no_draft(_state: Reading, _why: str) -> dict[str, Any]:
     return {"draft": []}
 
 
-draft = model_node("draft", ask, read, fallback=no_draft)
+def describe(_state: Reading, update: dict[str, Any]) -> Said:
+    """How many steps there are, and how many of them hold a doubt."""
+    steps = update["draft"]
+    doubts = sum(bool(marked(step)) for step in steps)
+    beside = f", {doubts} of them with doubts" if doubts else ""
+    return Said(
+        f"Wrote a draft of {counted(len(steps), 'step')}{beside}.", {"steps": len(steps), "doubts": doubts}
+    )
+
+
+draft = model_node(
+    "draft",
+    ask,
+    read,
+    fallback=no_draft,
+    description="Draft the steps of the procedure.",
+    starts=lambda _state: Said("Drafting the steps."),
+    describe=describe,
+)

@@ -15,11 +15,13 @@ from stepcraft.nodes.aag.critic import Critique
 from stepcraft.nodes.aag.steps import (
     PATCH_FORMAT,
     STEPS_FORMAT,
+    changed_steps,
     notes_sections,
     read_changes,
     read_reply,
     steps_update,
 )
+from stepcraft.progress import Said, counted
 from stepcraft.text.lists import numbered
 from stepcraft.text.patch import StepChange
 from stepcraft.text.sections import section
@@ -85,4 +87,23 @@ def _closed(
     return [*(state["critiques"][:-1] if is_open else state["critiques"]), last]
 
 
-edit = model_node("edit", ask, read, fallback=keep_the_steps, truncate_key="knowledge")
+def describe(state: Reading, update: dict[str, Any]) -> Said:
+    """How many steps were changed."""
+    steps = update["steps"]
+    changes = changed_steps(state["steps"], steps)
+    return Said(
+        f"Changed {counted(changes, 'step')}; there are {len(steps)} now.",
+        {"steps": len(steps), "changes": changes},
+    )
+
+
+edit = model_node(
+    "edit",
+    ask,
+    read,
+    fallback=keep_the_steps,
+    truncate_key="knowledge",
+    description="Apply the edits of the critic.",
+    starts=lambda state: Said(f"Applying {counted(len(state['edits']), 'edit')}."),
+    describe=describe,
+)

@@ -13,6 +13,7 @@ from stepcraft.errors import StepcraftError
 from stepcraft.evidence import Evidence
 from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.local import LocalMemory
+from stepcraft.progress import Said, counted, tell
 from stepcraft.schema import described
 from stepcraft.text.names import mentions, names_in
 
@@ -49,16 +50,21 @@ class NamesNode(Runnable[Any, dict[str, Any]]):
     """
 
     def __init__(self, resources: GraphResources) -> None:
-        self.name = "check_names"
+        self.name = self.node = "check_names"
+        self.description = "Look up the names in the code of the steps, without a model."
         self.resources = resources
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """The names of the steps, in the order in which they come."""
-        return self._checked(input, self.resources.settings(input))
+        update = self._checked(input, self.resources.settings(input))
+        tell(self.resources.method, self.node, "finished", lambda: _told(update))
+        return update
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """As `invoke`, without blocking the event loop."""
-        return await asyncio.to_thread(self._checked, input, self.resources.settings(input))
+        update = await asyncio.to_thread(self._checked, input, self.resources.settings(input))
+        tell(self.resources.method, self.node, "finished", lambda: _told(update))
+        return update
 
     def _checked(self, state: Mapping[str, Any], context: Context) -> dict[str, Any]:
         names = dict(islice(names_in(state["steps"]).items(), _MOST))
@@ -85,6 +91,18 @@ class NamesNode(Runnable[Any, dict[str, Any]]):
         except StepcraftError:
             return found  # the searches have reported what is wrong with the memory
         return found
+
+
+def _told(update: Mapping[str, Any]) -> Said:
+    names: Sequence[CheckedName] = update["names"]
+    unverified = [one["name"] for one in names if not one["verified"]]
+    if not names:
+        return Said("There are no names in the code of the steps.", {"names": 0}, skipped=True)
+    outcome = f"{len(unverified)} of them stand nowhere" if unverified else "all of them are known"
+    return Said(
+        f"Looked up {counted(len(names), 'name')} in the code of the steps: {outcome}.",
+        {"names": len(names), "unverified": unverified},
+    )
 
 
 def _found_at_hand(name: str, state: Mapping[str, Any]) -> list[str]:

@@ -14,11 +14,13 @@ from stepcraft.nodes.aag.answer import Answered
 from stepcraft.nodes.aag.steps import (
     PATCH_FORMAT,
     STEPS_FORMAT,
+    changed_steps,
     notes_sections,
     read_changes,
     read_reply,
     steps_update,
 )
+from stepcraft.progress import Said, counted
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import section
 
@@ -89,6 +91,31 @@ def skip_model(state: Reading, context: AagContext) -> dict[str, Any] | None:
     return keep_the_draft(state, "; ".join(state["warnings"][-1:]))
 
 
+def describe(state: Reading, update: dict[str, Any]) -> Said:
+    """How many steps were changed."""
+    draft, steps = state["draft"] or [], update["steps"]
+    if not draft:
+        return Said(f"Wrote {counted(len(steps), 'step')}.", {"steps": len(steps)})
+    changes = changed_steps(draft, steps)
+    if changes:
+        told = f"Changed {counted(changes, 'step')} of the draft; there are {len(steps)} now."
+        return Said(told, {"steps": len(steps), "changes": changes})
+    unasked = state.get("familiar") is False or not (state["questions"] or state["knowledge"])
+    return Said(
+        f"The draft of {counted(len(steps), 'step')} stands.",
+        {"steps": len(steps), "changes": 0},
+        skipped=unasked,
+    )
+
+
 revise = model_node(
-    "revise", ask, read, fallback=keep_the_draft, skip_model=skip_model, truncate_key="knowledge"
+    "revise",
+    ask,
+    read,
+    fallback=keep_the_draft,
+    skip_model=skip_model,
+    truncate_key="knowledge",
+    description="Revise the draft with what was looked up.",
+    starts=lambda _state: Said("Revising the draft with what was looked up."),
+    describe=describe,
 )

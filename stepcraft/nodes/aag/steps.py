@@ -1,5 +1,6 @@
 """What the nodes that write steps share: the reply format, the state update, and the notes that they are shown."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,6 +63,12 @@ def steps_update(steps: Sequence[str]) -> dict[str, Any]:
     """The state update for steps as a user sees them: without markers of doubt, as a list and as one text."""
     shown = [clean for step in steps if (clean := without_markers(step))]
     return {"steps": shown, "answer": numbered(shown)}
+
+
+def changed_steps(before: Sequence[str], after: Sequence[str]) -> int:
+    """The number of steps that differ, without their markers of doubt; added and removed ones count."""
+    old, new = Counter(map(without_markers, before)), Counter(map(without_markers, after))
+    return max((old - new).total(), (new - old).total())
 
 
 def procedures(

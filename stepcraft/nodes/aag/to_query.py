@@ -12,6 +12,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
+from stepcraft.progress import Said, counted
 from stepcraft.text.clean import marked
 from stepcraft.text.lists import numbered, read_lines
 from stepcraft.text.names import unused
@@ -100,4 +101,18 @@ def only_the_goal(state: Reading, _why: str) -> dict[str, Any]:
     return {"queries": [state["question"]]}
 
 
-to_query = model_node("to_query", ask, read, fallback=only_the_goal)
+def describe(_state: Reading, update: dict[str, Any]) -> Said:
+    """The questions."""
+    questions = update["queries"]
+    return Said(f"Asks {counted(len(questions), 'question')}.", {"questions": questions})
+
+
+to_query = model_node(
+    "to_query",
+    ask,
+    read,
+    fallback=only_the_goal,
+    description="Ask the questions whose answers are looked up.",
+    starts=lambda _state: Said("Asking what is to be looked up."),
+    describe=describe,
+)

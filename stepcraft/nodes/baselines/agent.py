@@ -5,7 +5,7 @@ those of every model node do, so the limits of the run, repeated attempts and us
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, cast
 
 from langchain.agents import AgentState
@@ -28,6 +28,7 @@ from stepcraft.llm.resources import GraphResources
 from stepcraft.models.resolve import aresolve_model, resolve_model
 from stepcraft.nodes.baselines.answer import LENGTHS
 from stepcraft.nodes.retrieve import RetrieveNode, ranked
+from stepcraft.progress import ProgressData, Said, counted, quoted, tell
 
 NODE = "agent"
 SEARCH_TOOL = "search"
@@ -79,13 +80,15 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         context = cast("ReactContext", self.resources.settings(state))
         budget = Budget.of(NODE, state, context)
         if limit := budget.spent():
-            return _response(AIMessage(""), budget, [limit])
+            return self._response(AIMessage(""), budget, [limit], limit)
         choice = self.resources.models.choice(NODE, context)
         try:
             model = resolve_model(choice, budget.seconds_left())
         except TimeoutError as late:
-            return _response(AIMessage(""), budget, [skip_reason(late, state, choice, budget)])
+            why = skip_reason(late, state, choice, budget)
+            return self._response(AIMessage(""), budget, [why], why)
         prepared, warnings = _prepare(request, model, budget, context)
+        tell(self.resources.method, NODE, "started", lambda: Said("The agent decides what to do next."))
 
         def send(options: Any) -> AIMessage:  # noqa: ANN401 - a mapping of options
             with set_config_context(self._traced(context)) as variables:
@@ -95,8 +98,9 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         try:
             reply = call_model(model, budget, send)
         except CallFailed as failure:
-            return _response(AIMessage(""), budget, [*warnings, skip_reason(failure, state, choice, budget)])
-        return _response(_final(reply, prepared), budget, warnings)
+            why = skip_reason(failure, state, choice, budget)
+            return self._response(AIMessage(""), budget, [*warnings, why], why)
+        return self._response(_final(reply, prepared), budget, warnings)
 
     async def awrap_model_call(
         self,
@@ -108,13 +112,15 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         context = cast("ReactContext", self.resources.settings(state))
         budget = Budget.of(NODE, state, context)
         if limit := budget.spent():
-            return _response(AIMessage(""), budget, [limit])
+            return self._response(AIMessage(""), budget, [limit], limit)
         choice = self.resources.models.choice(NODE, context)
         try:
             model = await aresolve_model(choice, budget.seconds_left())
         except TimeoutError as late:
-            return _response(AIMessage(""), budget, [skip_reason(late, state, choice, budget)])
+            why = skip_reason(late, state, choice, budget)
+            return self._response(AIMessage(""), budget, [why], why)
         prepared, warnings = _prepare(request, model, budget, context)
+        tell(self.resources.method, NODE, "started", lambda: Said("The agent decides what to do next."))
 
         async def send(options: Any) -> AIMessage:  # noqa: ANN401 - a mapping of options
             async def handle() -> ModelResponse[Any]:
@@ -127,8 +133,26 @@ class BudgetedModelMiddleware(AgentMiddleware[ReactState, Any, Any]):
         try:
             reply = await acall_model(model, budget, send)
         except CallFailed as failure:
-            return _response(AIMessage(""), budget, [*warnings, skip_reason(failure, state, choice, budget)])
-        return _response(_final(reply, prepared), budget, warnings)
+            why = skip_reason(failure, state, choice, budget)
+            return self._response(AIMessage(""), budget, [*warnings, why], why)
+        return self._response(_final(reply, prepared), budget, warnings)
+
+    def _response(
+        self, reply: AIMessage, budget: Budget, warnings: list[str], failed: str = ""
+    ) -> ExtendedModelResponse[Any]:
+        """The reply with the update of the step, which is told; `failed` says why the model could not be asked."""
+
+        def said() -> Said:
+            queries = [str(call["args"].get("query", "")) for call in reply.tool_calls]
+            if failed:
+                return Said(failed, {"reason": failed})
+            if queries:
+                asked = ", ".join(map(quoted, queries))
+                return Said(f"The agent searches for {asked}.", {"queries": queries})
+            return Said("The agent has finished.")
+
+        tell(self.resources.method, NODE, "failed" if failed else "finished", said)
+        return ExtendedModelResponse(ModelResponse([reply]), Command(update=budget.update(warnings)))
 
     def _traced(self, context: ReactContext) -> RunnableConfig:
         """The config of the turn with the labels of the run in its metadata."""
@@ -166,10 +190,6 @@ def _final(reply: AIMessage, request: ModelRequest[Any]) -> AIMessage:
     return AIMessage(reply.text) if reply.tool_calls and not request.tools else reply
 
 
-def _response(reply: AIMessage, budget: Budget, warnings: list[str]) -> ExtendedModelResponse[Any]:
-    return ExtendedModelResponse(ModelResponse([reply]), Command(update=budget.update(warnings)))
-
-
 def search_tool(resources: GraphResources) -> BaseTool:
     """The search of the graph's source or memory as a tool with one argument, `query`.
 
@@ -193,6 +213,19 @@ def search_tool(resources: GraphResources) -> BaseTool:
         return _found(runtime, await node.ainvoke({**runtime.state, "query": query}, runtime.config))
 
     return StructuredTool.from_function(search, asearch, name=SEARCH_TOOL, description=_DESCRIPTION)
+
+
+def describe(update: Mapping[str, Any]) -> Said:
+    """How often the agent searched, and what it found."""
+    searches, found = searches_made(update["messages"]), len(update.get("evidence") or [])
+    data: ProgressData = {"searches": searches, "found": found}
+    if warnings := update.get("warnings"):
+        data["warnings"] = warnings
+    if not searches:
+        return Said("The agent did not search.", data)
+    return Said(
+        f"The agent searched {counted(searches, 'time')} and found {counted(found, 'passage')}.", data
+    )
 
 
 def searches_made(messages: list[AnyMessage]) -> int:

@@ -16,6 +16,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import asked_sections, evidence_sections, prompt
 from stepcraft.llm.reply import text_of
+from stepcraft.progress import Said, publish_answer
 
 LENGTHS = {
     "long": "Running text of up to three paragraphs, or numbered steps where the question asks how something is done.",
@@ -95,5 +96,23 @@ def read_thoughts(reply: str, _state: Reading, _context: DirectContext) -> dict[
     return {"draft": thoughts.strip(), "answer": conclusion.strip()}
 
 
-answer = model_node("answer", ask, read, fallback=no_answer)
-think = model_node("answer", ask_to_think, read_thoughts, fallback=no_answer)
+answer = model_node(
+    "answer",
+    ask,
+    read,
+    fallback=no_answer,
+    description="Answer the question in one call.",
+    starts=lambda _state: Said("Writing the answer."),
+    describe=lambda _state, _update: Said("Wrote the answer."),
+    publish=lambda graph, _state, update: publish_answer(graph, update),
+)
+think = model_node(
+    "answer",
+    ask_to_think,
+    read_thoughts,
+    fallback=no_answer,
+    description="Think step by step and answer, in one call.",
+    starts=lambda _state: Said("Thinking, then writing the answer."),
+    describe=lambda _state, _update: Said("Wrote the thoughts and the answer."),
+    publish=lambda graph, _state, update: publish_answer(graph, update),
+)

@@ -25,6 +25,7 @@ from stepcraft.llm.budget import (
     totals,
 )
 from stepcraft.nodes.retrieve import ranked
+from stepcraft.progress import ProgressData, Said, Settled, counted
 from stepcraft.schema import described
 from stepcraft.secrets import without_secrets
 
@@ -117,6 +118,66 @@ def note(state: Step) -> dict[str, Any]:
         usage=state["usage"],
     )
     return {"results": [result]}
+
+
+def about_step(state: Step) -> ProgressData:
+    """The thought of a step, which runs ahead of those before it."""
+    return {"thought": state["number"] + 1, "provisional": True}
+
+
+def describe_start(state: Step) -> Said:
+    """The thought that a step looks up and checks."""
+    return Said(f"Checking thought {state['number'] + 1}.", about_step(state))
+
+
+def describe_step(update: Mapping[str, list[Result]]) -> Said:
+    """What a step found out; `describe` says whether it counts."""
+    result = update["results"][-1]
+    thought, changed = result["number"] + 1, result["after"] != result["before"]
+    data: ProgressData = {
+        "thought": thought,
+        "provisional": True,
+        "queries": [result["query"]] if result["query"] else [],
+        "found": len(result["evidence"]),
+        "titles": [passage["title"] for passage in result["evidence"] if passage["title"]],
+        "changed": changed,
+    }
+    if result["warnings"]:
+        data["warnings"] = result["warnings"]
+    if result["skipped"]:
+        data["reason"] = result["skipped"]
+        return Said(f"Thought {thought} is not checked: {result['skipped']}", data, skipped=True)
+    outcome = "a correction is proposed" if changed else "nothing is to be changed"
+    return Said(f"Thought {thought}: {outcome}.", data)
+
+
+def describe(state: Mapping[str, Any], update: Mapping[str, Any]) -> Said:
+    """Which thoughts are settled now, and how."""
+    if "found" in update:
+        found = len(update["found"])
+        return Said(f"Found {counted(found, 'passage')} for all thoughts.", {"found": found})
+    revisions: list[Revision] = update["revisions"][len(state["revisions"]) :]
+    total = len(update["revisions"]) + len(state["thoughts"]) - update["done"]
+    checked = [one for one in revisions if not one["skipped"]]
+    corrected = [str(one["step"]) for one in checked if one["changed"]]
+    data: ProgressData = {
+        "thoughts": total,
+        "settled": [
+            Settled(thought=one["step"], changed=one["changed"], skipped=one["skipped"]) for one in revisions
+        ],
+        "discarded": max(0, len(_last_round(state)) - len(revisions)),
+    }
+    if len(revisions) == 1:
+        which, [one] = f"thought {revisions[0]['step']} of {total}", revisions
+        if one["skipped"]:
+            return Said(f"{which.capitalize()} was not checked: {one['skipped']}", data)
+        return Said(f"Checked {which}: {'corrected' if one['changed'] else 'nothing to change'}.", data)
+    which = f"thoughts {revisions[0]['step']} to {revisions[-1]['step']} of {total}"
+    if not checked:
+        return Said(f"{which.capitalize()} were not checked: {revisions[0]['skipped']}", data)
+    outcome = f"corrected {', '.join(corrected)}" if corrected else "nothing to change"
+    missed = len(revisions) - len(checked)
+    return Said(f"Checked {which}: {outcome}{f'; {missed} were not checked' if missed else ''}.", data)
 
 
 def unchecked(thoughts: Sequence[str]) -> dict[str, Any]:

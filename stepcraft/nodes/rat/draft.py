@@ -10,6 +10,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import text_of
+from stepcraft.progress import Said
 from stepcraft.text.sections import section
 
 _FORMAT = """\
@@ -50,4 +51,12 @@ def no_draft(_state: Reading, why: str) -> dict[str, Any]:
     raise NoAnswer(f"no draft was written: {why}")
 
 
-draft = model_node("draft", ask, read, fallback=no_draft)
+draft = model_node(
+    "draft",
+    ask,
+    read,
+    fallback=no_draft,
+    description="Draft an answer as thoughts, before any search.",
+    starts=lambda _state: Said("Drafting an answer."),
+    describe=lambda _state, _update: Said("Wrote a draft."),
+)

@@ -10,6 +10,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import text_of
+from stepcraft.progress import Said, publish_answer
 from stepcraft.text.sections import section
 
 _FORMATS = {
@@ -55,4 +56,21 @@ def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     return the_text(state) if context.finish == "thoughts" else None
 
 
-finish = model_node("finish", ask, read, fallback=the_text, skip_model=skip_model)
+def describe(state: Reading, update: dict[str, Any]) -> Said:
+    """Whether the answer was written, or is the thoughts."""
+    if update["answer"] == state["text"].strip():
+        return Said("The checked thoughts are the answer.")
+    return Said("Wrote the answer from the checked thoughts.")
+
+
+finish = model_node(
+    "finish",
+    ask,
+    read,
+    fallback=the_text,
+    skip_model=skip_model,
+    description="Write the answer from the checked thoughts.",
+    starts=lambda _state: Said("Writing the answer."),
+    describe=describe,
+    publish=lambda graph, _state, update: publish_answer(graph, update),
+)

@@ -13,6 +13,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
 from stepcraft.llm.reply import text_of
+from stepcraft.progress import Said, counted
 from stepcraft.text.clean import is_unchanged, normalised
 from stepcraft.text.patch import Change, Patch, names_paragraph, read_paragraphs
 from stepcraft.text.sections import UNCHANGED, section
@@ -39,6 +40,7 @@ class Reading(Budgeted):
     evidence: list[Evidence]
     skipped: str
     revises: bool
+    number: int
 
 
 def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
@@ -123,4 +125,36 @@ def skip_model(state: Reading, _context: RatContext) -> dict[str, Any] | None:
     return {} if state["skipped"] or not state["revises"] else None
 
 
-revise = model_node("revise", ask, read, fallback=skipped, skip_model=skip_model)
+def starts(state: Reading) -> Said:
+    """The thought that is checked."""
+    thought, passages = state["number"] + 1, counted(len(state["evidence"]), "passage")
+    told = f"Checking thought {thought} against {passages}."
+    return Said(told, {"thought": thought, "provisional": True})
+
+
+def describe(state: Reading, update: dict[str, Any]) -> Said:
+    """Whether a correction is proposed; `accept` says whether it counts."""
+    thought = state["number"] + 1
+    if state["skipped"]:
+        return Said(
+            f"Thought {thought} is not checked: {state['skipped']}",
+            {"reason": state["skipped"]},
+            skipped=True,
+        )
+    if not state["revises"]:
+        return Said(f"Thought {thought} is looked up; the draft is checked as a whole.", skipped=True)
+    if update["after"] in {state["text"], state["thought"]}:
+        return Said(f"Nothing is to be changed in thought {thought}.", {"changed": False})
+    return Said(f"A correction of thought {thought} is proposed.", {"changed": True})
+
+
+revise = model_node(
+    "revise",
+    ask,
+    read,
+    fallback=skipped,
+    skip_model=skip_model,
+    description="Correct the text so far with the evidence for its last thought.",
+    starts=starts,
+    describe=describe,
+)

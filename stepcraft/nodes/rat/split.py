@@ -12,6 +12,7 @@ from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import text_of
 from stepcraft.nodes.rat.accept import unchecked
+from stepcraft.progress import Said, counted
 from stepcraft.text.sections import section
 from stepcraft.text.thoughts import placed_in, split_thoughts
 
@@ -56,4 +57,19 @@ def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     return by_paragraphs(state) if context.split == "paragraphs" else None
 
 
-split = model_node("split", ask, read, fallback=by_paragraphs, skip_model=skip_model)
+def describe(_state: Reading, update: dict[str, Any]) -> Said:
+    """How many thoughts there are."""
+    thoughts = len(update["thoughts"])
+    return Said(f"The draft has {counted(thoughts, 'thought')}.", {"thoughts": thoughts})
+
+
+split = model_node(
+    "split",
+    ask,
+    read,
+    fallback=by_paragraphs,
+    skip_model=skip_model,
+    description="Split the draft into thoughts.",
+    starts=lambda _state: Said("Splitting the draft into thoughts."),
+    describe=describe,
+)

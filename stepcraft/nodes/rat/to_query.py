@@ -11,6 +11,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import text_of
+from stepcraft.progress import Said, quoted
 from stepcraft.text.sections import section
 
 _FORMAT = (
@@ -28,6 +29,7 @@ class Reading(Budgeted):
     thought: str
     query: str
     evidence: list[Any]
+    number: int
 
 
 def ask(state: Reading, context: RatContext) -> list[BaseMessage]:
@@ -63,4 +65,27 @@ def skip_model(state: Reading, context: RatContext) -> dict[str, Any] | None:
     return {"query": state["text"].strip()} if context.query == "draft" else None
 
 
-to_query = model_node("to_query", ask, read, fallback=skipped, skip_model=skip_model)
+def starts(state: Reading) -> Said:
+    """The thought that is looked up."""
+    thought = state["number"] + 1
+    return Said(f"Writing the query for thought {thought}.", {"thought": thought, "provisional": True})
+
+
+def describe(state: Reading, update: dict[str, Any]) -> Said:
+    """The query."""
+    thought, query = state["number"] + 1, update.get("query", "")
+    if not query:
+        return Said(f"Thought {thought} has its evidence.", skipped=True)
+    return Said(f"Thought {thought} is looked up as {quoted(query)}.", {"queries": [query]})
+
+
+to_query = model_node(
+    "to_query",
+    ask,
+    read,
+    fallback=skipped,
+    skip_model=skip_model,
+    description="Write a search query for the thought.",
+    starts=starts,
+    describe=describe,
+)

@@ -12,6 +12,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt, titled
 from stepcraft.llm.reply import answer_text
+from stepcraft.progress import Said, publish_segment, quoted
 from stepcraft.segments import Segment, Selected, passages_of, used, written
 from stepcraft.text.citations import with_marks_of
 from stepcraft.text.sections import section
@@ -145,9 +146,27 @@ def reserved_calls(state: Reading) -> int:
     return int(state["answer_style"] == "multihop" and bool(state["segments"]))
 
 
-def segment_event(state: Reading, update: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The segment; none for one of an outline, which the graph itself streams."""
-    return None if state.get("topics") else {"segment": update["segments"][-1]}
+def starts(state: Reading) -> Said:
+    """The topic of the segment."""
+    if not state["plan"]:
+        return Said("Writing the answer.")
+    return Said(f"Writing on {quoted(state['plan'])}.", {"topic": state["plan"]})
+
+
+def describe(state: Reading, update: Mapping[str, Any]) -> Said:
+    """The topic that was written on."""
+    what = f"on {quoted(state['plan'])}" if state["plan"] else "the answer"
+    beside = "" if state["selected"] else ", without evidence"
+    return Said(
+        f"Wrote {what}{beside}.",
+        {"segments": len(update["segments"]), "sentences": len(state["selected"])},
+    )
+
+
+def publish(graph: str, state: Reading, update: Mapping[str, Any]) -> None:
+    """Stream the segment, if one was written; the graph itself streams those of an outline."""
+    if "segments" in update and not state.get("topics"):
+        publish_segment(graph, update["segments"][-1])
 
 
 answer = model_node(
@@ -157,5 +176,8 @@ answer = model_node(
     fallback=skipped,
     truncate_key="selected",
     reserve_calls=reserved_calls,
-    stream_event=segment_event,
+    description="Write a segment of the answer from the selected sentences.",
+    starts=starts,
+    describe=describe,
+    publish=publish,
 )

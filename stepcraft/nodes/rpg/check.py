@@ -12,6 +12,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt, titled
 from stepcraft.llm.reply import text_of, unwrapped
+from stepcraft.progress import Said, counted
 from stepcraft.segments import Segment, TracedSentence, used
 from stepcraft.text.citations import renumbered, with_marks
 from stepcraft.text.sections import section
@@ -76,4 +77,29 @@ def skipped(_state: Reading, _why: str) -> dict[str, Any]:
     return {"verdicts": {}}
 
 
-check = model_node("check", ask, read, fallback=skipped)
+def starts(state: Reading) -> Said:
+    """How many sentences are checked."""
+    cited = sum(bool(one["evidence"]) for one in state["sentences"])
+    return Said(f"Checking {counted(cited, 'sentence')} against what they cite.", {"sentences": cited})
+
+
+def describe(_state: Reading, update: dict[str, Any]) -> Said:
+    """How many sentences are not borne out."""
+    objected = len(update["verdicts"])
+    if not objected:
+        return Said("Every sentence is borne out by what it cites.", {"unsupported": 0})
+    verb = "is" if objected == 1 else "are"
+    return Said(
+        f"{counted(objected, 'sentence')} {verb} not borne out by what is cited.", {"unsupported": objected}
+    )
+
+
+check = model_node(
+    "check",
+    ask,
+    read,
+    fallback=skipped,
+    description="Check whether each sentence is borne out by what it cites.",
+    starts=starts,
+    describe=describe,
+)

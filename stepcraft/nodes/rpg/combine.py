@@ -10,6 +10,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import answer_text
+from stepcraft.progress import Said, counted
 from stepcraft.segments import Segment, written
 from stepcraft.text.citations import marks, with_marks_of
 from stepcraft.text.sections import NO_INFO, section
@@ -85,4 +86,23 @@ def skip_model(state: Reading, context: RpgContext) -> dict[str, Any] | None:
     return None if several or combined else joined(state)
 
 
-combine = model_node("combine", ask, read, fallback=joined, skip_model=skip_model, truncate_key="")
+def describe(state: Reading, update: dict[str, Any]) -> Said:
+    """Whether the answer was written anew, or is the segments."""
+    segments = len(state["segments"])
+    if update["answer"] == written(state["segments"]):
+        what = "The segment is" if segments == 1 else f"The {segments} segments are"
+        return Said(f"{what} the answer.", {"segments": segments})
+    return Said(f"Wrote the answer from {counted(segments, 'segment')}.", {"segments": segments})
+
+
+combine = model_node(
+    "combine",
+    ask,
+    read,
+    fallback=joined,
+    skip_model=skip_model,
+    truncate_key="",
+    description="Make one answer of the segments.",
+    starts=lambda state: Said(f"Writing the answer from {counted(len(state['segments']), 'segment')}."),
+    describe=describe,
+)

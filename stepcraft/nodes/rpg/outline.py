@@ -13,6 +13,7 @@ from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import text_of, unwrapped
 from stepcraft.nodes.rpg.plan import shortened, signal_of, titles_section, unquoted
+from stepcraft.progress import Said, counted, quoted
 from stepcraft.text.lists import read_bullets, read_lines
 from stepcraft.text.sections import NO_INFO, section
 
@@ -77,4 +78,25 @@ def skipped(state: Reading, _why: str) -> dict[str, Any]:
     return {"outline": [], "plan": state["question"], "signal": "", "answer_style": style}
 
 
-outline = model_node("outline", ask, read, fallback=skipped, truncate_key="", reserve_calls=lambda _state: 1)
+def describe(_state: Reading, update: dict[str, Any]) -> Said:
+    """The kind of the answer and its topics."""
+    kind, topics = update["answer_style"], update["outline"]
+    if update["signal"] == NO_INFO:
+        return Said("No evidence is needed for the answer.", {"kind": kind, "topics": []})
+    if topics:
+        told = f"Planned {counted(len(topics), 'topic')}: {'; '.join(topics)}."
+        return Said(told, {"kind": kind, "topics": topics})
+    return Said(f"The first topic is {quoted(update['plan'])}.", {"kind": kind, "topic": update["plan"]})
+
+
+outline = model_node(
+    "outline",
+    ask,
+    read,
+    fallback=skipped,
+    truncate_key="",
+    reserve_calls=lambda _state: 1,
+    description="Plan all topics of the answer, and what kind of answer is asked for.",
+    starts=lambda _state: Said("Planning the answer."),
+    describe=describe,
+)

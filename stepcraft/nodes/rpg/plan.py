@@ -13,6 +13,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import text_of, unwrapped
+from stepcraft.progress import Said, quoted
 from stepcraft.segments import Segment, written
 from stepcraft.text.clean import terms
 from stepcraft.text.lists import numbered
@@ -178,6 +179,24 @@ def reserved_calls(state: Reading) -> int:
     return 2 if state["answer_style"] == "multihop" else 1
 
 
+def describe(_state: Reading, update: dict[str, Any]) -> Said:
+    """The topic, or that none is left."""
+    if update["signal"] == COMPLETE:
+        return Said("The answer is complete.")
+    if update["signal"] == NO_INFO:
+        return Said("No evidence is needed for the answer.")
+    return Said(f"The next topic is {quoted(update['plan'])}.", {"topic": update["plan"]})
+
+
 plan = model_node(
-    "plan", ask, read, fallback=skipped, skip_model=skip_model, truncate_key="", reserve_calls=reserved_calls
+    "plan",
+    ask,
+    read,
+    fallback=skipped,
+    skip_model=skip_model,
+    truncate_key="",
+    reserve_calls=reserved_calls,
+    description="Plan the topic of the next segment.",
+    starts=lambda _state: Said("Planning the next segment."),
+    describe=describe,
 )

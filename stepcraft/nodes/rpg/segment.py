@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted, Usage, add_usage, add_warnings
+from stepcraft.progress import ProgressData, Said, counted, publish_segment, quoted
 from stepcraft.segments import Outlined, Segment, Selected, used
 from stepcraft.text.citations import renumbered
 from stepcraft.text.sections import NO_INFO
@@ -57,12 +57,30 @@ def note(state: SegmentState) -> dict[str, Any]:
     }
 
 
-def publish_outlined(made: dict[str, Any]) -> dict[str, Any]:
+def describe_start(state: Mapping[str, Any]) -> Said:
+    """The topic of a segment."""
+    return Said(f"Writing on {quoted(state['plan'])}.", {"topic": state["plan"]})
+
+
+def describe_outlined(update: Mapping[str, Any]) -> Said:
+    """Whether a segment was written on its topic."""
+    made: Outlined = update["outlined"][-1]
+    data: ProgressData = {"topic": made["plan"]}
+    if warnings := update.get("warnings"):
+        data["warnings"] = warnings
+    if made["segments"]:
+        data["sentences"] = sum(len(one["sentences"]) for one in made["segments"])
+        return Said(f"Wrote on {quoted(made['plan'])}.", data)
+    if warnings:
+        data["reason"] = warnings[0]
+    return Said(f"Nothing was written on {quoted(made['plan'])}.", data, skipped=True)
+
+
+def publish_outlined(graph: str, update: Mapping[str, list[Outlined]]) -> None:
     """Stream a segment of the outline from the graph itself; what a subgraph streams, few callers ask for."""
-    for one in made["outlined"]:
-        for segment in one["segments"]:
-            get_runtime().stream_writer({"segment": segment})
-    return made
+    for made in update["outlined"]:
+        for segment in made["segments"]:
+            publish_segment(graph, segment)
 
 
 def gather(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,3 +103,11 @@ def gather(state: Mapping[str, Any]) -> dict[str, Any]:
         "plan": "",
         "signal": "" if segments else NO_INFO,
     }
+
+
+def describe(_state: Mapping[str, Any], update: Mapping[str, Any]) -> Said:
+    """How many segments there are."""
+    segments = len(update["segments"])
+    if not segments:
+        return Said("Nothing was found on any topic.", {"segments": 0})
+    return Said(f"Put {counted(segments, 'segment')} together.", {"segments": segments})

@@ -15,6 +15,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budget, Budgeted
 from stepcraft.llm.resources import GraphResources
 from stepcraft.policy import Reference
+from stepcraft.progress import Said, counted, quoted, tell
 from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.ready import Ready, ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
@@ -47,7 +48,8 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
     """
 
     def __init__(self, resources: GraphResources) -> None:
-        self.name = "select"
+        self.name = self.node = "select"
+        self.description = "Select the sentences that fit the topic."
         self.resources = resources
         given = resources.reranker
         self._given = None if isinstance(given, str | None) else resolve_reranker(given)
@@ -63,19 +65,25 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         """
         context = RpgContext.current(input)
         if (known := _without_ranking(input, context)) is not None:
-            return _update(known)
-        return self.select(input, context, self._reranker(context))
+            return self._told(input, _update(known))
+        return self._told(input, self.select(input, context, self._reranker(context)))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """As `invoke`, without blocking the event loop."""
         context = RpgContext.current(input)
         if (known := _without_ranking(input, context)) is not None:
-            return _update(known)
+            return self._told(input, _update(known))
         reranker = self._checked.get(context.reranker)
         if reranker is None:  # a run resumed in another process has not checked it; loading it blocks
             reranker = await asyncio.wrap_future(in_thread(partial(self._reranker, context)))
         work = partial(self.select, input, context, reranker)
-        return await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._executor.submit(work))
+        made = await (asyncio.wrap_future(in_thread(work)) if reranker.waits else self._executor.submit(work))
+        return self._told(input, made)
+
+    def _told(self, state: Reading, update: dict[str, Any]) -> dict[str, Any]:
+        """The update, which is told."""
+        tell(self.resources.method, self.node, "finished", lambda: _describe(state, update))
+        return update
 
     def check(self, context: RpgContext) -> None:
         """Load the reranker of a run before its first model call.
@@ -143,6 +151,16 @@ class SelectNode(Runnable[Any, dict[str, Any]]):
         if any(math.isnan(score) or score == math.inf for score in scores):
             raise SourceFailure("it gave a score that is not finite")
         return ready, scores
+
+
+def _describe(state: Reading, update: dict[str, Any]) -> Said:
+    plan, sentences = state["plan"], len(update["selected"])
+    if not plan:
+        return Said("There is no topic to select sentences for.", skipped=True)
+    if sentences:
+        told = f"Selected {counted(sentences, 'sentence')} on {quoted(plan)}."
+        return Said(told, {"topic": plan, "sentences": sentences})
+    return Said(f"No sentence fits {quoted(plan)}.", {"topic": plan, "sentences": 0})
 
 
 def _without_ranking(state: Reading, context: RpgContext) -> list[Selected] | None:

@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langgraph.runtime import get_runtime
-
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.nodes.rpg.answer import passage_of_sentences
-from stepcraft.segments import Segment, TracedSentence, used
+from stepcraft.progress import Said
+from stepcraft.segments import Segment, TracedSentence, support, used
 from stepcraft.text.citations import cited_sentences, renumbered, with_marks
 from stepcraft.text.clean import stems
 from stepcraft.text.markdown import code_blocks
@@ -54,7 +53,6 @@ def trace(state: Reading) -> dict[str, Any]:
     if is_checked_next({**state, "sentences": sentences}, context):
         return update
     evidence = [cited_from[id_] for id_ in cited]
-    get_runtime().stream_writer({"answer": answer, "sentences": sentences})
     numbers = {place: cited.index(id_) + 1 for place, id_ in enumerate(ids, 1) if id_ in cited}
     shown = numbers if context.citations == "inline" else {}
     segments: list[Segment] = [
@@ -62,6 +60,13 @@ def trace(state: Reading) -> dict[str, Any]:
         for segment in state["segments"]
     ]
     return {**update, "evidence": evidence, "segments": segments}
+
+
+def describe(_state: Mapping[str, Any], update: Mapping[str, Any]) -> Said:
+    """How many sentences rest on evidence."""
+    supported = [sentence["supported"] for sentence in update["sentences"]]
+    told = support(supported.count(True), supported.count(False)) or "The answer has no sentences."
+    return Said(told, {"sentences": len(supported), "unsupported": supported.count(False)})
 
 
 def is_checked_next(state: Mapping[str, Any], context: RpgContext) -> bool:
