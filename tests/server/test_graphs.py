@@ -150,11 +150,13 @@ def test_tokens_come_with_the_names_of_nodes(observed: Observed) -> None:
     }
 
 
-def test_custom_events_are_objects(observed: Observed, name: str) -> None:
+def test_custom_events_tell_the_progress(observed: Observed, name: str) -> None:
     told = observed.data("custom")
-    assert [type(event) for event in told] == [dict] * len(told)
-    if name == "rpg":
-        assert any("segment" in event for event in told)
+    progress = [event for event in told if event["type"] == "progress"]
+    assert all(event["text"] and event["graph"] == name for event in progress)
+    nodes = {node for update in observed.data("updates") for node in update}
+    assert {event["node"] for event in progress} <= nodes | {"to_query", "revise", "answer", "plan"}
+    assert [event["type"] for event in told][-1] == "answer"
 
 
 def test_events_show_the_model(observed: Observed) -> None:
