@@ -1,0 +1,126 @@
+"""Every graph on Postgres: killed and resumed by another process, and run by many processes on one database."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from threading import Event
+from typing import Any
+
+import pytest
+
+from stepcraft import open_memory
+from tests.graphs.killed import Dying, chat, kept, kill_when
+from tests.graphs.persisted import CASES, MEMORY, aopened, case_of, config, opened
+from tests.kitchen import PROCEDURES
+from tests.servers.openai_replies import Body, Reply
+from tests.servers.openai_server import OpenAIServer
+
+DEATHS = [
+    ("aag", "draft", 1, 1),
+    ("aag", "answer", 3, 3),
+    ("aag", "edit", 1, 0),
+    ("rat", "to_query", 3, 1),
+    ("rat", "finish", 1, 0),
+    ("rpg", "plan", 1, 1),
+    ("rpg", "answer", 2, 0),
+    ("direct", "answer", 1, 0),
+    ("cot", "answer", 1, 0),
+    ("rag", "answer", 1, 0),
+    ("few_shot", "answer", 1, 0),
+    ("react", "agent", 2, 0),
+    ("react", "agent", 3, 0),
+]
+"""Graph, node, which of its calls is fatal, and how many tasks beside that call are finished before the kill."""
+
+FROM_TESTS = "import sys; from tests.graphs.persisted import run, work; "
+RUN = f"{FROM_TESTS}run(sys.argv[1], sys.argv[2], sys.argv[3:])"
+WORK = f"{FROM_TESTS}work(sys.argv[1], int(sys.argv[2]), sys.argv[3:])"
+
+
+@pytest.fixture(scope="module")
+def database(new_database: Callable[[], str]) -> str:
+    """A database that is set up, with procedures in its store."""
+    url = new_database()
+    with opened(url) as (saver, store):
+        saver.setup()
+        store.setup()
+        with open_memory(MEMORY, store=store) as memory:
+            memory.add(PROCEDURES)
+    return url
+
+
+@pytest.fixture(scope="module")
+def undisturbed(database: str) -> dict[str, Any]:
+    """The result of every graph without a checkpointer."""
+    results: dict[str, Any] = {}
+    for name, case in CASES.items():
+        with OpenAIServer(Dying(case.reply, case.context)) as server, opened(database) as (_, store):
+            graph = case.graph(chat(server, name), store=store)
+            results[name] = graph.invoke(case.given, context=case.context)
+            assert results[name]["answer"]
+    return results
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_killed_runs_go_on_without_asking_again(database: str, undisturbed: dict[str, Any], how: str) -> None:
+    """One process runs every graph and is killed when each has reached its fatal call; this one resumes them."""
+    deaths = {f"{name}-{how}-{node}-{number}": (node, number, beside) for name, node, number, beside in DEATHS}
+    dying = {
+        thread: Dying(case_of(thread).reply, case_of(thread).context, node, number)
+        for thread, (node, number, _) in deaths.items()
+    }
+    with OpenAIServer(lambda body: dying[body["model"]](body)) as server:
+        with opened(database) as (saver, store):
+            graphs = {thread: case_of(thread).graph(chat(server, thread), saver, store) for thread in deaths}
+
+            def there(thread: str, beside: int) -> bool:
+                return dying[thread].reached.is_set() and kept(graphs[thread], config(thread)) == beside
+
+            reached = {thread: partial(there, thread, beside) for thread, (_, _, beside) in deaths.items()}
+            kill_when(reached, server, [RUN, how, database, *deaths])
+            if how == "sync":
+                results = {thread: graph.invoke(None, config(thread)) for thread, graph in graphs.items()}
+        if how == "async":
+            results = asyncio.run(resumed(database, server, list(deaths)))
+    for thread, (node, _, _) in deaths.items():
+        expected = sorted([*case_of(thread).calls, node])
+        assert sorted(dying[thread].asked) == expected, "only the call that it died in was made again"
+        assert results[thread] == undisturbed[thread.partition("-")[0]]
+
+
+async def resumed(database: str, server: OpenAIServer, threads: list[str]) -> dict[str, Any]:
+    async with aopened(database) as (saver, store):
+        graphs = [case_of(thread).graph(chat(server, thread), saver, store) for thread in threads]
+        runs = [graph.ainvoke(None, config(thread)) for graph, thread in zip(graphs, threads, strict=True)]
+        return dict(zip(threads, await asyncio.gather(*runs), strict=True))
+
+
+def test_eight_processes_share_a_database(database: str, undisturbed: dict[str, Any]) -> None:
+    """Six runs in each of eight processes, all under way at once: no reply comes before every run has asked."""
+    names = ["aag", "rat", "rpg", "rag", "few_shot", "react"]
+    threads = [f"{name}-{worker}" for worker in range(8) for name in names]
+    scripts = {thread: Dying(case_of(thread).reply, case_of(thread).context) for thread in threads}
+    all_ask = Event()
+
+    def answer(body: Body) -> Reply:
+        reply = scripts[body["model"]](body)
+        if all(script.asked for script in scripts.values()):
+            all_ask.set()
+        return Reply(reply, until=all_ask) if isinstance(reply, str) else replace(reply, until=all_ask)
+
+    with OpenAIServer(answer) as server:
+        environment = {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"}
+        subprocess.run([sys.executable, "-c", WORK, database, "8", *names], env=environment, check=True)
+    with opened(database) as (saver, _):
+        for thread in threads:
+            case, expected = case_of(thread), undisturbed[thread.partition("-")[0]]
+            state = case.graph(None, saver).get_state(config(thread))
+            assert state.next == ()
+            assert {name: state.values[name] for name in expected} == expected
+            assert sorted(scripts[thread].asked) == case.calls
