@@ -43,7 +43,7 @@ class StoreMemory(ProcedureMemory):
 
     def __init__(self, store: BaseStore, namespace: str = "", *, template: str | None = None) -> None:
         self._store = store
-        self._namespace = _namespace(namespace)
+        self._namespace = checked_namespace(namespace)
         self._template = checked_template(template or TEMPLATE)
         self._words = LocalIndex(":memory:")
         self._updating = threading.Lock()
@@ -74,9 +74,10 @@ class StoreMemory(ProcedureMemory):
         """Find the k procedures that fit best: by the store's vector index if it has one and alpha is not 0, else by words."""
         if k < 1 or not 0 <= (alpha or 0) <= 1:
             raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
-        if alpha != 0 and (found := self._search_vectors(clean(query), k)) is not None:
-            return found
-        return self._search_words(query, k)
+        nearest = None if alpha == 0 else self._search_vectors(clean(query), k)
+        if nearest is None:
+            return self._search_words(query, k)
+        return nearest if len(nearest) == k else self._with_words(nearest, query, k)
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """Return the procedure with this id, or None."""
@@ -188,6 +189,15 @@ class StoreMemory(ProcedureMemory):
                 return found[:k]
             limit *= 4
 
+    def _with_words(self, nearest: list[Found], query: str, k: int) -> list[Found]:
+        """As many as there are of k procedures: an approximate index may miss those of a small namespace.
+
+        pgvector's HNSW picks from the nearest of all namespaces those of this one. What it misses is ranked by words.
+        """
+        ids, last = {hit.procedure.id for hit in nearest}, nearest[-1].score if nearest else math.inf
+        missed = [hit for hit in self._search_words(query, k) if hit.procedure.id not in ids]
+        return [*nearest, *(Found(hit.procedure, min(hit.score, last)) for hit in missed)][:k]
+
     def _search_words(self, query: str, k: int) -> list[Found]:
         """Rank all items by words, in an index that is updated first, because others may have written to the store."""
         entries = [Entry(item.id, item.text(self._template), item.to_dict()) for item in self]
@@ -232,7 +242,12 @@ def _reason(error: Exception) -> str:
     return f"{reason}; call setup() of the store once" if type(error).__name__ == "UndefinedTable" else reason
 
 
-def _namespace(named: str) -> tuple[str, ...]:
+def checked_namespace(named: str) -> tuple[str, ...]:
+    """The parts of a namespace: "procedures" if none is named.
+
+    Raises:
+        BadInput: a store refuses such a namespace.
+    """
     parts = tuple(part for part in named.strip().strip("/").split("/") if part) or (NAMESPACE,)
     if parts[0] == "langgraph" or any("." in part for part in parts):
         raise BadInput(

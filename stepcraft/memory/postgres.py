@@ -1,25 +1,24 @@
 """A memory in the LangGraph store of a Postgres database, opened by its URL."""
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import AddReport, BadInput, MemoryFailure
-from stepcraft.memory.base_store import StoreMemory
+from stepcraft.memory.base_store import StoreMemory, checked_namespace
 from stepcraft.memory.postgres_url import parse_postgres_url
 from stepcraft.memory.procedure import Procedure
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.secrets import without_secrets
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _CONNECT_S = 5
 _POOL = 8
+_LINE = "\n"
 _DIMENSIONS = """
-SELECT to_regclass('store') IS NOT NULL AS made, (
+SELECT to_regclass('store') IS NOT NULL, (
     SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass('store_vectors') AND attname = 'embedding'
-) AS dimensions
+)
 """
 
 
@@ -27,8 +26,9 @@ class PostgresMemory(StoreMemory):
     """Procedures in a namespace of the LangGraph store that a Postgres database holds.
 
     The tables are those of `langgraph.store.postgres.PostgresStore`, so that a graph which is compiled with such a store
-    finds the same procedures under `store:name/space`. A database has one vector index for all namespaces. Its number of
-    dimensions is checked; which embedding model it was made with is not recorded.
+    finds the same procedures under `store:name/space`. A database has vectors of one length for all namespaces: the length
+    is checked, but not which embedding model they were made with. Search by vectors is exact, unless the table
+    has an approximate index.
 
     Args:
         url: `store+postgresql://user@host:5432/database/name/space`; the password comes from PGPASSWORD or ~/.pgpass.
@@ -52,12 +52,26 @@ class PostgresMemory(StoreMemory):
     ) -> None:
         parsed = parse_postgres_url(url)
         self._url = parsed.name
+        checked_namespace(parsed.namespace)
         try:
+            import psycopg  # noqa: PLC0415 - optional
             from langgraph.store.postgres import PostgresStore  # noqa: PLC0415 - optional
             from psycopg.rows import dict_row  # noqa: PLC0415 - optional
             from psycopg_pool import ConnectionPool  # noqa: PLC0415 - optional
         except ImportError as error:
-            raise BadInput(f"{url} needs Postgres' packages ({error}): pip install 'stepcraft[postgres]'") from error
+            raise BadInput(
+                f"{url} needs the packages of Postgres ({error}): pip install 'stepcraft[postgres]'"
+            ) from error
+        options: dict[str, Any] = {"autocommit": True, "connect_timeout": _CONNECT_S}
+        try:
+            with psycopg.connect(parsed.database, **options) as connection:
+                made, dimensions = connection.execute(_DIMENSIONS).fetchone() or (False, None)
+        except psycopg.Error as error:
+            raise MemoryFailure(f"{url} cannot be opened: {str(error).strip().partition(_LINE)[0]}") from error
+        index = self._index(embeddings, made=made, dimensions=dimensions)
+        if not made and not create:
+            raise MemoryFailure(f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`")
+        self._has_unread_vectors = dimensions is not None and index is None
         self._pool: Any = ConnectionPool(
             parsed.database,
             min_size=1,
@@ -65,22 +79,13 @@ class PostgresMemory(StoreMemory):
             timeout=_CONNECT_S,
             reconnect_timeout=_CONNECT_S,
             check=ConnectionPool.check_connection,
-            kwargs={
-                "autocommit": True,
-                "prepare_threshold": 0,
-                "row_factory": dict_row,
-                "connect_timeout": _CONNECT_S,
-            },
-            open=False,
+            configure=_search_until_enough,
+            kwargs={**options, "prepare_threshold": 0, "row_factory": dict_row},
+            open=True,
         )
         try:
-            made, dimensions = self._found()
-            index = self._index(embeddings, made=made, dimensions=dimensions)
             store = PostgresStore(self._pool, index=index)
             super().__init__(store, parsed.namespace, template=template)
-            self._has_unread_vectors = dimensions is not None and index is None
-            if not made and not create:
-                raise MemoryFailure(f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`")
             if create:
                 with self._plain_failures():
                     store.setup()
@@ -110,29 +115,6 @@ class PostgresMemory(StoreMemory):
         super().close()
         self._pool.close()
 
-    def _found(self) -> tuple[bool, int | None]:
-        """Whether there is a store, and the dimensions of its vectors; None if it has none."""
-        try:
-            self._pool.open(wait=True, timeout=_CONNECT_S)
-            with self._pool.connection() as connection:
-                row = connection.execute(_DIMENSIONS).fetchone()
-        except Exception as error:
-            reason = self._refusal() or str(error)
-            raise MemoryFailure(f"{self._url} cannot be opened: {reason}") from error
-        return bool(row["made"]), row["dimensions"]
-
-    def _refusal(self) -> str:
-        """Why no connection is made; the pool says only that it took too long."""
-        import psycopg  # noqa: PLC0415 - optional
-
-        try:
-            with suppress(Exception):
-                self._pool.close()
-            psycopg.connect(self._pool.conninfo, connect_timeout=_CONNECT_S).close()
-        except psycopg.Error as error:
-            return without_secrets(str(error)).strip().partition("\n")[0]
-        return ""
-
     def _index(self, embeddings: "str | Embeddings | None", *, made: bool, dimensions: int | None) -> Any:  # noqa: ANN401 - a TypedDict of an optional package
         """The vector index of the store; None without one."""
         if made and dimensions is None and embeddings in (None, "none"):
@@ -154,4 +136,9 @@ class PostgresMemory(StoreMemory):
         def embed(texts: "Iterable[str]") -> list[list[float]]:
             return embedder.embed_documents(list(texts)).tolist()
 
-        return {"dims": given, "embed": embed, "fields": ["text"]}
+        return {"dims": given, "embed": embed, "fields": ["text"], "ann_index_config": {"kind": "flat"}}
+
+
+def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optional package
+    """Have pgvector read on in an HNSW index until enough rows of the namespace are found; older ones ignore it."""
+    connection.execute("SET hnsw.iterative_scan = strict_order")

@@ -9,7 +9,7 @@ from stepcraft.secrets import without_secrets
 
 SCHEME = "store+postgresql"
 
-_EXAMPLE = f"{SCHEME}://user@host:5432/database/name/space"
+_EXAMPLE = f"{SCHEME}://host:5432/database/name/space"
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
