@@ -1,15 +1,18 @@
 """A memory in a LangGraph store (`BaseStore`), such as the one that a server gives to its graphs."""
 
+import asyncio
 import itertools
 import math
 import re
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
+from stepcraft.concurrency import in_thread
 from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
@@ -78,6 +81,14 @@ class StoreMemory(ProcedureMemory):
         if nearest is None:
             return self._search_words(query, k)
         return nearest if len(nearest) == k else self._with_words(nearest, query, k)
+
+    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+        """As `search`, in a thread of its own.
+
+        The threads of the event loop stay free: an async store embeds the query in one of them, and would wait for ever
+        if they all waited for it.
+        """
+        return await asyncio.wrap_future(in_thread(partial(self.search, query, k, alpha=alpha)))
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """Return the procedure with this id, or None."""

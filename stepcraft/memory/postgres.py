@@ -67,7 +67,9 @@ class PostgresMemory(StoreMemory):
             with psycopg.connect(parsed.database, **options) as connection:
                 made, dimensions = connection.execute(_DIMENSIONS).fetchone() or (False, None)
         except psycopg.Error as error:
-            raise MemoryFailure(f"{url} cannot be opened: {str(error).strip().partition(_LINE)[0]}") from error
+            raise MemoryFailure(
+                f"{url} cannot be opened: {str(error).strip().partition(_LINE)[0]}"
+            ) from error
         index = self._index(embeddings, made=made, dimensions=dimensions)
         if not made and not create:
             raise MemoryFailure(f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`")
@@ -107,7 +109,9 @@ class PostgresMemory(StoreMemory):
             MemoryFailure: the store has vectors and was opened without embeddings, or it cannot be written.
         """
         if self._has_unread_vectors:
-            raise MemoryFailure(f"{self.name} has vectors: open it with the embeddings that it was made with to add")
+            raise MemoryFailure(
+                f"{self.name} has vectors: open it with the embeddings that it was made with to add"
+            )
         return super().add(procedures, progress=progress)
 
     def close(self) -> None:

@@ -39,14 +39,20 @@ def parse_postgres_url(url: str) -> PostgresUrl:
     except ValueError as error:
         raise BadInput(f"{shown} is no URL; check its host and port") from error
     if parts.password is not None:
-        raise BadInput("a password does not belong into the URL of a memory; set PGPASSWORD to it, or use ~/.pgpass")
+        raise BadInput(
+            "a password does not belong into the URL of a memory; set PGPASSWORD to it, or use ~/.pgpass"
+        )
     database, _, namespace = unquote(parts.path).removeprefix("/").partition("/")
     if not database or not url[len(SCHEME) :].startswith("://"):
         raise BadInput(f"{shown} names no database; write {_EXAMPLE}")
     options = _options(shown, parts)
     user = f"{quote(parts.username, safe='')}@" if parts.username else ""
     # Without a host, libpq takes the socket of this machine, or what PGHOST names.
-    host = f"{f'[{parts.hostname}]' if ':' in parts.hostname else parts.hostname}:{port}" if parts.hostname else ""
+    host = (
+        f"{f'[{parts.hostname}]' if ':' in parts.hostname else parts.hostname}:{port}"
+        if parts.hostname
+        else ""
+    )
     place, query = f"{user}{host}/{quote(database, safe='')}", f"?{options}" if options else ""
     spaces = "/".join(part for part in namespace.split("/") if part)
     return PostgresUrl(
@@ -57,7 +63,9 @@ def parse_postgres_url(url: str) -> PostgresUrl:
 def _options(shown: str, parts: SplitResult) -> str:
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name != "sslmode":
-            raise BadInput(f"{shown} has no option {name!r}; there is sslmode, and libpq's variables (PGSSLROOTCERT, …)")
+            raise BadInput(
+                f"{shown} has no option {name!r}; there is sslmode, and libpq's variables (PGSSLROOTCERT, …)"
+            )
         if value not in _SSL_MODES:
             raise BadInput(f"{shown} has sslmode={value}; write one of {', '.join(_SSL_MODES)}")
     return parts.query

@@ -1,13 +1,14 @@
 """One run of every graph on a database, for tests of what outlives a process.
 
-The name of a thread begins with that of its graph, and its model has the same name, so that a scripted server knows
-which run asks.
+The name of a thread begins with that of its graph and says whether it is run on an event loop: `aag-async-1`. Its model
+has the same name, so that a scripted server knows which run asks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -111,6 +112,11 @@ def config(thread: str) -> Any:
     return {"configurable": {"thread_id": thread}}
 
 
+def durability(thread: str) -> Any:
+    """When the state of a thread is written: after every step, or only at the end if its name ends with "exit"."""
+    return "exit" if thread.endswith("-exit") else "sync"
+
+
 @contextmanager
 def opened(url: str) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
     """The checkpointer and the store in a database that is set up."""
@@ -128,19 +134,20 @@ async def aopened(url: str) -> AsyncIterator[tuple[AsyncPostgresSaver, AsyncPost
         yield AsyncPostgresSaver(pool), store  # type: ignore[arg-type]
 
 
-def run(how: str, url: str, threads: Sequence[str]) -> None:
-    """Run these threads at once, sync or async, with the models that OPENAI_BASE_URL serves."""
-    if how == "async":
-        asyncio.run(_on_a_loop(url, threads))
-        return
+def run(url: str, threads: Sequence[str]) -> None:
+    """Run these threads at once, with the models that OPENAI_BASE_URL serves."""
+    blocking = [thread for thread in threads if "-async" not in thread]
     with opened(url) as (saver, store), ThreadPoolExecutor(len(threads)) as pool:
 
         def one(thread: str) -> None:
             case = case_of(thread)
             graph = case.graph(f"openai:{thread}", saver, store)
-            graph.invoke(case.given, config(thread), context=case.context, durability="sync")
+            graph.invoke(case.given, config(thread), context=case.context, durability=durability(thread))
 
-        list(pool.map(one, threads))
+        runs = [pool.submit(one, thread) for thread in blocking]
+        asyncio.run(_on_a_loop(url, [thread for thread in threads if thread not in blocking]))
+        for each in runs:
+            each.result()
 
 
 async def _on_a_loop(url: str, threads: Sequence[str]) -> None:
@@ -149,13 +156,15 @@ async def _on_a_loop(url: str, threads: Sequence[str]) -> None:
         async def one(thread: str) -> None:
             case = case_of(thread)
             graph = case.graph(f"openai:{thread}", saver, store)
-            await graph.ainvoke(case.given, config(thread), context=case.context, durability="sync")
+            await graph.ainvoke(
+                case.given, config(thread), context=case.context, durability=durability(thread)
+            )
 
         await asyncio.gather(*map(one, threads))
 
 
-def work(url: str, workers: int, names: Sequence[str]) -> None:
-    """As many processes at once, each with a run of every graph that is named: `aag-0`, `rat-0`, …, `aag-1`, ….
+def work(url: str, workers: int, threads: Sequence[str]) -> None:
+    """Deal these threads out to as many processes.
 
     They are forked before anything is opened, as a server forks its workers once it has loaded.
     """
@@ -164,10 +173,10 @@ def work(url: str, workers: int, names: Sequence[str]) -> None:
         child = os.fork()
         if not child:
             try:
-                run(("sync", "async")[worker % 2], url, [f"{name}-{worker}" for name in names])
+                run(url, threads[worker::workers])
             except BaseException:
+                traceback.print_exc()
                 os._exit(1)
             os._exit(0)
         children.append(child)
-    failed = [child for child in children if os.waitpid(child, 0)[1]]
-    raise SystemExit(len(failed))
+    raise SystemExit(sum(os.waitpid(child, 0)[1] != 0 for child in children))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langgraph.store.postgres import PostgresStore
+from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 from typer.testing import CliRunner
 
 from stepcraft import open_memory
 from stepcraft.cli import app
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.memory.files import write_jsonl
+from stepcraft.memory.urls import references
 from stepcraft.policy import Policy
 from tests.kitchen import PROCEDURES, dish
 
@@ -23,7 +26,12 @@ from tests.kitchen import PROCEDURES, dish
 @contextmanager
 def store_of(url: str, dims: int = 8, *, setup: bool = True, **index: Any) -> Iterator[PostgresStore]:
     """The store in a database, as a graph is given it."""
-    settings: Any = {"dims": dims, "embed": DeterministicFakeEmbedding(size=dims), "fields": ["text"], **index}
+    settings: Any = {
+        "dims": dims,
+        "embed": DeterministicFakeEmbedding(size=dims),
+        "fields": ["text"],
+        **index,
+    }
     with PostgresStore.from_conn_string(url, index=settings) as store:
         if setup:
             store.setup()
@@ -133,6 +141,17 @@ def test_procedures_are_copied_from_the_command_line(new_database: Callable[[], 
     assert "make yoghurt" in shell("search", "how is yoghurt made", "--memory", url)
 
 
+async def test_an_async_store_is_searched_with_all_threads_of_the_loop_in_use(database: str) -> None:
+    """An embedding model without an async method takes one of them."""
+    settings: Any = {"dims": 8, "embed": DeterministicFakeEmbedding(size=8), "fields": ["text"]}
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    async with AsyncPostgresStore.from_conn_string(database, index=settings) as store:
+        memory = open_memory("store:many", store=store)
+        async with asyncio.timeout(30):
+            found = await asyncio.gather(*(memory.asearch(dish(n).text(), 1) for n in range(5)))
+        assert [outputs(hits) for hits in found] == [[f"dish {n}"] for n in range(5)]
+
+
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [
@@ -154,7 +173,9 @@ def test_a_wrong_url_is_refused(url: str, sentence: str) -> None:
 @pytest.mark.parametrize("database", ["127.0.0.1:9/kitchen", "localhost:9/kitchen"])
 def test_a_database_out_of_reach_is_named_at_once(database: str) -> None:
     url = f"store+postgresql://{database}"
-    with pytest.raises(MemoryFailure, match=rf"{database} cannot be opened: .*Connection refused".replace("+", r"\+")):
+    with pytest.raises(
+        MemoryFailure, match=rf"{database} cannot be opened: .*Connection refused".replace("+", r"\+")
+    ):
         open_memory(url)
 
 
@@ -183,8 +204,6 @@ def test_a_database_that_there_is_not_is_named(postgres_url: str) -> None:
     ],
 )
 def test_a_run_names_only_what_the_deployment_allows(entry: str, named: str, allowed: bool) -> None:
-    from stepcraft.memory.urls import references
-
     policy = Policy.of(entry)
     if allowed:
         policy.check("memory", named, references(named))

@@ -90,7 +90,7 @@ class PostgresServer:
 
     def __exit__(self, *_: object) -> None:
         if process := getattr(self, "_process", None):
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGQUIT)
             process.wait(timeout=30)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._ports.close()
@@ -101,12 +101,26 @@ class PostgresServer:
             # Folders above the wheel may be closed to all but root; its libraries lie beside it.
             nobody, installed = _NOBODY, self._folder / installed.parent.name / installed.name
             libraries = installed.parent.name + ".libs"
-            shutil.copytree(self._installed, installed, symlinks=True, ignore=shutil.ignore_patterns("include", "*.a"))
+            shutil.copytree(
+                self._installed, installed, symlinks=True, ignore=shutil.ignore_patterns("include", "*.a")
+            )
             shutil.copytree(self._installed.parent.parent / libraries, self._folder / libraries)
             os.chown(self._folder, nobody["user"], nobody["group"])
         data, programs = self._folder / "data", installed / "bin"
         subprocess.run(
-            [programs / "initdb", "-D", data, "-U", "stepcraft", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"],
+            [
+                programs / "initdb",
+                "-D",
+                data,
+                "-U",
+                "stepcraft",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--locale=C",
+                "-N",
+            ],
             check=True,
             cwd="/",
             stdout=subprocess.DEVNULL,
@@ -115,7 +129,16 @@ class PostgresServer:
         settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
         with (self._folder / "server.log").open("wb") as log:
             self._process = subprocess.Popen(
-                [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(self._ports.numbers[0]), *settings],
+                [
+                    programs / "postgres",
+                    "-D",
+                    data,
+                    "-h",
+                    "127.0.0.1",
+                    "-p",
+                    str(self._ports.numbers[0]),
+                    *settings,
+                ],
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=log,
