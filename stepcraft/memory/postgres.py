@@ -137,8 +137,9 @@ class PostgresMemory(StoreMemory):
                 "embeddings that it was made with, or copy it into another database"
             )
 
-        def embed(texts: "Iterable[str]") -> list[list[float]]:
-            return embedder.embed_documents(list(texts)).tolist()
+        def embed(texts: Iterable[str]) -> list[list[float]]:
+            vectors: list[list[float]] = embedder.embed_documents(list(texts)).tolist()
+            return vectors
 
         return {"dims": given, "embed": embed, "fields": ["text"], "ann_index_config": {"kind": "flat"}}
 

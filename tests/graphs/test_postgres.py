@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -134,3 +136,17 @@ def test_eight_processes_share_a_database(database: str, undisturbed: dict[str, 
             assert state.next == ()
             assert {name: state.values[name] for name in expected} == expected
             assert sorted(scripts[thread].asked) == case.calls
+
+
+def test_the_program_in_the_documentation_runs(
+    new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text("utf-8")
+    [program] = re.findall(
+        r"^```python\n(.*?)^```", page.partition("## State in Postgres")[2], re.DOTALL | re.MULTILINE
+    )
+    monkeypatch.setenv("DATABASE_URL", new_database())
+    names: dict[str, Any] = {}
+    exec(program, names)
+    assert names["result"]["answer"]
+    assert any("store:recipes is empty" in warning for warning in names["result"]["warnings"])
