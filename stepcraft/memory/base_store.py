@@ -144,7 +144,7 @@ class StoreMemory(ProcedureMemory):
     def _own(self, item: Item) -> Procedure | None:
         """The procedure of an item that a search of the store found; None if it belongs to another namespace.
 
-        A store also finds what is below a namespace, and that of Postgres before 3.1 what begins alike.
+        A store also finds what is below a namespace, and that of langgraph-checkpoint-postgres before 3.1.1 what begins alike.
         """
         return _procedure(item) if tuple(item.namespace) == self._namespace else None
 
