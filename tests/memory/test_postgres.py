@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
@@ -17,10 +18,12 @@ from typer.testing import CliRunner
 from stepcraft import open_memory
 from stepcraft.cli import app
 from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.graphs.baselines import build_few_shot
 from stepcraft.memory.files import write_jsonl
 from stepcraft.memory.urls import references
 from stepcraft.policy import Policy
-from tests.kitchen import PROCEDURES, dish
+from tests.kitchen import GOAL, PROCEDURES, dish
+from tests.scripted import ScriptedModel
 
 
 @contextmanager
@@ -150,6 +153,30 @@ async def test_an_async_store_is_searched_with_all_threads_of_the_loop_in_use(da
         async with asyncio.timeout(30):
             found = await asyncio.gather(*(memory.asearch(dish(n).text(), 1) for n in range(5)))
         assert [outputs(hits) for hits in found] == [[f"dish {n}"] for n in range(5)]
+
+
+def test_lost_connections_are_made_again(new_database: Callable[[], str]) -> None:
+    url = new_database()
+    with open_memory(f"store+{url}", embeddings="none") as memory:
+        memory.add(PROCEDURES)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        assert memory.count() == len(PROCEDURES)
+        assert outputs(memory.search("yoghurt", 1)) == ["make yoghurt"]
+
+
+def test_a_run_is_given_a_database_that_is_allowed(new_database: Callable[[], str]) -> None:
+    url = f"store+{new_database()}/kitchen"
+    with open_memory(url, embeddings="none") as memory:
+        memory.add(PROCEDURES)
+    graph = build_few_shot(model=ScriptedModel(["Bake it."]), allow=[f"{url.rpartition('/')[0]}/*"])
+    result = graph.invoke(GOAL, context={"memory": url, "k": 9})  # type: ignore[arg-type]
+    assert {found["id"] for found in result["evidence"]} == {procedure.id for procedure in PROCEDURES}
+    with pytest.raises(BadInput, match="a run may not name the memory"):
+        graph.invoke(GOAL, context={"memory": url.replace("kitchen", "kitchen/below")})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
