@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 5
 _POOL = 8
-_LINE = "\n"
 _DIMENSIONS = """
 SELECT to_regclass('store') IS NOT NULL, (
     SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass('store_vectors') AND attname = 'embedding'
@@ -67,9 +66,8 @@ class PostgresMemory(StoreMemory):
             with psycopg.connect(parsed.database, **options) as connection:
                 made, dimensions = connection.execute(_DIMENSIONS).fetchone() or (False, None)
         except psycopg.Error as error:
-            raise MemoryFailure(
-                f"{url} cannot be opened: {str(error).strip().partition(_LINE)[0]}"
-            ) from error
+            reason = str(error).strip().partition("\n")[0]
+            raise MemoryFailure(f"{url} cannot be opened: {reason}") from error
         index = self._index(embeddings, made=made, dimensions=dimensions)
         if not made and not create:
             raise MemoryFailure(f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`")

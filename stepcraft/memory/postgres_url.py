@@ -45,27 +45,28 @@ def parse_postgres_url(url: str) -> PostgresUrl:
     database, _, namespace = unquote(parts.path).removeprefix("/").partition("/")
     if not database or not url[len(SCHEME) :].startswith("://"):
         raise BadInput(f"{shown} names no database; write {_EXAMPLE}")
-    options = _options(shown, parts)
-    user = f"{quote(parts.username, safe='')}@" if parts.username else ""
+    query = _query(shown, parts)
+    user = f"{quote(unquote(parts.username), safe='')}@" if parts.username else ""
     # Without a host, libpq takes the socket of this machine, or what PGHOST names.
     host = (
         f"{f'[{parts.hostname}]' if ':' in parts.hostname else parts.hostname}:{port}"
         if parts.hostname
         else ""
     )
-    place, query = f"{user}{host}/{quote(database, safe='')}", f"?{options}" if options else ""
+    place = f"{user}{host}/{quote(database, safe='')}"
     spaces = "/".join(part for part in namespace.split("/") if part)
     return PostgresUrl(
         url, f"postgresql://{place}{query}", spaces, Reference(SCHEME, f"{SCHEME}://{place}/{spaces}{query}")
     )
 
 
-def _options(shown: str, parts: SplitResult) -> str:
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+def _query(shown: str, parts: SplitResult) -> str:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name, value in options.items():
         if name != "sslmode":
             raise BadInput(
                 f"{shown} has no option {name!r}; there is sslmode, and libpq's variables (PGSSLROOTCERT, …)"
             )
         if value not in _SSL_MODES:
             raise BadInput(f"{shown} has sslmode={value}; write one of {', '.join(_SSL_MODES)}")
-    return parts.query
+    return f"?sslmode={options['sslmode']}" if options else ""
