@@ -160,6 +160,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(min(shared)))
         elif "own_weaviate" in fixtures:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        elif "postgres" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("postgres_url"))
         elif "embedded" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("embedded"))
 
