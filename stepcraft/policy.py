@@ -20,14 +20,15 @@ VARIABLE = "STEPCRAFT_ALLOW"
 """The environment variable with the rules of a deployment: entries with semicolons or line breaks between them."""
 
 ENTRIES = (
-    "corpus:PATH, memory:PATH, store:NAMESPACE, weaviate://HOST:PORT/COLLECTION (weaviate+embedded, weaviate+cloud), "
+    "corpus:PATH, memory:PATH, store:NAMESPACE, store+postgresql://HOST:PORT/DATABASE/NAMESPACE, "
+    "weaviate://HOST:PORT/COLLECTION (weaviate+embedded, weaviate+cloud), "
     "web:ENGINE, model:NAME, embeddings:NAME, reranker:NAME (each may hold * and **), NAME=SPEC, !web, !instructions or *"
 )
 """The kinds of entries, for messages."""
 
 _PATHS = frozenset({"corpus", "memory"})
 _KINDS = _PATHS | {
-    "store", "web", "weaviate", "weaviate+embedded", "weaviate+cloud", "model", "embeddings", "reranker",
+    "store", "store+postgresql", "web", "weaviate", "weaviate+embedded", "weaviate+cloud", "model", "embeddings", "reranker",
 }  # fmt: skip
 _REFUSALS = frozenset({"!web", "!instructions"})
 _DEFAULTS = {
@@ -39,7 +40,7 @@ _DEFAULTS = {
 }
 """What every run may name: the bundled procedures, the public web, models that come with the package."""
 _SEARCHED = {
-    "memory": {"memory", "store", "weaviate", "weaviate+embedded", "weaviate+cloud"},
+    "memory": {"memory", "store", "store+postgresql", "weaviate", "weaviate+embedded", "weaviate+cloud"},
     "source": _KINDS - {"model", "embeddings", "reranker"},
 }
 """The kinds of what a run searches, by its role."""
@@ -74,6 +75,7 @@ class Policy:
     - `weaviate://db:8080/*`, `weaviate+cloud://cluster/Team`, `weaviate+embedded:///srv/data/*`: collections; options
       such as `?tenant=a` are allowed as they are written.
     - `store:team/*`: namespaces of LangGraph's store, beside the own one of an authenticated user.
+    - `store+postgresql://db:5432/team/*`: namespaces of a store in a database; a user or `sslmode` as it is written.
     - `web:tavily`, `web:searxng+https://search.example`: further search engines.
     - `model:openai:gpt-5*`: with any such entry, no other chat models.
     - `embeddings:openai:*`, `reranker:cross-encoder:BAAI/*`: further embedding models and rerankers.
@@ -214,6 +216,11 @@ def _pattern(kind: str, entry: str) -> "_Glob":
         folder, slash, collection = path.rpartition("/")
         path = f"{folder}{slash}{collection[:1].upper()}{collection[1:]}"
         return _Glob.of(f"{kind}://{host.lower()}/{path}{query}{'&'.join(sorted(options.split('&')))}")
+    if kind == "store+postgresql":
+        host, slash, path = rest.removeprefix("//").partition("/")
+        port = "" if not host.rpartition("@")[2] or re.search(r":(?:\d+|\*)$", host) else ":5432"
+        user, at, name = host.rpartition("@")
+        return _Glob.of(f"{kind}://{user}{at}{name.lower()}{port}{slash}{path}")
     return _Glob.of(rest)
 
 

@@ -12,6 +12,7 @@ os.environ["LANGSMITH_TRACING"] = "false"
 os.environ["LANGSMITH_TEST_TRACKING"] = "false"
 
 from collections.abc import Callable, Generator, Iterator  # noqa: E402 - the lines above must come first
+from contextlib import ExitStack  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING  # noqa: E402
 from urllib.parse import parse_qsl, urlsplit  # noqa: E402
@@ -22,6 +23,7 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 from tests.servers.chromium import chromium  # noqa: E402
 from tests.servers.langgraph_server import LangGraphServer, models_from  # noqa: E402
 from tests.servers.openai_server import OpenAIServer, keyless_reply  # noqa: E402
+from tests.servers.postgres_server import found_postgres, own_database  # noqa: E402
 from tests.servers.weaviate_server import (  # noqa: E402
     WeaviateServer,
     binary,
@@ -135,6 +137,26 @@ def _no_weaviate(reason: str) -> None:
 
 
 @pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of a real Postgres with pgvector, started once a run.
+
+    It is the server at STEPCRAFT_TEST_POSTGRES_URL, else that of the wheel. Without any the test skips; with CI set it
+    fails.
+    """
+    with found_postgres() as found:
+        if not found.startswith("postgresql://"):
+            (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no Postgres: {found}")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def new_database(postgres_url: str) -> Iterator[Callable[[], str]]:
+    """Gives URLs of new databases, which are dropped when the tests of the module are done."""
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(own_database(postgres_url))
+
+
+@pytest.fixture(scope="session")
 def browser() -> str:
     """Where Chromium is installed. Without it the test skips; with CI set it fails."""
     found = chromium()
@@ -148,12 +170,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those that share a server run in one process, so that it starts once a run."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if shared := fixtures & {"langgraph_server", "weaviate_url", "tab"}:
+        if shared := fixtures & {"langgraph_server", "weaviate_url", "postgres_url", "tab"}:
             item.add_marker(pytest.mark.xdist_group(min(shared)))
         elif "own_weaviate" in fixtures:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
         elif "[server]" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("langgraph_server"))
+        elif "postgres" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("postgres_url"))
         elif "embedded" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("embedded"))
 

@@ -1,6 +1,7 @@
 """A small memory and scripts for AAG, shared by the tests of nodes and graphs."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from stepcraft import AagContext, Procedure
@@ -62,6 +63,17 @@ def cook(critiques: int = 0) -> dict[str, list[Any]]:
         "critic": [f"- Edit {number} the second step." for number in range(1, critiques + 1)] + [CONTENT],
         "edit": [edited(number) for number in range(1, critiques + 1)],
     }
+
+
+def cooked(node: str, body: Mapping[str, Any]) -> str:
+    """What the cook says to a request, whatever was asked before; the critic asks for one edit."""
+    asked = body["messages"][1]["content"]
+    if node == "answer":
+        question = re.findall(r"<question>\n(.*)\n</question>", asked)[0]
+        return f"This is how: {question}"
+    if node == "critic":
+        return CONTENT if "Edited 1 times" in asked else "- Edit the second step."
+    return {"draft": DRAFT, "to_query": QUESTIONS, "revise": REVISED, "edit": edited(1)}[node]
 
 
 def forever(replies: dict[str, list[Any]]) -> Callable[[str, str], Any]:

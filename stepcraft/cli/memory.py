@@ -24,7 +24,7 @@ MemoryUrl = Annotated[
     typer.Option(
         "--memory",
         "-m",
-        help="A .db, .jsonl, .json or .csv file, or weaviate://host:8080/Collection. "
+        help="A .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, or store+postgresql://host/database/name. "
         "By default STEPCRAFT_MEMORY, or else the procedures that ship with stepcraft.",
     ),
 ]

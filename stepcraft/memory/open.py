@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepcraft.errors import BadInput
+from stepcraft.memory.postgres_url import SCHEME as POSTGRES
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import REMOTE_STORES, is_text, path_of, references, scheme_of
 from stepcraft.policy import TRUSTING, Policy
@@ -36,6 +37,7 @@ def open_memory(
         url: `procedures.db` (a SQLite file), `procedures.jsonl`, `.json` or `.csv` (read into memory,
             read-only), `store:` or `store:name/space` (LangGraph's store, given as `store`),
             `store+http://host:2024/name/space` (the store of a LangGraph server, also `store+https`),
+            `store+postgresql://user@host/database/name/space` (such a store in a database, see PostgresMemory),
             `weaviate://host:8080/Collection`, `weaviate+embedded:///folder/Collection` or
             `weaviate+cloud://cluster/Collection` (see WeaviateMemory). None means the URL in
             STEPCRAFT_MEMORY, or else the procedures that ship with the package (read-only).
@@ -68,6 +70,10 @@ def open_memory(
         from stepcraft.memory.remote_store import RemoteStoreMemory  # noqa: PLC0415 - loads langgraph
 
         return RemoteStoreMemory(where, template=template)
+    if scheme == POSTGRES:
+        from stepcraft.memory.postgres import PostgresMemory  # noqa: PLC0415 - loads langgraph and the driver
+
+        return PostgresMemory(where, embeddings=embeddings, template=template, create=create)
     if scheme.startswith("weaviate"):
         from stepcraft.memory.weaviate.memory import WeaviateMemory  # noqa: PLC0415 - loads the client
 

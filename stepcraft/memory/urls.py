@@ -7,11 +7,16 @@ from urllib.parse import unquote, urlsplit
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
+from stepcraft.memory.postgres_url import SCHEME as POSTGRES
+from stepcraft.memory.postgres_url import parse_postgres_url
 from stepcraft.memory.weaviate.url import parse_url
 from stepcraft.policy import Reference, real_path
 from stepcraft.secrets import excerpt
 
-KNOWN = "a .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, or store: for LangGraph's store"
+KNOWN = (
+    "a .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, store+postgresql://host/database/name, "
+    "or store: for LangGraph's store"
+)
 
 REMOTE_STORES = frozenset({"store+http", "store+https"})
 """The schemes of the store of a LangGraph server."""
@@ -37,6 +42,8 @@ def references(where: str) -> Iterator[Reference]:
         yield Reference("store", "/".join(part for part in where[len("store:") :].strip().split("/") if part))
     elif scheme in REMOTE_STORES:
         yield Reference("import", where)  # never allowed: a run would choose who is sent the server's key
+    elif scheme == POSTGRES:
+        yield parse_postgres_url(where).reference
     elif scheme.startswith("weaviate"):
         yield from parse_url(where).references
     elif where:

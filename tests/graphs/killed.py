@@ -86,9 +86,9 @@ def ran(how: str, graph: Any, given: Any, context: Context) -> Any:
     return last
 
 
-def chat(server: OpenAIServer) -> ChatOpenAI:
+def chat(server: OpenAIServer, model: str = "served") -> ChatOpenAI:
     return ChatOpenAI(
-        model="served",
+        model=model,
         base_url=server.base_url,
         api_key=SecretStr("k"),
         max_retries=0,
@@ -98,27 +98,26 @@ def chat(server: OpenAIServer) -> ChatOpenAI:
 
 def kill_within(dying: Dying, server: OpenAIServer, run: Sequence[str], graph: Any, beside: int) -> None:
     """Kill the run of a Python program in the fatal call, once `beside` tasks that run beside it are kept."""
+    kill_when({"1": lambda: dying.reached.is_set() and kept(graph, THREAD) == beside}, server, run)
+
+
+def kill_when(reached: Mapping[str, Callable[[], bool]], server: OpenAIServer, run: Sequence[str]) -> None:
+    """Kill the runs of a Python program once each thread has come as far as it shall."""
     process = subprocess.Popen(
         [sys.executable, "-c", *run],
         env={**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"},
     )
+    end, pause, left = time.monotonic() + 90, Event(), dict(reached)
     try:
-        _until(dying.reached.is_set, process)
-        _until(lambda: _kept(graph) == beside, process)
+        while left := {thread: holds for thread, holds in left.items() if not holds()}:
+            assert process.poll() is None, "the process ended by itself"
+            assert time.monotonic() < end, f"not there yet: {', '.join(left)}"
+            pause.wait(0.02)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
 
 
-def _kept(graph: Any) -> int:
-    return sum(bool(task.result) for task in graph.get_state(THREAD).tasks)
-
-
-def _until(holds: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    """Wait for something that happens in the process."""
-    end = time.monotonic() + 60
-    pause = Event()
-    while not holds():
-        assert process.poll() is None, "the process ended by itself"
-        assert time.monotonic() < end
-        pause.wait(0.02)
+def kept(graph: Any, thread: Any) -> int:
+    """How many tasks of the thread's current step are finished and kept."""
+    return sum(bool(task.result) for task in graph.get_state(thread).tasks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from stepcraft import AagContext, build_aag, open_memory
 from stepcraft.memory.local import LocalMemory
 from tests.graphs.killed import THREAD, Dying, chat, kill_within
-from tests.kitchen import (
-    CONTENT,
-    DRAFT,
-    GOAL,
-    PAPER,
-    PROCEDURES,
-    QUESTIONS,
-    REVISED,
-    cook,
-    edited,
-    small_memory,
-)
+from tests.kitchen import GOAL, PAPER, PROCEDURES, REVISED, cook, cooked, small_memory
 from tests.scripted import ScriptedModel
-from tests.servers.openai_replies import Body
 from tests.servers.openai_server import OpenAIServer
 
 DIFFERENT = "the run was resumed with other settings than it was begun with: {}"
@@ -89,20 +76,9 @@ async def test_the_state_survives_in_sqlite_on_a_loop(memory: LocalMemory, tmp_p
         check_state(await build_aag(checkpointer=saver).aget_state(THREAD), result)
 
 
-def reply_to(node: str, body: Body) -> str:
-    """What the cook says."""
-    asked = body["messages"][1]["content"]
-    if node == "answer":
-        question = re.findall(r"<question>\n(.*)\n</question>", asked)[0]
-        return f"This is how: {question}"
-    if node == "critic":
-        return CONTENT if "Edited 1 times" in asked else "- Edit the second step."
-    return {"draft": DRAFT, "to_query": QUESTIONS, "revise": REVISED, "edit": edited(1)}[node]
-
-
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[str, Any]:
-    with OpenAIServer(Dying(reply_to, PAPER)) as server, small_memory() as kitchen:
+    with OpenAIServer(Dying(cooked, PAPER)) as server, small_memory() as kitchen:
         return build_aag(model=chat(server), memory=kitchen).invoke(GOAL, context=PAPER)
 
 
@@ -122,7 +98,7 @@ def test_a_killed_run_goes_on_without_asking_again(
 ) -> None:
     """`beside`: how many calls that ran beside the fatal one were finished, and kept, before the kill."""
     threads, procedures = str(tmp_path / "threads.db"), str(tmp_path / "kitchen.db")
-    dying = Dying(reply_to, PAPER, node, number)
+    dying = Dying(cooked, PAPER, node, number)
     with OpenAIServer(dying) as server, open_memory(procedures, embeddings="none", create=True) as kitchen:
         kitchen.add(PROCEDURES)
         with SqliteSaver.from_conn_string(threads) as saver:

@@ -1,5 +1,7 @@
 """Memories in LangGraph's own store."""
 
+import random
+
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langgraph.store.memory import InMemoryStore
@@ -7,6 +9,7 @@ from langgraph.store.memory import InMemoryStore
 from stepcraft.errors import MemoryFailure
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
+from tests.kitchen import dish
 
 DISHES = [
     Procedure(output="potato soup", input="potatoes", steps=["Boil."], source="a book", metadata={"x": [1]}),
@@ -79,6 +82,32 @@ def test_whether_it_is_empty_is_answered_without_reading_it():
         assert not memory.is_empty()
         assert store.read == 1
         assert memory.count() == 3
+
+
+def test_pages_that_overlap_are_read_again():
+    class Loose(InMemoryStore):
+        """Orders what its order does not tell apart in another way for each page, as a database may."""
+
+        def search(self, namespace_prefix, /, *, limit=10, offset=0, **options):
+            found = super().search(namespace_prefix, limit=100_000, **options)
+            random.Random(offset).shuffle(found)
+            return found[offset : offset + limit]
+
+    with open_memory("store:", store=Loose()) as memory:
+        memory.add(dish(number) for number in range(2500))
+        names = [item.output for item in memory]
+        assert sorted(names) == sorted(f"dish {number}" for number in range(2500))
+
+
+def test_namespaces_below_are_memories_of_their_own(store):
+    with (
+        open_memory("store:kitchen", store=store) as ours,
+        open_memory("store:kitchen/x", store=store) as below,
+    ):
+        below.add(DISHES)
+        assert (list(ours), ours.is_empty(), ours.search("soup")) == ([], True, [])
+        ours.add(DISHES[:1])
+        assert [found.procedure for found in ours.search("potato soup", 3)] == DISHES[:1]
 
 
 def test_a_store_that_fails_is_named():

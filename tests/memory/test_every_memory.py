@@ -1,5 +1,6 @@
 """What every memory does, whatever it is kept in."""
 
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ WRITABLE = [
     "weaviate",
     "embedded by words",
     "server",
+    "postgres by words",
+    "postgres",
 ]
 SEARCHED = ["file by words", "file", *WRITABLE]
 EGGS = Procedure(input="西红柿，鸡蛋", output="西红柿炒鸡蛋", steps=["把鸡蛋打散。", "翻炒西红柿。"])
@@ -55,6 +58,12 @@ def embedded_folder(tmp_path_factory: pytest.TempPathFactory, weaviate_folder: P
         yield f"weaviate+embedded://{data}"
 
 
+@pytest.fixture(scope="module")
+def databases(new_database: Callable[[], str]) -> Callable[[str], str]:
+    """A database for each embedding model: it has one index for all namespaces."""
+    return functools.cache(lambda _embeddings: f"store+{new_database()}")
+
+
 @pytest.fixture
 def made(request, tmp_path: Path) -> Callable[[str], Place]:
     def make(kind: str) -> Place:
@@ -68,6 +77,9 @@ def made(request, tmp_path: Path) -> Callable[[str], Place]:
                 return Place(str(tmp_path / "m.jsonl"), embeddings)
             case "store":
                 return Place("store:kitchen/dishes", embeddings, store(embeddings))
+            case "postgres":
+                database = request.getfixturevalue("databases")(embeddings)
+                return Place(f"{database}/{tmp_path.name}/dishes", embeddings)
             case "weaviate":
                 return Place(request.getfixturevalue("new_collection")(), embeddings)
             case "server":

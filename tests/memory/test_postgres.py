@@ -1,0 +1,239 @@
+"""Memories in a Postgres store, given or opened by their URL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
+from typer.testing import CliRunner
+
+from stepcraft import open_memory
+from stepcraft.cli import app
+from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.graphs.baselines import build_few_shot
+from stepcraft.memory.files import write_jsonl
+from stepcraft.memory.urls import references
+from stepcraft.policy import Policy
+from tests.kitchen import GOAL, PROCEDURES, dish
+from tests.scripted import ScriptedModel
+
+
+@contextmanager
+def store_of(url: str, dims: int = 8, *, setup: bool = True, **index: Any) -> Iterator[PostgresStore]:
+    """The store in a database, as a graph is given it."""
+    settings: Any = {
+        "dims": dims,
+        "embed": DeterministicFakeEmbedding(size=dims),
+        "fields": ["text"],
+        **index,
+    }
+    with PostgresStore.from_conn_string(url, index=settings) as store:
+        if setup:
+            store.setup()
+        yield store
+
+
+@pytest.fixture(scope="module")
+def database(new_database: Callable[[], str]) -> str:
+    """A database with pgvector's default index, and many procedures in one namespace."""
+    url = new_database()
+    with store_of(url) as store, open_memory("store:many", store=store) as memory:
+        memory.add(dish(number) for number in range(1500))
+    return url
+
+
+def outputs(found: Any) -> list[str]:
+    return [hit.procedure.output for hit in found]
+
+
+def test_a_small_namespace_is_found_beside_a_large_one(database: str) -> None:
+    with store_of(database) as store, open_memory("store:few", store=store) as memory:
+        memory.add(PROCEDURES)
+        found = memory.search("bake a white bread", 4)
+        assert sorted(outputs(found)) == sorted(procedure.output for procedure in PROCEDURES)
+        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+        assert memory.search(PROCEDURES[2].text(), 1)[0].procedure == PROCEDURES[2]
+
+
+def test_the_nearest_comes_first_and_all_are_read_once(database: str) -> None:
+    with store_of(database) as store, open_memory("store:many", store=store) as memory:
+        assert memory.search(dish(7).text(), 3)[0].procedure == dish(7)
+        assert sorted(item.id for item in memory) == sorted(dish(number).id for number in range(1500))
+
+
+@pytest.mark.parametrize("beside", ["kitchen", "kitchen/wall", "kitchenette/wall", "kitchen/walls"])
+def test_namespaces_are_memories_of_their_own(database: str, beside: str) -> None:
+    with (
+        store_of(database) as store,
+        open_memory("store:kitchen/wall", store=store) as ours,
+        open_memory(f"store:{beside}", store=store) as theirs,
+    ):
+        theirs.add(PROCEDURES[:1])
+        expected = PROCEDURES[:1] if ours.name == theirs.name else []
+        assert [list(ours), [hit.procedure for hit in ours.search("bread", 9)]] == [expected, expected]
+        assert (ours.count(), ours.is_empty()) == (len(expected), not expected)
+        assert theirs.delete([PROCEDURES[0].id]) == 1
+
+
+def test_embeddings_of_another_length_are_a_clear_error(database: str) -> None:
+    said = "its vector index has 8 dimensions and its embeddings give 16; give it the embeddings"
+    with store_of(database, 16) as store, open_memory("store:many", store=store) as memory:
+        with pytest.raises(MemoryFailure, match=said):
+            memory.add([dish(9999)])
+        with pytest.raises(MemoryFailure, match=said):
+            memory.search("dish")
+        assert outputs(memory.search("7", 1, alpha=0)) == ["dish 7"]
+    with pytest.raises(MemoryFailure, match="has vectors of 8 dimensions, and wordllama gives 256"):
+        open_memory(f"store+{database}/many", embeddings="wordllama")
+
+
+def test_a_store_that_was_not_set_up_says_what_to_do(new_database: Callable[[], str]) -> None:
+    with store_of(new_database(), setup=False) as store, open_memory("store:", store=store) as memory:
+        for call in (memory.count, lambda: memory.add(PROCEDURES), lambda: memory.search("bread")):
+            with pytest.raises(MemoryFailure, match=r"call setup\(\) of the store once"):
+                call()
+
+
+def test_a_url_opens_what_a_graph_has_as_its_store(new_database: Callable[[], str]) -> None:
+    url, fake = new_database(), DeterministicFakeEmbedding(size=8)
+    with open_memory(f"store+{url}/team/recipes", embeddings=fake) as memory:
+        memory.add(PROCEDURES)
+    with store_of(url) as store, open_memory("store:team/recipes", store=store) as memory:
+        assert memory.search(PROCEDURES[1].text(), 1)[0].procedure == PROCEDURES[1]
+        memory.add([dish(1)])
+    with open_memory(f"store+{url}/team/recipes", embeddings="none", create=False) as memory:
+        assert outputs(memory.search("dish", 1)) == ["dish 1"]
+        assert memory.count() == 5
+        with pytest.raises(MemoryFailure, match="has vectors: open it with the embeddings"):
+            memory.add([dish(2)])
+
+
+def test_what_was_made_without_vectors_stays_so(new_database: Callable[[], str]) -> None:
+    url = f"store+{new_database()}"
+    with pytest.raises(MemoryFailure, match="has no store yet; fill it with `stepcraft memory copy"):
+        open_memory(url, create=False)
+    with open_memory(url, embeddings="none") as memory:
+        memory.add(PROCEDURES)
+    with open_memory(url) as memory:
+        assert outputs(memory.search("yoghurt")) == ["make yoghurt"]
+    with pytest.raises(MemoryFailure, match="was made without vectors: open it with embeddings 'none'"):
+        open_memory(url, embeddings="wordllama")
+
+
+def test_procedures_are_copied_from_the_command_line(new_database: Callable[[], str], tmp_path: Path) -> None:
+    write_jsonl(PROCEDURES, tmp_path / "p.jsonl")
+    url = f"store+{new_database()}/kitchen"
+
+    def shell(*arguments: object, code: int = 0) -> str:
+        result = CliRunner().invoke(app, ["memory", *map(str, arguments)])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    assert shell("count", "--memory", url, code=1).startswith("stepcraft: store+postgresql:")
+    assert shell("copy", tmp_path / "p.jsonl", url).startswith("4 added")
+    assert shell("copy", tmp_path / "p.jsonl", url).startswith("0 added, 4 already there")
+    assert shell("check", url, tmp_path / "p.jsonl").startswith("4 the same, 0 missing")
+    assert "make yoghurt" in shell("search", "how is yoghurt made", "--memory", url)
+
+
+async def test_an_async_store_is_searched_with_all_threads_of_the_loop_in_use(database: str) -> None:
+    """An embedding model without an async method takes one of them."""
+    settings: Any = {"dims": 8, "embed": DeterministicFakeEmbedding(size=8), "fields": ["text"]}
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    async with AsyncPostgresStore.from_conn_string(database, index=settings) as store:
+        memory = open_memory("store:many", store=store)
+        async with asyncio.timeout(30):
+            found = await asyncio.gather(*(memory.asearch(dish(n).text(), 1) for n in range(5)))
+        assert [outputs(hits) for hits in found] == [[f"dish {n}"] for n in range(5)]
+
+
+def test_lost_connections_are_made_again(new_database: Callable[[], str]) -> None:
+    url = new_database()
+    with open_memory(f"store+{url}", embeddings="none") as memory:
+        memory.add(PROCEDURES)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        assert memory.count() == len(PROCEDURES)
+        assert outputs(memory.search("yoghurt", 1)) == ["make yoghurt"]
+
+
+def test_a_run_is_given_a_database_that_is_allowed(new_database: Callable[[], str]) -> None:
+    url = f"store+{new_database()}/kitchen"
+    with open_memory(url, embeddings="none") as memory:
+        memory.add(PROCEDURES)
+    graph = build_few_shot(model=ScriptedModel(["Bake it."]), allow=[f"{url.rpartition('/')[0]}/*"])
+    result = graph.invoke(GOAL, context={"memory": url, "k": 9})  # type: ignore[arg-type]
+    assert {found["id"] for found in result["evidence"]} == {procedure.id for procedure in PROCEDURES}
+    with pytest.raises(BadInput, match="a run may not name the memory"):
+        graph.invoke(GOAL, context={"memory": url.replace("kitchen", "kitchen/below")})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("store+postgresql://ann:hunter22@db/kitchen", "a password does not belong into the URL of a memory; set PGPASSWORD"),
+        ("store+postgresql://db", r"store\+postgresql://db names no database; write store\+postgresql://host"),
+        ("store+postgresql:db/kitchen", "names no database"),
+        ("store+postgresql://db:port/kitchen", "is no URL; check its host and port"),
+        ("store+postgresql://db/kitchen?options=-cx", "has no option 'options'; there is sslmode"),
+        ("store+postgresql://db/kitchen?sslmode=no", "has sslmode=no; write one of disable, allow"),
+        ("store+postgresql://db/kitchen/langgraph/x", "nor the first one be 'langgraph'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_url_is_refused(url: str, sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence) as refused:
+        open_memory(url)
+    assert "hunter22" not in str(refused.value)
+
+
+@pytest.mark.parametrize("database", ["127.0.0.1:9/kitchen", "localhost:9/kitchen"])
+def test_a_database_out_of_reach_is_named_at_once(database: str) -> None:
+    url = f"store+postgresql://{database}"
+    with pytest.raises(
+        MemoryFailure, match=rf"{database} cannot be opened: .*Connection refused".replace("+", r"\+")
+    ):
+        open_memory(url)
+
+
+def test_a_database_that_there_is_not_is_named(postgres_url: str) -> None:
+    url = f"store+{postgres_url.rpartition('/')[0]}/nosuch"
+    with pytest.raises(MemoryFailure, match='database "nosuch" does not exist'):
+        open_memory(url)
+
+
+@pytest.mark.parametrize(
+    ("entry", "named", "allowed"),
+    [
+        ("store+postgresql://db/team/*", "store+postgresql://db/team/recipes", True),
+        ("store+postgresql://db:5432/team/*", "store+postgresql://DB/team/recipes", True),
+        ("memory:store+postgresql://db/team/*", "store+postgresql://db/team/recipes", True),
+        ("store+postgresql://db/team/**", "store+postgresql://db/team/recipes/rye", True),
+        ("store+postgresql://db/team/*", "store+postgresql://db/team/recipes/rye", False),
+        ("store+postgresql://db/team/*", "store+postgresql://db/teams/recipes", False),
+        ("store+postgresql://db/team/*", "store+postgresql://db:5433/team/recipes", False),
+        ("store+postgresql://db/team/*", "store+postgresql://ann@db/team/recipes", False),
+        ("store+postgresql://ann@db/team/*", "store+postgresql://ann@db/team/recipes", True),
+        ("store+postgresql://db/team/*", "store+postgresql://db/team/recipes?sslmode=disable", False),
+        ("store+postgresql://db/team/*", "store+postgresql://db/team/%2e%2e/x", False),
+        ("store:team/*", "store+postgresql://db/team/recipes", False),
+        ("", "store+postgresql://db/team/recipes", False),
+    ],
+)
+def test_a_run_names_only_what_the_deployment_allows(entry: str, named: str, allowed: bool) -> None:
+    policy = Policy.of(entry)
+    if allowed:
+        policy.check("memory", named, references(named))
+    else:
+        with pytest.raises(BadInput, match="a run may not name the memory"):
+            policy.check("memory", named, references(named))
