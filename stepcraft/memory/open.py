@@ -80,10 +80,10 @@ def open_memory(
         return WeaviateMemory(where, embeddings=embeddings, template=template, create=create)
     from stepcraft.memory.local import LocalMemory  # noqa: PLC0415 - loads numpy
 
-    if not where:
-        bundled = Path(str(files("stepcraft.memory") / "lgstep.jsonl"))
-        return LocalMemory.of_file(bundled, name=BUNDLED, embeddings=embeddings, template=template)
-    path = path_of(where)
+    bundled = Path(str(files("stepcraft.memory") / "lgstep.jsonl"))
+    path = path_of(where) if where else bundled
     if is_text(path):
-        return LocalMemory.of_file(path, embeddings=embeddings, template=template)
+        return LocalMemory.of_file(
+            path, name=None if where else BUNDLED, embeddings=embeddings, template=template
+        )
     return LocalMemory(path, embeddings=embeddings, template=template, create=create)
