@@ -84,6 +84,6 @@ def open_memory(
     path = path_of(where) if where else bundled
     if is_text(path):
         return LocalMemory.of_file(
-            path, name=None if where else BUNDLED, embeddings=embeddings, template=template
+            path, name="" if where else BUNDLED, embeddings=embeddings, template=template
         )
     return LocalMemory(path, embeddings=embeddings, template=template, create=create)
