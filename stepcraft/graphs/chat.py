@@ -49,14 +49,17 @@ from stepcraft.nodes.chat.conversation import join_messages
 from stepcraft.nodes.chat.method import Method, MethodNode, Reading
 from stepcraft.nodes.chat.route import route
 from stepcraft.retrieval.target import RetrievalTarget
-from stepcraft.schema import described
+from stepcraft.schema import FOR_PROGRAMS, described
 from stepcraft.secrets import excerpt
 
 __all__ = ["ChatContext", "Input", "Output", "State", "build_chat", "graph"]
 
 Conversation = Annotated[
     list[AnyMessage],
-    Field(description="The conversation; the last human message is the one to answer."),
+    Field(
+        description="The conversation; the last human message is the one to answer.",
+        json_schema_extra={FOR_PROGRAMS: True},
+    ),
     join_messages,
 ]
 
