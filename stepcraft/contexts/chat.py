@@ -11,7 +11,7 @@ from stepcraft.contexts.base import Context, Name, Names, prompt_of
 MethodName = Literal["aag", "rat", "rpg", "direct", "cot", "rag", "few_shot", "react"]
 """The graphs that may answer a message."""
 
-AUTO: Mapping[str, MethodName] = {"GOAL": "aag", "HOPS": "rpg", "OTHER": "rat"}
+AUTO: Mapping[str, MethodName] = {"GOAL": "aag", "HOPS": "rpg", "OTHER": "rat", "TALK": "direct"}
 """What `method="auto"` chooses for each kind of message."""
 
 ROUTE_INSTRUCTIONS = """\
@@ -22,7 +22,7 @@ put in what it takes from the conversation ("it", "the second one", "and in Go?"
 names, numbers and code.
 The kind of a message is GOAL if it asks how something is done that takes several steps: a procedure to follow. It is
 HOPS if a fact has to be found first to know what to look for next, or if things are compared of which each has to be
-looked up. It is OTHER if it asks anything else."""
+looked up. It is OTHER if it asks anything else, and TALK if it asks nothing: a greeting, thanks, a remark."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ChatContext(Context, nodes=("route",)):
         Literal["auto", MethodName],
         Field(
             description="Who answers: a method or a baseline, or (auto) AAG a goal, RPG a question of several hops, RAT "
-            "any other.",
+            "any other, and the model alone what is no question.",
             json_schema_extra={"langgraph_nodes": ["route"]},
         ),
     ] = "auto"

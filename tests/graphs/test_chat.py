@@ -89,7 +89,12 @@ def test_a_single_message_for_a_named_method_costs_what_the_method_costs(run: Ru
 
 @pytest.mark.parametrize(
     ("kind", "method", "node"),
-    [("GOAL", "aag", "critic"), ("HOPS", "rpg", "outline"), ("OTHER", "rat", "finish")],
+    [
+        ("GOAL", "aag", "critic"),
+        ("HOPS", "rpg", "outline"),
+        ("OTHER", "rat", "finish"),
+        ("TALK", "direct", "answer"),
+    ],
 )
 def test_auto_asks_once_and_says_why(
     run: Run, memory: LocalMemory, kind: str, method: str, node: str
@@ -209,7 +214,7 @@ async def test_the_deadline_is_one_for_the_whole_answer() -> None:
     [
         ({"methd": "rat"}, "there is no setting 'methd'; did you mean 'method'?"),
         ({"method": "rta"}, "method='rta' cannot be used: it should be 'auto'"),
-        ({"settings": {"n_question": 3}}, "there is no setting 'n_question' of aag, rpg, rat; did you mean 'n_questions'?"),
+        ({"settings": {"n_question": 3}}, "there is no setting 'n_question' of aag, rpg, rat, direct; did you mean 'n_questions'?"),
         ({"method": "rat", "settings": {"n_questions": 3}}, "there is no setting 'n_questions' of rat; "),
         ({"settings": {"max_calls": 9}}, "settings names 'max_calls', which is a setting of the chat itself"),
         ({"settings": {"window": 0}}, "window=0 cannot be used"),

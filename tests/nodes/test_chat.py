@@ -174,7 +174,9 @@ def test_a_reply_with_the_kind_alone() -> None:
 
 
 def test_a_reply_without_a_kind() -> None:
-    with pytest.raises(UnreadableReply, match="no line KIND: with one of the words GOAL, HOPS and OTHER"):
+    with pytest.raises(
+        UnreadableReply, match="no line KIND: with one of the words GOAL, HOPS, OTHER and TALK"
+    ):
         read("KIND: GOAL or HOPS\nQUESTION: SAME", state(*TALK), ChatContext())
 
 

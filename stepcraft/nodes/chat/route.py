@@ -25,7 +25,7 @@ from stepcraft.text.clean import clean
 from stepcraft.text.sections import section
 
 _KIND = """\
-A line KIND: with one word, GOAL, HOPS or OTHER. Then a line WHY: with the reason in a few words."""
+A line KIND: with one word, GOAL, HOPS, OTHER or TALK. Then a line WHY: with the reason in a few words."""
 _QUESTION = """\
 {start} QUESTION: with the message as it stands on its own, or with the one word SAME if it does already. Nothing after
 that."""
@@ -39,6 +39,7 @@ _KINDS = {
     "GOAL": "it asks how something is done",
     "HOPS": "it asks for facts that depend on each other",
     "OTHER": "it asks neither how something is done nor for facts that depend on each other",
+    "TALK": "it asks nothing",
 }
 """The kinds of messages, and what is said of one without a reason of its own."""
 
@@ -92,7 +93,7 @@ def read(reply: str, state: Reading, context: ChatContext) -> dict[str, Any]:
     if context.method == "auto":
         named = set(_WORD.findall((lines.get("kind") or text.partition("\n")[0]).upper())) & AUTO.keys()
         if len(named) != 1:
-            raise UnreadableReply("there was no line KIND: with one of the words GOAL, HOPS and OTHER.")
+            raise UnreadableReply("there was no line KIND: with one of the words GOAL, HOPS, OTHER and TALK.")
         kind = named.pop()
         update = _chosen(
             context, kind, " ".join(lines.get("why", "").split())[:300].rstrip(" .") or _KINDS[kind]
