@@ -15,6 +15,7 @@ FILES = {
 }
 LAYERS = [
     "cli",
+    "server",
     "evals",
     "report",
     "graphs",
@@ -32,7 +33,9 @@ LAYERS = [
     "segments",
     "evidence",
     "schema",
+    "limits",
     "concurrency",
+    "access",
     "policy",
     "files",
     "errors",

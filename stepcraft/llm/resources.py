@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
+from stepcraft import access
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput
 from stepcraft.models.resolve import GivenModels
@@ -32,20 +33,24 @@ class GraphResources:
 
     @property
     def policy(self) -> Policy:
-        """What a run's context may name.
+        """What the context of the run in progress may name.
 
         Raises:
-            BadInput: STEPCRAFT_ALLOW has an entry that is not understood.
+            BadInput: STEPCRAFT_ALLOW has an entry that is not understood, or the caller may do nothing.
         """
-        return Policy.of(self.allow)
+        return access.policy(self.allow)
 
     def settings(self, state: Mapping[str, Any] | None = None) -> Context:
         """The settings of the run in progress, as `Context.current` returns them.
 
         Raises:
-            BadInput: The context has a value that cannot be used, or instructions that may not be set.
+            BadInput: The context has a value that cannot be used, or sets what the caller may not set.
         """
         context = self.context.current(state)
+        if refused := access.rules().refused_fields(context.chosen):
+            raise BadInput(
+                f"a run of this user may not set {', '.join(refused)} here (fields in STEPCRAFT_ACCESS)"
+            )
         if self.policy.refuses("instructions"):
             changed = [name for name in context.changed if name.endswith("_instructions")]
             if changed:

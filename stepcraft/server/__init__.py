@@ -1,0 +1,1 @@
+"""What a LangGraph server of these graphs adds to langgraph-api; langgraph.json names the parts."""
