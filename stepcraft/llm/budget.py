@@ -124,8 +124,7 @@ def too_few_calls(state: Mapping[str, Any], context: Context) -> str:
     of_user = state.get("calls_allowed")
     if of_user is not None and (context.max_calls is None or of_user < context.max_calls):
         return (
-            f"the run stopped early: {of_user} model calls were left of the limit of its user for today, which were "
-            "not enough"
+            f"the run stopped early: its user had only {of_user} of today's model calls left, which were not enough"
         )
     return (
         f"the run stopped early: max_calls={context.max_calls} model calls were not enough; "

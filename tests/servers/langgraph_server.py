@@ -10,6 +10,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -26,10 +27,23 @@ _SETTINGS = {
 
 
 class LangGraphServer:
-    """Starts on entering, serves at `url`, ends with all its children on leaving."""
+    """Starts on entering, serves at `url`, ends with all its children on leaving.
 
-    def __init__(self, config: Path = ROOT / "langgraph.json", *, patience: float = 60) -> None:
+    Args:
+        config: A langgraph.json.
+        settings: Environment variables of the server, beside those of this process.
+        patience: How many seconds it may take to start.
+    """
+
+    def __init__(
+        self,
+        config: Path = ROOT / "langgraph.json",
+        *,
+        settings: Mapping[str, str] | None = None,
+        patience: float = 60,
+    ) -> None:
         self.config = config
+        self.settings = settings or {}
         self.patience = patience
         self._ports = Ports(1)
         self.url = f"http://127.0.0.1:{self._ports.numbers[0]}"
@@ -70,7 +84,7 @@ class LangGraphServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "langgraph_cli", "dev", *options],
                 cwd=self._folder.name,
-                env={**os.environ, **_SETTINGS, "PYTHONPATH": os.pathsep.join(paths)},
+                env={**os.environ, **_SETTINGS, **self.settings, "PYTHONPATH": os.pathsep.join(paths)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
