@@ -123,9 +123,7 @@ def too_few_calls(state: Mapping[str, Any], context: Context) -> str:
     """The warning of a run that has used up `max_calls`, or what its user had left today."""
     of_user = state.get("calls_allowed")
     if of_user is not None and (context.max_calls is None or of_user < context.max_calls):
-        return (
-            f"the run stopped early: its user had only {of_user} of today's model calls left, which were not enough"
-        )
+        return f"the run stopped early: its user had only {of_user} of today's model calls left, which were not enough"
     return (
         f"the run stopped early: max_calls={context.max_calls} model calls were not enough; "
         "raise it for a complete answer"

@@ -23,11 +23,12 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from typer.testing import CliRunner
 
-from stepcraft import BadInput, LimitsFailure, build_aag, open_memory
+from stepcraft import BadInput, LimitsFailure, NoAnswer, build_aag, open_memory
 from stepcraft.access import Access, Caller, access
 from stepcraft.cli import app
 from stepcraft.graphs.baselines import build_rag
@@ -36,8 +37,7 @@ from stepcraft.memory.urls import references
 from stepcraft.policy import Policy, user_part
 from stepcraft.secrets import without_secrets
 from stepcraft.server.credentials import authenticated, new_key
-from tests.kitchen import PROCEDURES, cook
-from tests.scripted import ScriptedModel
+from tests.kitchen import PROCEDURES
 
 QUESTION = {"question": "make yoghurt"}
 DIGEST = "sha256:" + "0" * 64
@@ -68,7 +68,7 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pa
     [
         ("", r"it lets nobody in: give a user a key \(`stepcraft server key NAME`\) or add \[jwt\]"),
         ("[users.ann", "is no TOML"),
-        ("[users.ann]\nkeys = ['sk_stepcraft_plain']", "users.ann.keys.0: String should match pattern"),
+        ("[users.ann]\nkeys = ['sk_stepcraft_plainplain']", "users.ann.keys.0: String should match pattern"),
         (
             f"[users.ann]\nkeys = ['{DIGEST}']\nadmin = true",
             "users.ann.admin: Extra inputs are not permitted",
@@ -116,7 +116,7 @@ def test_half_a_file_is_refused(users: Callable[[str], Path], text: str, reason:
     with pytest.raises(BadInput, match=reason) as caught:
         access()
     assert str(path) in str(caught.value)
-    assert "sk_stepcraft_plain" not in str(caught.value)
+    assert "plainplain" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -426,34 +426,40 @@ def test_a_namespace_that_begins_with_the_user_is_its_own() -> None:
 LIMITED = f"[groups.everyone]\ncalls_per_day = 9\n[users.ann]\nkeys = ['{DIGEST}']\n[users.bob]\n"
 
 
-def test_the_calls_of_a_user_end_its_runs(users: Callable[[str], Path]) -> None:
-    users(LIMITED)
-    model = ScriptedModel(cook())
-    graph = build_aag(model=model)
+def test_the_calls_of_a_user_end_its_runs(users: Callable[[str], Path], tmp_path: Path) -> None:
+    graph = build_aag()
+    alone = graph.invoke(QUESTION)["usage"]
+    limit = alone["calls"] + 1
+    users(LIMITED.replace("= 9", f"= {limit}"))
     first = graph.invoke(QUESTION, caller("ann"))
-    assert 0 < first["usage"]["calls"] <= 9
     second = asyncio.run(graph.ainvoke(QUESTION, caller("ann")))
-    assert first["usage"]["calls"] + second["usage"]["calls"] == len(model.calls) <= 9
-    assert any(
-        "of today's model calls left, which were not enough" in warning for warning in second["warnings"]
+    counted = open_counters(f"sqlite:///{tmp_path}/limits.db").used(
+        "ann", "calls", int(time.time()) // DAY * DAY
     )
-    assert graph.invoke(QUESTION, caller("bob"))["usage"] == first["usage"], "another user has its own"
-    assert graph.invoke(QUESTION)["answer"], "and nobody counts without a server"
+    assert first["usage"]["calls"] + second["usage"]["calls"] == counted <= limit
+    assert any("its user had only 1 of today's model calls left" in warning for warning in second["warnings"])
+    assert first["usage"] == alone == graph.invoke(QUESTION, caller("bob"))["usage"], (
+        "another user has its own"
+    )
+
+
+class AnotherWorker(BaseCallbackHandler):
+    """Uses eight calls of ann's while a run of hers makes its first."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def on_chat_model_start(self, *_: Any, **__: Any) -> None:
+        open_counters(self.url).add("ann", "calls", int(time.time()) // DAY * DAY, 8, 9)
 
 
 def test_a_running_run_is_cut_where_another_worker_uses_the_calls(
     users: Callable[[str], Path], tmp_path: Path
 ) -> None:
     users(LIMITED)
-    today = int(time.time()) // DAY * DAY
-
-    def reply(call: Any) -> str:
-        open_counters(f"sqlite:///{tmp_path}/limits.db").add("ann", "calls", today, 8, 9)
-        return str(cook()(call.node, call.prompt))
-
-    result = build_aag(model=ScriptedModel(reply), allow="*").invoke(QUESTION, caller("ann"))
-    assert result["usage"]["calls"] == 1
-    assert any("ann has used the 9 model calls of today" in warning for warning in result["warnings"])
+    config = {**caller("ann"), "callbacks": [AnotherWorker(f"sqlite:///{tmp_path}/limits.db")]}
+    with pytest.raises(NoAnswer, match="ann has used the 9 model calls of today"):
+        build_aag().invoke(QUESTION, config)
 
 
 def test_tokens_of_a_user(users: Callable[[str], Path], tmp_path: Path) -> None:
@@ -487,17 +493,20 @@ import sys
 from stepcraft.limits import open_counters
 counters, taken = open_counters(sys.argv[1]), 0
 sys.stdin.readline()
-while counters.add("ann", "calls", 0, 1, 200):
+while counters.add("ann", "calls", int(sys.argv[2]), 1, 200):
     taken += 1
 print(taken)
 """
 
 
-def raced(url: str, workers: int = 2) -> list[int]:
+def raced(url: str, since: int, workers: int = 2) -> list[int]:
     """How many of 200 calls each worker takes, all starting at once."""
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", WORKER, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WORKER, url, str(since)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for _ in range(workers)
     ]
@@ -509,22 +518,22 @@ def raced(url: str, workers: int = 2) -> list[int]:
 
 
 def check_counters(url: str) -> None:
-    taken = raced(url)
+    today = int(time.time()) // DAY * DAY
+    taken, counters = raced(url, today), open_counters(url)
     print(f"{url.partition(':')[0]}: {' + '.join(map(str, taken))} = {sum(taken)} of 200 calls")  # noqa: T201 - for -s
-    counters = open_counters(url)
-    assert (sum(taken), counters.used("ann", "calls", 0)) == (200, 200)
-    assert [counters.add("ann", "calls", 60, amount, 3) for amount in (4, 2, 2, 1)] == [
+    assert (sum(taken), counters.used("ann", "calls", today)) == (200, 200)
+    later = today + 60
+    assert [counters.add("ann", "calls", later, amount, 3) for amount in (4, 2, 2, 1)] == [
         False,
         True,
         False,
         True,
     ]
-    assert counters.add("ann", "calls", 60, 100)
-    assert [
-        counters.used(*key) for key in [("ann", "calls", 60), ("ann", "runs", 60), ("bob", "calls", 60)]
-    ] == [103, 0, 0]
-    counters.forget(60)
-    assert [counters.used("ann", "calls", since) for since in (0, 60)] == [0, 103]
+    assert counters.add("ann", "calls", later, 100)
+    counts = [("ann", "calls", later), ("ann", "runs", later), ("bob", "calls", later)]
+    assert [counters.used(*count) for count in counts] == [103, 0, 0]
+    counters.forget(later)
+    assert [counters.used("ann", "calls", since) for since in (today, later)] == [0, 103]
 
 
 def test_two_workers_share_their_counts_in_sqlite(tmp_path: Path) -> None:
