@@ -75,6 +75,14 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
             client.close()
 
 
+def test_the_configuration_is_the_plain_one_with_users() -> None:
+    plain, guarded = (
+        json.loads((ROOT / name).read_text()) for name in ("langgraph.json", "langgraph.auth.json")
+    )
+    auth = {"path": "stepcraft.server.auth:auth", "disable_studio_auth": True}
+    assert guarded == {**plain, "auth": auth}
+
+
 RUN = {"assistant_id": "direct", "input": {"question": SECRET}}
 LATER = {**RUN, "after_seconds": 3600}
 CRON = {**RUN, "schedule": "0 0 1 1 *"}
@@ -283,9 +291,8 @@ def test_another_user_reaches_nothing_by_any_route(door: SimpleNamespace, anns: 
     assert history[0]["checkpoint"]["checkpoint_id"] == anns["checkpoint_id"]
     item = httpx.QueryParams({"namespace": "notes", "key": "one"})
     assert made(door.ann, "GET", f"/store/items?{item}")["value"] == {"text": SECRET}
-    assert (
-        asked(door.bob, "GET /a2a/{assistant_id}/.well-known/agent-card.json", anns, None).status_code == 404
-    )
+    card = asked(door.bob, "GET /a2a/{assistant_id}/.well-known/agent-card.json", anns, None)
+    assert (card.is_client_error, SECRET in card.text) == (True, False)
 
 
 @pytest.mark.parametrize(
