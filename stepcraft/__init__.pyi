@@ -3,6 +3,7 @@ from .errors import AddStopped as AddStopped
 from .errors import BadInput as BadInput
 from .errors import FetchFailed as FetchFailed
 from .errors import FetchRefused as FetchRefused
+from .errors import LimitsFailure as LimitsFailure
 from .errors import MemoryFailure as MemoryFailure
 from .errors import ModelFailure as ModelFailure
 from .errors import ModelUnknown as ModelUnknown

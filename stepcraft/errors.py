@@ -11,6 +11,7 @@ StepcraftError
 │       └── FetchRefused    a page must not be fetched
 ├── ModelFailure        the model refuses every call, so no step can succeed (also a RuntimeError)
 ├── UnreadableReply     a reply does not have the format that its step needs (never leaves a run)
+├── LimitsFailure       the limits of users cannot be counted (also a RuntimeError)
 ├── NoAnswer            a run ended without an answer (also a RuntimeError)
 ├── RunStopped          an evaluation cannot go on; what is finished is kept (also a RuntimeError)
 └── SandboxFailure      there is no sandbox for generated code, or it failed (also a RuntimeError)
@@ -111,6 +112,10 @@ class FetchRefused(FetchFailed):
 
 class ModelFailure(StepcraftError, RuntimeError):
     """The model refuses every call, for example for a wrong key, so no step can succeed."""
+
+
+class LimitsFailure(StepcraftError, RuntimeError):
+    """The database in which the limits of users are counted cannot be used, so nothing more is allowed."""
 
 
 class UnreadableReply(StepcraftError):

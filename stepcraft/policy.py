@@ -4,6 +4,7 @@ Whoever builds a graph, starts the command line or sets the environment is trust
 so what a run's context names is looked up here before anything is imported, opened, created or connected to.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,9 @@ from stepcraft.secrets import excerpt
 
 VARIABLE = "STEPCRAFT_ALLOW"
 """The environment variable with the rules of a deployment: entries with semicolons or line breaks between them."""
+
+USER = "{user}"
+"""What stands for the authenticated caller in an entry."""
 
 ENTRIES = (
     "corpus:PATH, memory:PATH, store:NAMESPACE, store+postgresql://HOST:PORT/DATABASE/NAMESPACE, "
@@ -80,6 +84,7 @@ class Policy:
     - `model:openai:gpt-5*`: with any such entry, no other chat models.
     - `embeddings:openai:*`, `reranker:cross-encoder:BAAI/*`: further embedding models and rerankers.
     - `docs=corpus:/srv/docs`, `mine=package.module:attribute`: a name under which runs use what stands after it.
+    - `mine=weaviate://db:8080/Notes?tenant={user}`: `{user}` stands for the authenticated caller, in any entry.
     - `!web` and `!instructions` refuse the web, and instructions that differ from the default.
     - `*` allows every path, host and engine, for a server that only its owner reaches.
 
@@ -132,6 +137,23 @@ class Policy:
             f"({VARIABLE} or allow= of the graph can allow more)"
         )
 
+    def for_caller(self, identity: str, entries: Iterable[str] = ()) -> "Policy":
+        """The rules that hold for one caller.
+
+        Args:
+            identity: who the caller is, which `{user}` stands for; "" for nobody, for whom such entries do not hold.
+            entries: further entries, those of the caller's groups.
+
+        Raises:
+            BadInput: an entry is not understood.
+        """
+        own = tuple(entries)
+        if self.trusting or not (own or any(USER in entry for entry in self.entries)):
+            return self
+        name = user_part(identity) if identity else ""
+        listed = [entry.replace(USER, name) for entry in (*self.entries, *own) if name or USER not in entry]
+        return _parsed(tuple(listed), VARIABLE)
+
     def trusting_runs(self) -> "Policy":
         """The same names, for runs whose context comes from whoever operates the process, so that nothing is refused."""
         return replace(self, trusting=True)
@@ -152,6 +174,21 @@ class Policy:
         return any(pattern.matches(value) for pattern in patterns or ())
 
 
+def user_part(identity: str) -> str:
+    """An identity as `{user}` stands for it: letters, digits, - and _, at most 64 of them, different for each identity.
+
+    Everything else is written as `_` and its bytes in hexadecimal, so that an identity cannot end the part of a path, a
+    URL or a pattern that it stands in. Weaviate takes names of tenants of this form alone.
+    """
+    written = "".join(
+        sign
+        if sign.isascii() and (sign.isalnum() or sign == "-")
+        else "".join(f"_{byte:02X}" for byte in sign.encode())
+        for sign in identity
+    )
+    return written if len(written) <= 64 else f"_h{hashlib.sha256(identity.encode()).hexdigest()[:62]}"
+
+
 TRUSTING = Policy(trusting=True)
 """For names that come from whoever operates the process."""
 
@@ -168,7 +205,7 @@ def real_path(path: str | os.PathLike[str]) -> Path:
         raise BadInput(f"{excerpt(os.fspath(path))} is no path that can be used: {error}") from error
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)  # one for each caller
 def _parsed(entries: tuple[str, ...], origin: str) -> Policy:
     given = tuple(entry.strip() for entry in entries if entry.strip())
     names: dict[str, str] = {}

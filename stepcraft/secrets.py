@@ -15,7 +15,7 @@ _MASK = "***"
 
 _CERTAIN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
-    r"(?:lsv2_|gh[pousr]_|github_pat_|(?:sk|pk|rk)_(?:live|test)_|whsec_|xox[a-z]-|xapp-|glpat-|tvly-|nvapi-|pplx-"
+    r"(?:lsv2_|gh[pousr]_|github_pat_|(?:sk|pk|rk)_(?:live|test|stepcraft)_|whsec_|xox[a-z]-|xapp-|glpat-|tvly-|nvapi-|pplx-"
     r"|shpat_|dop_v1_|ya29\.|AGE-SECRET-KEY-)[\w*-]{6,}+"
     r"|(?:AKIA|ASIA)[A-Z0-9]{12,}+"
     r"|AIza[\w-]{16,}+"

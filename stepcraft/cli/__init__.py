@@ -29,6 +29,7 @@ from stepcraft.cli.options import (
     reported,
 )
 from stepcraft.cli.output import say
+from stepcraft.cli.server import server_app
 from stepcraft.cli.source import source_app
 
 app = typer.Typer(
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.add_typer(memory_app, name="memory")
 app.add_typer(source_app, name="source")
 app.add_typer(eval_app, name="eval")
+app.add_typer(server_app, name="server")
 app.command()(doctor)
 
 

@@ -223,6 +223,13 @@ class Context:
             for name in names
         }
 
+    @cached_property
+    def chosen(self) -> list[str]:
+        """The names of the settings that differ from the defaults, without those that another setting stands for."""
+        preset = self.preset()
+        names = self.differences(_default(type(self)))
+        return [name for name in names if name not in preset or preset[name] != getattr(self, name)]
+
     def for_state(self) -> dict[str, Any]:
         """The settings that differ from the defaults, as JSON that `current` reads when the run is resumed.
 

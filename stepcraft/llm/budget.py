@@ -103,20 +103,27 @@ class Budgeted(TypedDict):
     """Whether a model had answered this run before the branch began; only in the input of a parallel branch."""
     elapsed: NotRequired[float]
     """Seconds that the run had taken when the branch was sent; only in the input of a parallel branch."""
+    calls_allowed: NotRequired[Annotated[int | None, UntrackedValue(int, guard=False)]]
+    """Model calls that the user of the run had left today when it began; absent without a limit. They are counted
+    where they are made: this one is for plans."""
     step_started: NotRequired[Annotated[float, UntrackedValue(float, guard=False)]]
     """When this process began or resumed the branch, on the monotonic clock."""
 
 
 def calls_left(state: Mapping[str, Any], context: Context) -> int | None:
     """Model calls that a step with this state may make; None without a limit."""
-    if context.max_calls is None:
+    limits = [limit for limit in (context.max_calls, state.get("calls_allowed")) if limit is not None]
+    if not limits:
         return None
-    allowed = int(state.get("share", context.max_calls))
+    allowed = int(state.get("share", min(limits)))
     return max(0, allowed - (state.get("usage") or no_usage())["calls"])
 
 
-def too_few_calls(context: Context) -> str:
-    """The warning of a run that has used up `max_calls`."""
+def too_few_calls(state: Mapping[str, Any], context: Context) -> str:
+    """The warning of a run that has used up `max_calls`, or what its user had left today."""
+    of_user = state.get("calls_allowed")
+    if of_user is not None and (context.max_calls is None or of_user < context.max_calls):
+        return f"the run stopped early: its user had only {of_user} of today's model calls left, which were not enough"
     return (
         f"the run stopped early: max_calls={context.max_calls} model calls were not enough; "
         "raise it for a complete answer"
@@ -147,6 +154,8 @@ def branches(state: Mapping[str, Any], left: int | None, count: int) -> list[dic
         "usage": no_usage(),
         "answered": has_answered(state),
     }
+    if (allowed := state.get("calls_allowed")) is not None:
+        common["calls_allowed"] = allowed
     if left is None:
         return [common] * count
     part, rest = divmod(left, count)
@@ -174,7 +183,11 @@ class Budget:
     """Whether the state holds `started`. It does not at the start of a branch or after a resumption."""
     used: NodeUsage = field(default_factory=_zero)
     notes: list[str] = field(default_factory=list[str])
-    """Warnings on the settings of a resumed run."""
+    """Warnings on the settings of a resumed run, and on counts that failed."""
+    too_few: str = ""
+    """The warning for when no call is left."""
+    refused: str = ""
+    """Why the user of the run may make no more calls; "" while it may."""
 
     @classmethod
     def of(cls, node: str, state: Mapping[str, Any], context: Context) -> "Budget":
@@ -188,6 +201,7 @@ class Budget:
             state.get("step_started") or (None if elapsed is None else now),
             started is not None,
             notes=context.resumption_warnings(state),
+            too_few=too_few_calls(state, context),
         )
 
     def seconds_left(self) -> float | None:
@@ -207,8 +221,10 @@ class Budget:
 
     def spent(self) -> str | None:
         """The warning about the limit that is reached, or None."""
+        if self.refused:
+            return self.refused
         if self.left is not None and self.left <= 0:
-            return too_few_calls(self.context)
+            return self.too_few
         run_left = self._run_left()
         if run_left is not None and run_left <= 0:
             return too_late(self.context)

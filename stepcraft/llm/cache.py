@@ -11,7 +11,17 @@ from langgraph.cache.base import BaseCache, FullKey
 Update = dict[str, Any]
 
 _NOT_IN_KEY = frozenset(
-    {"usage", "warnings", "started", "share", "answered", "elapsed", "step_started", "number"}
+    {
+        "usage",
+        "warnings",
+        "started",
+        "share",
+        "answered",
+        "elapsed",
+        "step_started",
+        "number",
+        "calls_allowed",
+    }
 )
 """Keys of the state that differ between runs and do not change a reply."""
 

@@ -26,8 +26,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
-from stepcraft.concurrency import within
-from stepcraft.errors import ModelFailure, StepcraftError, UnreadableReply
+from stepcraft import access
+from stepcraft.concurrency import in_thread, within
+from stepcraft.errors import LimitsFailure, ModelFailure, StepcraftError, UnreadableReply
+from stepcraft.limits import allowance
 from stepcraft.llm.budget import Budget, has_answered
 from stepcraft.llm.reply import Refused
 from stepcraft.models.resolve import model_identity, model_name
@@ -61,7 +63,10 @@ def call_model(
         CallFailed: the call failed permanently or too often.
     """
     call = ModelCall(model, budget)
+    is_limited = access.rules().limits_usage
     while True:
+        if is_limited:
+            _take_call(budget)
         options = call.begin()
         try:
             reply = within(budget.seconds_left(), partial(send, options))
@@ -69,6 +74,8 @@ def call_model(
             time.sleep(call.pause_after(error))
         else:
             budget.tokens_used(reply)
+            if is_limited:
+                _add_tokens(budget, reply)
             return reply
 
 
@@ -77,7 +84,10 @@ async def acall_model(
 ) -> AIMessage:
     """As `call_model`, on the running event loop."""
     call = ModelCall(model, budget)
+    is_limited = access.rules().limits_usage
     while True:
+        if is_limited:
+            await asyncio.wrap_future(in_thread(partial(_take_call, budget)))
         options = call.begin()
         try:
             async with asyncio.timeout(budget.seconds_left()):
@@ -86,7 +96,34 @@ async def acall_model(
             await asyncio.sleep(call.pause_after(error))
         else:
             budget.tokens_used(reply)
+            if is_limited:
+                await asyncio.wrap_future(in_thread(partial(_add_tokens, budget, reply)))
             return reply
+
+
+def _take_call(budget: Budget) -> None:
+    """Count a call of the run's user before it is made; it blocks.
+
+    Raises:
+        CallFailed: a limit of the user is reached, or nothing can be counted.
+    """
+    try:
+        allowed = allowance()
+        refusal = allowed.take_call() if allowed else None
+    except LimitsFailure as failure:
+        raise CallFailed(failure) from failure
+    if refusal:
+        budget.refused = refusal.sentence
+        raise CallFailed(LimitsFailure(refusal.sentence))
+
+
+def _add_tokens(budget: Budget, reply: AIMessage) -> None:
+    """Count the tokens of a reply of the run's user; it blocks. The reply is there, so a failure is a warning."""
+    try:
+        if (allowed := allowance()) and (used := reply.usage_metadata):
+            allowed.add_tokens(used["input_tokens"] + used["output_tokens"])
+    except LimitsFailure as failure:
+        budget.notes.append(f"{budget.node}: {failure}")
 
 
 class ModelCall:

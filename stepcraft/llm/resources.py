@@ -9,6 +9,7 @@ from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
+from stepcraft import access
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput
 from stepcraft.models.resolve import GivenModels
@@ -36,27 +37,28 @@ class GraphResources:
 
     @property
     def policy(self) -> Policy:
-        """What a run's context may name.
+        """What the context of the run in progress may name.
 
         Raises:
-            BadInput: STEPCRAFT_ALLOW has an entry that is not understood.
+            BadInput: STEPCRAFT_ALLOW has an entry that is not understood, or the caller may do nothing.
         """
-        return Policy.of(self.allow)
+        return access.policy(self.allow)
 
     def settings(self, state: Mapping[str, Any] | None = None) -> Context:
         """The settings of the run in progress, as `Context.current` returns them.
 
         Raises:
-            BadInput: The context has a value that cannot be used, or instructions that may not be set.
+            BadInput: The context has a value that cannot be used, or sets what the caller may not set.
         """
         return self.allowed(self.context.current(state))
 
     def allowed(self, context: Context) -> Context:
-        """The settings, unless they hold instructions where runs may set none.
+        """The settings, unless the caller may not set them.
 
         Raises:
-            BadInput: They do.
+            BadInput: They hold what the caller may not set, or instructions where runs may set none.
         """
+        access.check_fields(context.chosen)
         if self.policy.refuses("instructions"):
             changed = [name for name in context.changed if name.endswith("_instructions")]
             if changed:

@@ -14,6 +14,7 @@ from uuid import uuid4
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, SecretBytes, SecretStr
 
+from stepcraft import access
 from stepcraft.concurrency import OncePerKey
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, ModelUnknown
@@ -46,7 +47,7 @@ class GivenModels:
         own = self.node_models.get(node) or self.model or os.environ.get("STEPCRAFT_MODEL") or EXTRACTIVE
         named = context.node_models.get(node) or context.model
         if named and named != own:
-            Policy.of(self.allow).check("model", named, [Reference("model", named)])
+            access.policy(self.allow).check("model", named, [Reference("model", named)])
         return named or own
 
 

@@ -12,9 +12,11 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite
 
+from stepcraft.access import access
 from stepcraft.concurrency import in_thread, within
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, StepcraftError
+from stepcraft.limits import allowance
 from stepcraft.llm.budget import no_usage
 from stepcraft.llm.resources import GraphResources
 from stepcraft.models.keyless.model import ExtractiveModel
@@ -80,6 +82,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
             BadInput: The question, another part of the input, a setting, a model or what is searched cannot be used.
             MemoryFailure: The memory cannot be opened.
             SourceFailure: A source cannot be opened.
+            LimitsFailure: The limits of the run's user cannot be counted.
         """
         try:
             update = self._begin(input, config)
@@ -99,6 +102,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
 
     def _begin(self, given: Any, config: RunnableConfig | None) -> dict[str, Any]:  # noqa: ANN401 - the graph's input
         started = time.monotonic()
+        access(refresh=True)
         context = self.resources.settings()
         self.resources.traced(config, context)
         question = checked_text("question", given.get("question"))
@@ -114,8 +118,12 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
                 f"begin: the run went on before its models and sources were open, because opening them took longer "
                 f"than {limit:g} s, half of deadline_s"
             ]
+        # Absent without a limit: what nobody limits shows in no stream.
+        allowed = allowance()
+        calls = allowed.calls_left() if allowed else None
         return {
             **state,
+            **({} if calls is None else {"calls_allowed": calls}),
             "question": question,
             "warnings": Overwrite([*warnings, *state.pop("warnings", [])]),
             "usage": Overwrite(no_usage()),

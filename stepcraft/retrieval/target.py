@@ -9,9 +9,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import get_runtime
 
+from stepcraft import access
 from stepcraft.contexts.base import Context, SearchSettings
 from stepcraft.errors import BadInput
 from stepcraft.memory.open import BUNDLED
@@ -200,7 +200,7 @@ class RetrievalTarget:
 
     @property
     def _policy(self) -> Policy:
-        return Policy.of(self.allow)
+        return access.policy(self.allow)
 
     def _named_by_run(self, role: Literal["memory", "source"], value: str) -> Named:
         """What a run's context names, unless it may not name it.
@@ -215,10 +215,9 @@ class RetrievalTarget:
             return Named(role, prefix + policy.names[url], "deployment", url)
         if value in self._trusted(role) or url in self._trusted("memory" if prefix else role):
             return Named(role, value, "deployment")
-        if (role == "memory" or prefix) and scheme_of(url) == "store" and (user := _authenticated_user()):
-            return Named(
-                role, f"{prefix}store:{user}/{url[len('store:') :].strip().lstrip('/')}", "deployment", value
-            )
+        if (role == "memory" or prefix) and scheme_of(url) == "store" and (who := access.caller()):
+            parts = url[len("store:") :].strip().lstrip("/").split("/")
+            return Named(role, f"{prefix}store:{'/'.join(who.namespace(parts))}", "deployment", value)
         policy.check(role, value, memory_references(value) if role == "memory" else source_references(value))
         return Named(role, value, "run")
 
@@ -263,11 +262,3 @@ class RetrievalTarget:
             embeddings = self._embeddings(settings)
         store = get_runtime().store if scheme_of(url) == "store" else None
         return memory_opening(url, embeddings=embeddings, store=store, policy=policy)
-
-
-def _authenticated_user() -> str:
-    """The identity that a LangGraph server has authenticated, as a part of a store's namespace; "" without one."""
-    # The server sets this key itself, refuses a client's, and puts an object there, which no JSON becomes.
-    user = ensure_config().get("configurable", {}).get("langgraph_auth_user")
-    identity = str(getattr(user, "identity", ""))
-    return "".join(f"%{ord(sign):02X}" if sign in "%./" else sign for sign in identity)

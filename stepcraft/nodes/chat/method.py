@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
 
+from stepcraft.access import check_fields, fields_checked
 from stepcraft.contexts.base import Context
 from stepcraft.contexts.chat import AUTO, ChatContext
 from stepcraft.errors import BadInput, NoAnswer
@@ -119,14 +120,14 @@ class MethodNode(RunnableLambda[Any, dict[str, Any]]):
             StepcraftError: As the method raises it.
         """
         settings, context, config = self._prepared(input, config)
-        with _limits(settings, context) as limits:
+        with fields_checked(), _limits(settings, context) as limits:
             result = self.method.graph.invoke({"question": input["asked"]}, config, context=context)
         return self._update(input, result, limits)
 
     async def ainvoke(self, input: Reading, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`."""
         settings, context, config = self._prepared(input, config)
-        with _limits(settings, context) as limits:
+        with fields_checked(), _limits(settings, context) as limits:
             result = await self.method.graph.ainvoke({"question": input["asked"]}, config, context=context)
         return self._update(input, result, limits)
 
@@ -174,7 +175,7 @@ def candidates(methods: Mapping[str, Method], chat: ChatContext) -> list[Method]
     """The methods that may answer a message with these settings, each of which can use them.
 
     Raises:
-        BadInput: A setting or a node is known to none of them, a value cannot be used, or a name is not allowed.
+        BadInput: A setting or a node is known to none of them or may not be set by the caller, a value cannot be used, or a name is not allowed.
     """
     names = AUTO.values() if chat.method == "auto" else [chat.method]
     found = [methods[name] for name in names]
@@ -195,8 +196,10 @@ def candidates(methods: Mapping[str, Method], chat: ChatContext) -> list[Method]
     nodes = ["route", *dict.fromkeys(node for method in found for node in method.model_nodes)]
     if unknown := sorted(set(chat.node_models) - set(nodes)):
         raise BadInput(f"node_models names {unknown[0]!r}; the nodes with a model are {', '.join(nodes)}")
-    for method in found:
-        method.check(chat)
+    check_fields(chat.settings)
+    with fields_checked():
+        for method in found:
+            method.check(chat)
     return found
 
 
@@ -207,7 +210,7 @@ def _limits(chat: Context, method: Context) -> Generator[Mapping[str, str]]:
     Raises:
         NoAnswer: The method raised it; where it names such a limit, it names that of the chat.
     """
-    limits = {too_few_calls(method): too_few_calls(chat), too_late(method): too_late(chat)}
+    limits = {too_few_calls({}, method): too_few_calls({}, chat), too_late(method): too_late(chat)}
     try:
         yield limits
     except NoAnswer as failure:

@@ -266,7 +266,7 @@ def why_stopped(state: Mapping[str, Any], context: RatContext) -> str:
     limit = context.max_retrievals
     if limit is not None and state["retrievals"] >= limit:
         return f"only the first {state['done']} thoughts were checked: max_retrievals={limit} is reached"
-    return too_few_calls(context)
+    return too_few_calls(state, context)
 
 
 def _affordable_steps(state: Mapping[str, Any], context: RatContext) -> int:
