@@ -360,6 +360,23 @@ def test_a_weaviate_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is Weaviate running there?" in row["found"]
 
 
+def test_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert only("access")["state"] == "missing"
+    file = tmp_path / "access.toml"
+    user = f'[users.ann]\nkeys = ["sha256:{"0" * 64}"]\ngroups = ["cooks"]\n'
+    file.write_text(f"{user}[groups.cooks]\ncalls_per_day = 10\n", "utf-8")
+    monkeypatch.setenv("STEPCRAFT_ACCESS", str(file))
+    row = only("access")
+    assert (row["state"], "set STEPCRAFT_LIMITS_DB" in row["found"]) == ("wrong", True)
+    monkeypatch.setenv("STEPCRAFT_LIMITS_DB", f"sqlite:///{tmp_path}/limits.db")
+    assert (only("access")["state"], only("access")["found"]) == ("ok", "users: 1, groups: 1")
+    other = tmp_path / "other.toml"
+    other.write_text(user, "utf-8")
+    monkeypatch.setenv("STEPCRAFT_ACCESS", str(other))
+    row = only("access")
+    assert (row["state"], "the group 'cooks', which there is not" in row["found"]) == ("wrong", True)
+
+
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert only("source")["state"] == "missing"
     docs = tmp_path / "docs"

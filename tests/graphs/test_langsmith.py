@@ -80,7 +80,8 @@ async def test_the_tree_and_the_labels_of_each_graph_on_the_server(langsmith: La
     settings = {"TRACING": "true", "ENDPOINT": langsmith.url, "API_KEY": "lsv2_pt_opensesame"}
     with LangGraphServer(settings={f"LANGSMITH_{name}": value for name, value in settings.items()}) as server:
         client = get_client(url=server.url)
-        runs = [client.runs.create(None, name, input=GIVEN, context=CONTEXT) for name in GRAPHS]
+        asked = {"question": f"{GIVEN['question']} from https://ana:opensesame@dishes.example"}
+        runs = [client.runs.create(None, name, input=asked, context=CONTEXT) for name in GRAPHS]
         ids = [run["run_id"] for run in await asyncio.gather(*runs)]
         await asyncio.to_thread(
             langsmith.wait, lambda: sum(bool(root.get("end_time")) for root in langsmith.roots) == len(GRAPHS)

@@ -545,8 +545,5 @@ def test_two_workers_share_their_counts_in_sqlite(tmp_path: Path) -> None:
     check_counters(f"sqlite:///{tmp_path}/limits.db")
 
 
-def test_two_workers_share_their_counts_in_postgres(request: pytest.FixtureRequest) -> None:
-    url = os.environ.get("STEPCRAFT_TEST_POSTGRES_URL")
-    if not url:
-        pytest.skip("no Postgres: set STEPCRAFT_TEST_POSTGRES_URL")
-    check_counters(url)
+def test_two_workers_share_their_counts_in_postgres(new_database: Callable[[], str]) -> None:
+    check_counters(new_database())

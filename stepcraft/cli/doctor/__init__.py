@@ -20,6 +20,7 @@ CHECKS = (
     "server",
     "sandbox",
     "allow",
+    "access",
 )
 """The checks, in the order in which their findings are printed."""
 

@@ -1,4 +1,4 @@
-"""What is set up: environment variables, model, embeddings, memory, source, traces, sandbox, and what a run may name."""
+"""What is set up: environment variables, model, embeddings, memory, source, traces, sandbox, what a run may name, users."""
 
 import difflib
 import json
@@ -14,6 +14,8 @@ from langchain_core.language_models import BaseChatModel
 from langsmith.run_helpers import tracing_context
 from langsmith.utils import get_api_url, get_env_var
 
+from stepcraft.access import VARIABLE as ACCESS_VARIABLE
+from stepcraft.access import access
 from stepcraft.cli.doctor._finding import Finding, described
 from stepcraft.cli.doctor._installed import CONFIG
 from stepcraft.concurrency import in_thread
@@ -21,6 +23,8 @@ from stepcraft.errors import BadInput, MemoryFailure, SandboxFailure, SourceFail
 from stepcraft.evals.prices import VARIABLE as PRICES_VARIABLE
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.sandbox import Sandbox
+from stepcraft.limits import VARIABLE as LIMITS_VARIABLE
+from stepcraft.limits import allowance_of
 from stepcraft.llm.call import status
 from stepcraft.memory.open import BUNDLED, open_memory
 from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
@@ -44,6 +48,8 @@ VARIABLES = (
     SOURCE_VARIABLE,
     EMBEDDINGS_VARIABLE,
     ALLOW_VARIABLE,
+    ACCESS_VARIABLE,
+    LIMITS_VARIABLE,
     ALLOW_HOSTS,
     KEY_HOSTS,
     PRICES_VARIABLE,
@@ -309,6 +315,23 @@ def check_allow() -> list[Finding]:
         if (problem := looked.result())
     ]
     return problems or [Finding("allow", "ok", f"runs may also name {'; '.join(policy.entries)}")]
+
+
+def check_access() -> list[Finding]:
+    found = access(refresh=True)
+    if found is None:
+        return [
+            Finding(
+                "access",
+                "missing",
+                f"{ACCESS_VARIABLE} is not set: a server lets everybody in",
+                "docs/access.md, before others reach the server",
+            )
+        ]
+    for rules in found.groups.values():
+        allowance_of("", rules)  # opens the database that limits are counted in
+    users, groups = len(found.users), len(found.groups)
+    return [Finding("access", "ok", f"users: {users}, groups: {groups}{', tokens' if found.jwt else ''}")]
 
 
 def _entry_problem(entry: str, policy: Policy) -> str:

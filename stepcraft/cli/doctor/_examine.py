@@ -36,6 +36,7 @@ _CHECKS: Mapping[str, Callable[[], list[Finding]]] = {
     "server": _installed.check_server,
     "sandbox": _configured.check_sandbox,
     "allow": _configured.check_allow,
+    "access": _configured.check_access,
 }
 
 
