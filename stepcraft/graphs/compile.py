@@ -3,12 +3,12 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from typing import Any, Protocol, TypedDict, get_type_hints
 from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSequence
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import set_config_context
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -112,27 +112,41 @@ class InlineNode(Runnable[Any, Any]):
         return self.invoke(input, config)
 
 
-class SubgraphNode(RunnableSequence[Any, Any]):
+class SubgraphNode(RunnableLambda[Any, Any]):
     """A subgraph as a node: it is announced, it runs, and what it made is told.
 
-    A sequence, because LangGraph looks for the subgraphs of a node in sequences. Unlike one it opens no run of its own in
-    a trace.
+    A RunnableLambda, because LangGraph looks for a node's subgraph in the `deps` of one. Unlike a sequence it opens no run
+    of its own in a trace.
+
+    Args:
+        name: The name of the node.
+        subgraph: The subgraph.
+        announce: Called with its input before it runs.
+        told: Makes the update of the node from its output.
     """
 
-    def __init__(self, *steps: Runnable[Any, Any], name: str) -> None:
-        super().__init__(*steps, name=name)
+    def __init__(
+        self, name: str, subgraph: Graph, announce: Callable[[Any], None], told: Callable[[Any], Any]
+    ) -> None:
+        super().__init__(self.invoke, self.ainvoke, name=name)
+        self.subgraph = subgraph
+        self.announce = announce
+        self.told = told
+
+    @cached_property
+    def deps(self) -> list[Runnable[Any, Any]]:
+        """The subgraph."""
+        return [self.subgraph]
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002, ANN401 - the signature of Runnable
         """The update of the subgraph."""
-        for step in self.steps:
-            input = step.invoke(input, config)  # noqa: A001 - the signature of Runnable
-        return input
+        self.announce(input)
+        return self.told(self.subgraph.invoke(input, config))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002, ANN401 - the signature of Runnable
         """As `invoke`, on the running event loop."""
-        for step in self.steps:
-            input = await step.ainvoke(input, config)  # noqa: A001 - the signature of Runnable
-        return input
+        self.announce(input)
+        return self.told(await self.subgraph.ainvoke(input, config))
 
 
 class DescribedNode(Protocol):
@@ -209,9 +223,8 @@ def add_subgraph(
     """
     kept = frozenset(subgraph.output_channels)
 
-    def announce(given: Any) -> Any:  # noqa: ANN401 - the graph's own
+    def announce(given: Any) -> None:  # noqa: ANN401 - the graph's own
         tell(resources.method, name, "started", lambda: starts(given))
-        return given
 
     def told(output: Any) -> Any:  # noqa: ANN401 - the graph's own
         update = {key: value for key, value in output.items() if key in kept}
@@ -220,7 +233,7 @@ def add_subgraph(
             publish(resources.method, update)
         return update
 
-    node = SubgraphNode(InlineNode(announce), subgraph, InlineNode(told), name=name)
+    node = SubgraphNode(name, subgraph, announce, told)
     builder.add_node(name, node, metadata={"description": description})
 
 

@@ -71,6 +71,7 @@ def test_a_set_up_where_nothing_works_is_told_without_tracebacks_and_secrets(tmp
         "STEPCRAFT_MEMORY": "gone.db",
         "STEPCRAFT_SOURCE": "corpus:gone",
         "STEPCRAFT_ALLOW": "docs=corpus:gone",
+        "STEPCRAFT_ACCESS": "gone.toml",
         "LANGSMITH_TRACING": "true",
         "LANGSMITH_API_KEY": "lsv2_pt_0123456789abcdef",
         "LANGSMITH_ENDPOINT": f"http://127.0.0.1:{closed_port()}",
@@ -102,6 +103,7 @@ def test_without_any_set_up_nothing_is_wrong() -> None:
     assert done.exit_code == 0
     assert list(found) == [*CHECKS]
     assert {name for name, state in found.items() if state == "missing"} - {"sandbox"} == {
+        "access",
         "model",
         "source",
         "tracing",

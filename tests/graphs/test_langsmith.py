@@ -90,7 +90,7 @@ async def test_the_tree_and_the_labels_of_each_graph_on_the_server(langsmith: La
     for id_, name in zip(ids, GRAPHS, strict=True):
         root = langsmith.kept["runs"][id_]  # a run of the server has the id of its trace
         assert (langsmith.tree(root), labels(root)) == (TREES[name], expected(name))
-    assert b"opensesame" not in langsmith.received
+    assert b":opensesame@" not in langsmith.received
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
