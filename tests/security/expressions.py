@@ -13,6 +13,8 @@ from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any, cast
 
+import pytest
+
 import stepcraft
 
 _ENGINE: Any = re  # its parser and compiler are not in the type stubs
@@ -54,9 +56,11 @@ class Expression:
 
 def modules() -> Iterator[ModuleType]:
     """All modules of the package."""
-    for found in walk_packages(stepcraft.__path__, "stepcraft."):
-        if not found.name.endswith("__main__"):
-            yield importlib.import_module(found.name)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("STEPCRAFT_ACCESS", str(Path(__file__).with_name("access.toml")))
+        names = [found.name for found in walk_packages(stepcraft.__path__, "stepcraft.")]
+        imported = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+    yield from imported
 
 
 def expressions() -> Iterator[Expression]:

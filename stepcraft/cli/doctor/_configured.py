@@ -134,7 +134,7 @@ def _with_one_token(model: BaseChatModel) -> BaseChatModel:
 
 def _ran_out_of_tokens(error: Exception) -> bool:
     """Whether a model that thinks first refused to do so within one token, which shows that it can be used."""
-    return status(error) == 400 and re.search(r"max_\w*tokens|output limit", str(error)) is not None
+    return status(error) == 400 and re.search(r"max_\w{0,40}tokens|output limit", str(error)) is not None
 
 
 def _model_advice(error: Exception) -> str:
