@@ -14,6 +14,7 @@ from langgraph.runtime import get_runtime
 from stepcraft import access
 from stepcraft.contexts.base import Context, SearchSettings
 from stepcraft.errors import BadInput
+from stepcraft.memory.base_store import NAMESPACE
 from stepcraft.memory.open import BUNDLED
 from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
 from stepcraft.memory.protocol import ProcedureMemory
@@ -216,7 +217,7 @@ class RetrievalTarget:
         if value in self._trusted(role) or url in self._trusted("memory" if prefix else role):
             return Named(role, value, "deployment")
         if (role == "memory" or prefix) and scheme_of(url) == "store" and (who := access.caller()):
-            parts = url[len("store:") :].strip().lstrip("/").split("/")
+            parts = [part for part in url[len("store:") :].strip().split("/") if part] or [NAMESPACE]
             return Named(role, f"{prefix}store:{'/'.join(who.namespace(parts))}", "deployment", value)
         policy.check(role, value, memory_references(value) if role == "memory" else source_references(value))
         return Named(role, value, "run")
