@@ -38,6 +38,11 @@ def say(text: str, *, err: bool = False) -> None:
     typer.echo(printable(text), err=err)
 
 
+def say_key(key: str) -> None:
+    """Print a key that was made for the user of the command, the one secret that is shown."""
+    typer.echo(key)
+
+
 def complain(text: str) -> None:
     """Print on stderr, in one line, why a command fails."""
     typer.echo(f"stepcraft: {one_line(text)}", err=True)

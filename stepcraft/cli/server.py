@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stepcraft.cli.options import reported
-from stepcraft.cli.output import say
+from stepcraft.cli.output import say, say_key
 
 server_app = typer.Typer(help="Prepare a LangGraph server.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -23,6 +23,6 @@ def key(user: Annotated[str, typer.Argument(help="Who gets the key.")]) -> None:
     from stepcraft.server.credentials import new_key
 
     made, hashed = new_key()
-    typer.echo(made)
+    say_key(made)
     say(f"\n[users.{json.dumps(user, ensure_ascii=False)}]\nkeys = [{json.dumps(hashed)}]")
     say("\nThe key is shown this once. Its hash belongs into the file that STEPCRAFT_ACCESS names.", err=True)
