@@ -22,7 +22,7 @@ from langgraph_sdk.auth import is_studio_user
 from stepcraft.access import VARIABLE, Access, Caller, Rules
 from stepcraft.access import access as current_access
 from stepcraft.errors import BadInput, LimitsFailure
-from stepcraft.graphs.registry import GRAPHS, context_of
+from stepcraft.graphs.registry import CHAT, GRAPHS, context_of
 from stepcraft.limits import VARIABLE as LIMITS_VARIABLE
 from stepcraft.limits import allowance_of, open_counters
 from stepcraft.server.credentials import authenticated
@@ -187,7 +187,7 @@ def _check_fields(rules: Rules, *contexts: Any) -> None:  # noqa: ANN401 - JSON 
 def _defaults() -> dict[str, list[Any]]:
     """The fields of the contexts of all graphs, with their defaults, which a client may send."""
     found: dict[str, list[Any]] = {}
-    for name in GRAPHS:
+    for name in (*GRAPHS, *CHAT):
         for field, value in vars(context_of(name)()).items():
             found.setdefault(field, []).append(value)
     return found

@@ -396,6 +396,15 @@ def test_a_memory_in_the_store_is_that_of_the_caller(door: SimpleNamespace, forg
             assert SECRET in json.dumps(found["evidence"])
 
 
+def test_the_chat_derives_settings_from_those_that_a_group_may_set(door: SimpleNamespace) -> None:
+    run = {"assistant_id": "chat", "input": {"question": "How do I add long-term memory?"}}
+    answered = made(door.eve, "POST", "/runs/wait", {**run, "context": {"k": 1}})
+    assert (answered["method"], len(answered["evidence"])) == ("aag", 1)
+    for context in ({"k": 1, "method": "rag"}, {"settings": {"n_questions": 1}}):
+        reply = door.eve.post("/runs/wait", json={**run, "context": context})
+        assert (reply.status_code, "you may not set" in reply.text) == (403, True)
+
+
 def test_a_group_sets_the_fields_that_it_may_set(door: SimpleNamespace) -> None:
     run = {"assistant_id": "rag", "input": {"question": "add memory"}}
     assert made(door.eve, "POST", "/runs/wait", {**run, "context": {"k": 1}})["evidence"]
