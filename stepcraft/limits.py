@@ -33,6 +33,12 @@ _PATIENCE_S = 5
 _MINUTE, _DAY = 60, 86_400
 
 
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS stepcraft_usage (identity TEXT NOT NULL, measure TEXT NOT NULL, "
+    "since BIGINT NOT NULL, used BIGINT NOT NULL, PRIMARY KEY (identity, measure, since))"
+)
+
+
 class Counters(ABC):
     """Counts by user, measure and window, in one table that is made when it is not there."""
 
@@ -53,11 +59,7 @@ class Counters(ABC):
 
     def prepare(self) -> None:
         """Make the table."""
-        self.execute(
-            "CREATE TABLE IF NOT EXISTS stepcraft_usage (identity TEXT NOT NULL, measure TEXT NOT NULL, "
-            "since BIGINT NOT NULL, used BIGINT NOT NULL, PRIMARY KEY (identity, measure, since))",
-            (),
-        )
+        self.execute(_TABLE, ())
 
     def add(self, identity: str, measure: str, since: int, amount: int, limit: int | None = None) -> bool:
         """Add to a count, unless that would pass the limit; return whether it was added."""
@@ -141,6 +143,11 @@ class PostgresCounters(Counters):
             check=ConnectionPool.check_connection,
         )
         self._pool.open()
+
+    def prepare(self) -> None:
+        """Make the table. Workers that start together make it one after the other: Postgres fails all but one."""
+        lock = "PERFORM pg_advisory_xact_lock(hashtext('stepcraft_usage'))"
+        self.execute(f"DO $$BEGIN {lock}; {_TABLE}; END$$", ())
 
     def execute(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own, and return its rows."""
