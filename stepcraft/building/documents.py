@@ -1,0 +1,58 @@
+"""The documents that memories are built from: each is read whole, when its turn comes."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from stepcraft.errors import Failed, StepcraftError
+
+Kind = Literal["document", "transcript"]
+
+
+class Unreadable(StepcraftError):
+    """A document cannot be read. The message is the reason, a clause whose subject is the document."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole document."""
+
+    source: str
+    """Where it comes from, such as a path or a URL; no two documents of a build have the same."""
+    title: str
+    """Its title; "" if it has none."""
+    text: str
+    kind: Kind = "document"
+    """Whether it is written for readers, or the record of what an agent did."""
+    headings: tuple[str, ...] = ()
+    """Its headings in order, where the text does not mark them as Markdown does."""
+    note: str = ""
+    """What was not read of it because of a limit, a sentence; "" if all was."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Identifies its content: what a model reads of it."""
+        content = json.dumps([self.title, self.text, self.kind, self.headings], ensure_ascii=False)
+        return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A document that a source holds, and how it is read."""
+
+    source: str
+    read: Callable[[], Document]
+    """Reads it; may block. It raises Unreadable or SourceFailure."""
+    spec: str = ""
+    """The source that lists it, as it was named."""
+
+
+@dataclass
+class Listing:
+    """The documents of some sources, and what of the sources cannot be listed."""
+
+    documents: list[Listed] = field(default_factory=list[Listed])
+    failed: list[Failed] = field(default_factory=list[Failed])
