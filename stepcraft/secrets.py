@@ -135,6 +135,11 @@ def redacted(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
     return _redacted(value, _environment())
 
 
+def names_secret(name: str) -> bool:
+    """Tell whether the name of an argument says that its value is a secret, whatever that looks like."""
+    return bool(_SECRET_NAME.search(name)) or name.lower() in {"auth", "authorization", "pass"}
+
+
 def _redacted(value: Any, environment: "_Forms") -> Any:  # noqa: ANN401 - JSON in, JSON out
     if isinstance(value, str):
         return _without(value, environment)

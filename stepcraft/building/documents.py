@@ -31,11 +31,18 @@ class Document:
     """Its headings in order, where the text does not mark them as Markdown does."""
     note: str = ""
     """What was not read of it because of a limit, a sentence; "" if all was."""
+    succeeded: bool | None = None
+    """Of a transcript: whether the agent reached its goal, by feedback or by how the run ended; None where a model is to
+    say it."""
+    outcome: str = ""
+    """What `succeeded` rests on, a clause; "" where it is None."""
 
     @cached_property
     def digest(self) -> str:
-        """Identifies its content: what a model reads of it."""
-        content = json.dumps([self.title, self.text, self.kind, self.headings], ensure_ascii=False)
+        """Identifies its content: what a model reads of it, and whether what it records succeeded."""
+        content = json.dumps(
+            [self.title, self.text, self.kind, self.headings, self.succeeded], ensure_ascii=False
+        )
         return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
