@@ -1,6 +1,7 @@
 """The documents of sources: files and folders, web pages, collections of Weaviate, and loaders of LangChain."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -12,6 +13,7 @@ from langchain_core.documents import Document as LangChainDocument
 from langchain_core.retrievers import BaseRetriever
 
 from stepcraft.building.documents import Document, Listed, Listing, Unreadable
+from stepcraft.building.traces import PREFIX, list_traces
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
 from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.sources.corpus.content import UnreadableFile, content_of, file_title
@@ -60,9 +62,10 @@ def list_documents(sources: Sequence[Source]) -> Listing:
     seen: set[str] = set()
     for source in sources:
         spec = _spec(source)
+        listing.specs.append(spec)
         found = 0
         try:
-            for listed in _listed(source, spec, listing.failed):
+            for listed in _listed(source, spec, listing):
                 found += 1
                 if listed.source not in seen:
                     seen.add(listed.source)
@@ -83,48 +86,53 @@ def _spec(source: Source) -> str:
     return source.spec if isinstance(source, RetrieverAdapter) else type(source).__name__
 
 
-def _listed(source: Source, spec: str, failed: list[Failed]) -> Iterator[Listed]:
+def _listed(source: Source, spec: str, listing: Listing) -> Iterator[Listed]:
     if isinstance(source, str):
-        yield from _of_name(source.strip(), spec, failed)
+        yield from _of_name(source.strip(), spec, listing)
     elif isinstance(source, CorpusRetriever):
-        yield from _of_files(source.roots, spec, failed)
+        yield from _of_files(source.roots, spec, listing)
     elif isinstance(source, RetrieverAdapter):
-        yield from _listed(source.retriever, spec, failed)
+        yield from _listed(source.retriever, spec, listing)
     elif isinstance(source, BaseRetriever):
         yield from _of_collection(source, spec)
     else:
         yield from _of_documents(source, spec)
 
 
-def _of_name(name: str, spec: str, failed: list[Failed]) -> Iterator[Listed]:
+def _of_name(name: str, spec: str, listing: Listing) -> Iterator[Listed]:
     kind, colon, rest = name.partition(":")
-    if name.startswith(_WEB) or kind == "web":
+    if name.startswith(PREFIX):
+        traces = list_traces(name)
+        listing.failed += traces.failed
+        yield from traces.documents
+    elif name.startswith(_WEB) or kind == "web":
         urls = name.removeprefix("web:").split() if name != "web" else []
         if not urls or not all(url.startswith(_WEB) for url in urls):
             raise BadInput(f"{excerpt(name)} names no page; write web:https://… or the URL alone")
         yield from _of_pages(urls, spec)
     elif kind == "corpus" and colon:
-        yield from _of_files(roots_of(corpus_paths(rest)), spec, failed)
+        yield from _of_files(roots_of(corpus_paths(rest)), spec, listing)
     elif kind.startswith("weaviate"):
         yield from _of_collection(open_source(name), spec)
     elif is_dotted(name) and not Path(name).exists():
-        yield from _listed(cast("Source", named_object(name)), spec, failed)
+        yield from _listed(cast("Source", named_object(name)), spec, listing)
     elif kind == "memory" and colon:
         raise BadInput(f"{excerpt(name)} holds procedures already; copy them with `stepcraft memory copy`")
     elif colon and not Path(name).expanduser().exists():
         raise BadInput(f"{excerpt(name)} is no source of documents; name {KINDS}")
     else:
-        yield from _of_files(roots_of([name]), spec, failed)
+        yield from _of_files(roots_of([name]), spec, listing)
 
 
-def _of_files(roots: Sequence[Root], spec: str, failed: list[Failed]) -> Iterator[Listed]:
+def _of_files(roots: Sequence[Root], spec: str, listing: Listing) -> Iterator[Listed]:
+    listing.roots += roots
     problems: dict[str, str] = {}
     named = {str(root.real) for root in roots}
     for file in files_of(roots, problems):
         if file.path in named or file.path.lower().endswith(_PROSE):
             source = shown(file.path, roots)
             yield Listed(source, partial(_file, Path(file.path), source), spec)
-    failed += [Failed(shown(path, roots), why) for path, why in problems.items()]
+    listing.failed += [Failed(shown(path, roots), why) for path, why in problems.items()]
 
 
 def _file(path: Path, source: str) -> Document:
@@ -140,8 +148,7 @@ def _file(path: Path, source: str) -> Document:
     # Where a file begins with a heading, that is its title rather than the name of the file.
     is_titled = first and content.title == file_title(path) and not content.text[: first.start].strip()
     title = first.text if first and is_titled else content.title
-    is_marked = content.language != "rst"
-    headings = () if is_marked else tuple(heading.text for heading in content.headings)
+    headings = tuple(content.headings) if content.language == "rst" else ()
     return Document(source, title, content.text, headings=headings, note=content.cut)
 
 
@@ -185,9 +192,13 @@ def _of_documents(source: BaseLoader | Iterable[LangChainDocument | Document], s
     if isinstance(found, str | bytes) or not isinstance(found, Iterable):
         raise BadInput(f"{spec} is a {type(found).__name__}; name {KINDS}")
     numbered = enumerate(_checked(cast("Iterable[object]", found), spec), 1)
+    seen: set[str] = set()
     for place, parts in groupby(numbered, lambda pair: _place(pair[1], f"{spec}#{pair[0]}")):
-        whole = _joined(place, [part for _, part in parts])
-        yield Listed(whole.source, _giving(whole), spec)
+        group = list(parts)
+        name = place if place not in seen else f"{place}#{group[0][0]}"
+        seen.add(place)
+        whole = _joined(name, [part for _, part in group])
+        yield Listed(name, _giving(whole), spec)
 
 
 def _checked(found: Iterable[object], spec: str) -> Iterator[LangChainDocument | Document]:
@@ -195,7 +206,7 @@ def _checked(found: Iterable[object], spec: str) -> Iterator[LangChainDocument |
     try:
         for document in found:
             if not isinstance(document, LangChainDocument | Document):
-                raise BadInput(f"{spec} gives a {type(document).__name__}, not a document of LangChain")
+                raise BadInput(f"{spec} gives a {type(document).__name__}, not a document of LangChain")  # noqa: TRY301
             yield document
     except StepcraftError:
         raise
@@ -213,7 +224,7 @@ def _place(document: LangChainDocument | Document, otherwise: str) -> str:
 
 def _joined(place: str, parts: Sequence[LangChainDocument | Document]) -> Document:
     if isinstance(parts[0], Document):
-        return parts[0]
+        return replace(parts[0], source=place)
     given = [part for part in parts if isinstance(part, LangChainDocument)]
     facts: dict[str, Any] = given[0].metadata  # pyright: ignore[reportUnknownMemberType] - a plain dict
     return Document(place, str(facts.get("title") or ""), "\n\n".join(part.page_content for part in given))

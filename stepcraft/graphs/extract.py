@@ -13,7 +13,16 @@ from stepcraft.llm.budget import Usage
 from stepcraft.nodes.extract.drafted import Drafted, Flagged, Rejected
 from stepcraft.schema import described
 
-__all__ = ["Drafted", "ExtractContext", "Flagged", "HeadingAt", "Input", "Output", "Rejected", "build_extract"]
+__all__ = [
+    "Drafted",
+    "ExtractContext",
+    "Flagged",
+    "HeadingAt",
+    "Input",
+    "Output",
+    "Rejected",
+    "build_extract",
+]
 
 
 @described
