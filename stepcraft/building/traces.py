@@ -11,6 +11,7 @@ A file holds one record a line, in any mixture of these forms:
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -67,7 +68,7 @@ def list_traces(spec: str) -> Listing:
         if isinstance(document, Failed):
             listing.failed.append(document)
         else:
-            listing.documents.append(Listed(document.source, lambda document=document: document, spec))
+            listing.documents.append(Listed(document.source, partial(_same, document), spec))
     if not read:
         raise BadInput(f"{path} is empty: it holds no runs")
     if not listing.documents:
@@ -96,6 +97,10 @@ def document_of_runs(runs: Iterable[Mapping[str, Any]], source: str) -> Document
         return _trace(flat, source).document()
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise Unreadable(f"it cannot be read: {type(error).__name__}: {excerpt(str(error))}") from error
+
+
+def _same(document: Document) -> Document:
+    return document
 
 
 def _document(transcript: Transcript) -> Document | Failed:

@@ -119,7 +119,10 @@ class Transcript:
                     parts += [f"The {event.speaker} said:", _fenced(words)]
                 continue
             number += 1
-            parts += [f"# Call {number}: `{event.tool}`", _fenced(_arguments(mask, event.arguments, argument))]
+            parts += [
+                f"# Call {number}: `{event.tool}`",
+                _fenced(_arguments(mask, event.arguments, argument)),
+            ]
             if event.error:
                 parts += ["It failed:", _fenced(_shortened(mask.text(event.error).strip(), result))]
             elif found := _shortened(mask.text(as_text(mask.value(event.result))).strip(), result):
