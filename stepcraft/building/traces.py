@@ -11,18 +11,20 @@ A file holds one record a line, in any mixture of these forms:
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 
-from stepcraft.building.documents import Document, Listed, Listing
+from stepcraft.building.documents import Document, Listed, Listing, Unreadable
 from stepcraft.building.transcript import Call, Said, Transcript, as_text, parsed
 from stepcraft.errors import BadInput, Failed
 from stepcraft.records import Record, records
 from stepcraft.secrets import excerpt
 
-PREFIX = "traces:"
+PREFIXES = ("traces:", "langsmith:")
+"""How the specs begin that `list_traces` takes."""
 
 _ASKED = ("question", "goal", "task", "query", "input", "prompt", "request", "text", "topic")
 _ANSWERED = ("answer", "output", "result", "response", "text", "content", "final_answer")
@@ -39,16 +41,22 @@ _UNKNOWN = (
 
 
 def list_traces(spec: str) -> Listing:
-    """List the transcripts of a file.
+    """List the transcripts of a file, or those of a project in LangSmith.
 
     Args:
-        spec: `traces:FILE.jsonl`, or the path alone.
+        spec: `traces:FILE.jsonl`, or `langsmith:PROJECT` (see `list_project`).
 
     Raises:
-        BadInput: the file cannot be read, or nothing in it is a run or a thread.
+        BadInput: the file cannot be read, or nothing in it is a run or a thread; there is no such project, or no key.
+        SourceFailure: LangSmith does not answer.
     """
-    path = spec.removeprefix(PREFIX)
-    found = _Collected(f"{PREFIX}{path}?run=")
+    traces, langsmith = PREFIXES
+    if spec.startswith(langsmith):
+        from stepcraft.building.langsmith_project import list_project  # noqa: PLC0415 - loads the client
+
+        return list_project(spec.removeprefix(langsmith))
+    path = spec.removeprefix(traces)
+    found = _Collected(f"{traces}{path}?run=")
     read = 0
     for record in records(Path(path)):
         read += 1
@@ -60,7 +68,7 @@ def list_traces(spec: str) -> Listing:
         if isinstance(document, Failed):
             listing.failed.append(document)
         else:
-            listing.documents.append(Listed(document.source, lambda document=document: document, spec))
+            listing.documents.append(Listed(document.source, partial(_same, document), spec))
     if not read:
         raise BadInput(f"{path} is empty: it holds no runs")
     if not listing.documents:
@@ -72,7 +80,7 @@ def list_traces(spec: str) -> Listing:
     return listing
 
 
-def transcript_of_runs(runs: Iterable[Mapping[str, Any]], source: str) -> Transcript:
+def document_of_runs(runs: Iterable[Mapping[str, Any]], source: str) -> Document:
     """The transcript of the runs of one trace.
 
     Args:
@@ -80,12 +88,19 @@ def transcript_of_runs(runs: Iterable[Mapping[str, Any]], source: str) -> Transc
         source: what the transcript comes from.
 
     Raises:
-        BadInput: there are none.
+        Unreadable: there are none, or they cannot be read.
     """
-    flat = [_run_of(run) for whole in runs for run in _flattened(whole)]
-    if not flat:
-        raise BadInput(f"the trace {source} has no runs")
-    return _trace(flat, source)
+    try:
+        flat = [_run_of(run) for whole in runs for run in _flattened(whole)]
+        if not flat:
+            raise Unreadable("it has no runs")
+        return _trace(flat, source).document()
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise Unreadable(f"it cannot be read: {type(error).__name__}: {excerpt(str(error))}") from error
+
+
+def _same(document: Document) -> Document:
+    return document
 
 
 def _document(transcript: Transcript) -> Document | Failed:
@@ -137,7 +152,7 @@ class _Collected:
         try:
             if "run_type" in values:
                 for run in map(_run_of, _flattened(values)):
-                    self._runs[run.id or f"line {record.line}"] = run
+                    self._runs[run.id or f"line {record.line}.{len(self._runs)}"] = run
             elif (state := _state(values)) is not None:
                 self._add_thread(values, state, record.line)
             elif message := _message(values):
@@ -190,7 +205,13 @@ def _flattened(run: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     while rest:
         run = rest.pop()
         yield run
-        rest += [child for child in run.get("child_runs") or [] if isinstance(child, Mapping)]
+        above = {"parent_run_id": run.get("id"), "trace_id": run.get("trace_id")}
+        children = parsed(run.get("child_runs"))
+        rest += [
+            {**above, **{name: value for name, value in child.items() if value is not None}}
+            for child in (cast("list[object]", children) if isinstance(children, list) else [])
+            if isinstance(child, Mapping)
+        ]
 
 
 def _run_of(values: Mapping[str, Any]) -> _Run:

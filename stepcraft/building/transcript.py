@@ -100,7 +100,8 @@ class Transcript:
         )
 
     def _written(self, mask: "_Masking", goal: str, argument: int, result: int, said: int) -> str:
-        parts = ["# Goal", _shortened(goal, _MAX_GOAL)]
+        goal = _shortened(goal, _MAX_GOAL)
+        parts = ["# Goal", _fenced(goal) if "#" in goal or "`" in goal else goal]
         called = dict.fromkeys(call.tool for call in self.calls)
         tools = {**dict.fromkeys(called, ""), **self.tools}
         parts.append("# At hand")
@@ -133,12 +134,13 @@ class Transcript:
 
 def parsed(value: object) -> Any:  # noqa: ANN401 - JSON
     """What a text holds that is written as JSON or as Python writes a dict or a list; any other value as it is."""
-    if not isinstance(value, str) or value.strip()[:1] not in ("{", "[") or len(value) > _READ:
+    if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):
         return value
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        pass
+        if len(value) > _READ:
+            return value
     try:
         return ast.literal_eval(value.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):

@@ -11,15 +11,32 @@ EXTRACT_INSTRUCTIONS = """\
 Find the tasks that the document teaches, and write a procedure for each."""
 
 TRANSCRIPT_INSTRUCTIONS = """\
-The document is the record of what an agent did. Write the procedure that reaches its goal again."""
+The document is the record of one run of an agent: its goal, what was at hand, the calls of tools with their arguments and
+shortened results, and its answer. Write the one procedure by which an agent with the same tools reaches such a goal
+again.
+The output is the goal in general words, for any customer, file, date or amount of its kind; the input is what has to be
+given for it. The steps are the calls that mattered, in the order in which they have to be made: one step for each, with
+the exact name of the tool and its arguments, as in `search_orders(customer=<customer>)`. What was given with the goal, or
+came out of an earlier call, is written as a name between < and >, and a step says which result the later ones need. Keep
+the values that would be the same for another goal of this kind.
+Leave out calls that failed or led nowhere, calls that were repeated, and what did not serve the goal. Where a failed call
+teaches a condition for a later one, put the condition into the step.
+Write no procedure if no call served the goal."""
 """What the node extract is told of a document of the kind "transcript"."""
+
+SUCCESS_INSTRUCTIONS = """\
+Say whether the agent reached its goal in the run that the text records: whether all that was asked for was done, and
+nothing was done that the goal forbids.
+Judge by the results of its calls rather than by what the agent says of them. A failed call does not matter if a later one
+made up for it. An answer that asks back, declines, guesses or reports a failure has not reached the goal."""
+"""What the node success is told of a document of the kind "transcript"."""
 
 VERIFY_INSTRUCTIONS = """\
 Say whether somebody can reach the goal with the resources at hand and these steps alone."""
 
 
 @dataclass(frozen=True)
-class ExtractContext(Context, nodes=("extract", "verify")):
+class ExtractContext(Context, nodes=("success", "extract", "verify")):
     """The settings of one extraction of procedures from a document.
 
     Raises:
@@ -59,4 +76,5 @@ class ExtractContext(Context, nodes=("extract", "verify")):
     ] = False
     extract_instructions: Annotated[str, prompt_of("extract")] = EXTRACT_INSTRUCTIONS
     transcript_instructions: Annotated[str, prompt_of("extract")] = TRANSCRIPT_INSTRUCTIONS
+    success_instructions: Annotated[str, prompt_of("success")] = SUCCESS_INSTRUCTIONS
     verify_instructions: Annotated[str, prompt_of("verify")] = VERIFY_INSTRUCTIONS

@@ -56,6 +56,12 @@ COMPLETE = "<complete>"
 NOT_SAID = "The procedures do not say."
 """The reply to a question that the evidence does not answer."""
 
+REACHED = "REACHED"
+"""The verdict on a run that did what it was asked for."""
+
+FAILED = "NOT REACHED"
+"""The verdict on a run that did not."""
+
 _NAME = "|".join(NAMES)
 _TAG_END = re.compile(
     rf"""\s*+(?:/\s*+(?:{_NAME})|(?:{_NAME})(?:\s++id\s*+=\s*+(?:"[^"\n]*+"|'[^'\n]*+'))?+)\s*+>""",

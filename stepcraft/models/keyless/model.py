@@ -17,6 +17,7 @@ NAME = "extractive"
 
 REPLIES: dict[str, Callable[[Material], str]] = {
     "familiarity": procedures.assess,
+    "success": procedures.judge,
     "steps": procedures.write_steps,
     "patch": procedures.write_patch,
     "critique": procedures.criticise,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stepcraft.models.keyless.material import Example, Material, fit, is_alike, mentions, weight, weights
 from stepcraft.text.clean import stems, without_markers
 from stepcraft.text.lists import numbered, read_bullets
-from stepcraft.text.sections import CONTENT, NOT_SAID, UNCHANGED, UNFAMILIAR
+from stepcraft.text.sections import CONTENT, FAILED, NOT_SAID, REACHED, UNCHANGED, UNFAMILIAR
 
 MAX_STEPS = 12
 MAX_ADDED = 3
@@ -35,6 +35,14 @@ def write_steps(material: Material) -> str:
 def assess(_material: Material) -> str:
     """It knows nothing but its evidence."""
     return UNFAMILIAR
+
+
+def judge(material: Material) -> str:
+    """Whether the last call of a transcript succeeded."""
+    last = material.text("text").rpartition("\n# Call ")[2]
+    if "\nIt failed:\n" in last:
+        return f"{FAILED}\nThe last call failed."
+    return f"{REACHED}\nThe last call succeeded."
 
 
 def write_patch(material: Material) -> str:
