@@ -148,12 +148,16 @@ class BuildDirectory:
             except (ValueError, LookupError, TypeError) as error:
                 raise BadInput(f"{file} is damaged; name another directory") from error
             if known != memory:
-                raise BadInput(f"{self.path} belongs to builds of {known}, not of {memory}; name another directory")
+                raise BadInput(
+                    f"{self.path} belongs to builds of {known}, not of {memory}; name another directory"
+                )
             return
         new = file.with_suffix(".new")
         others = sorted(one.name for one in self.path.iterdir() if one.name not in {LOCK, new.name})
         if others:
-            raise BadInput(f"{self.path} holds other files, such as {others[0]!r}; name a directory of its own")
+            raise BadInput(
+                f"{self.path} holds other files, such as {others[0]!r}; name a directory of its own"
+            )
         new.write_text(json.dumps({"memory": memory}) + "\n", encoding="utf-8")
         new.replace(file)
 

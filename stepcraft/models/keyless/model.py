@@ -37,6 +37,7 @@ REPLIES: dict[str, Callable[[Material], str]] = {
     "combine": prose.combine,
     "finish": prose.join,
     "check": prose.check,
+    "comparison": procedures.compare,
 }
 """The function that writes each format, by the id of the prompt's `reply_format` section."""
 
