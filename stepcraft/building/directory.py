@@ -120,6 +120,11 @@ class BuildDirectory:
         finally:
             self._lock.close()
 
+    @property
+    def page(self) -> Path:
+        """Where the page that shows the records is written."""
+        return self.path / REPORT
+
     def add(self, record: Record) -> None:
         """Append a record; when this returns, the end of the process loses nothing of it.
 

@@ -13,7 +13,8 @@ from langchain_core.documents import Document as LangChainDocument
 from langchain_core.retrievers import BaseRetriever
 
 from stepcraft.building.documents import Document, Listed, Listing, Unreadable
-from stepcraft.building.traces import PREFIX, list_traces
+from stepcraft.building.langsmith_project import list_project
+from stepcraft.building.traces import list_traces
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
 from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.sources.corpus.content import UnreadableFile, content_of, file_title
@@ -30,8 +31,9 @@ Source: TypeAlias = str | BaseRetriever | BaseLoader | Iterable[LangChainDocumen
 """What documents are read from: a name, or an object that holds them."""
 
 KINDS = (
-    "corpus:PATH or a path (files and folders), https://… (a page), weaviate://host:8080/Collection, or "
-    "package.module:attribute (a LangChain loader, or an iterable of its documents)"
+    "corpus:PATH or a path (files and folders), https://… (a page), weaviate://host:8080/Collection, "
+    "package.module:attribute (a LangChain loader, or an iterable of its documents), or traces:FILE.jsonl and "
+    "langsmith:PROJECT (runs of agents)"
 )
 """The kinds of source that can be named, for messages."""
 
@@ -101,8 +103,8 @@ def _listed(source: Source, spec: str, listing: Listing) -> Iterator[Listed]:
 
 def _of_name(name: str, spec: str, listing: Listing) -> Iterator[Listed]:
     kind, colon, rest = name.partition(":")
-    if name.startswith(PREFIX):
-        traces = list_traces(name)
+    if kind in {"traces", "langsmith"} and colon:
+        traces = list_traces(name) if kind == "traces" else list_project(name)
         listing.failed += traces.failed
         yield from traces.documents
     elif name.startswith(_WEB) or kind == "web":
