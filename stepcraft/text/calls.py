@@ -11,7 +11,9 @@ _STAND_IN = re.compile(
     re.MULTILINE,
 )
 """An argument whose value is a bare name or in braces; one in quotes counts where it is written like a variable."""
-_VARIABLE = re.compile(r"[\"']?(?:[a-z]+(?:_[a-z0-9]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*|\$.*|\{.*)[\"']?", re.DOTALL)
+_VARIABLE = re.compile(
+    r"[\"']?(?:[a-z]+(?:_[a-z0-9]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*|\$.*|\{.*)[\"']?", re.DOTALL
+)
 
 
 def without_stand_ins(step: str) -> str:
