@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -45,24 +45,34 @@ FieldNames = Annotated[
 @memory_app.command("import")
 @reported()
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="JSONL, JSON or CSV files.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="JSONL, JSON or CSV files, or folders of skills (NAME/SKILL.md).")
+    ],
     memory: MemoryUrl = None,
     embeddings: EmbeddingsName = None,
     fields: FieldNames = "",
     as_json: AsJson = False,
 ) -> None:
-    """Add the procedures of files. If a record cannot be read, the others are added and the exit status is 1."""
+    """Add the procedures of files and skills. If one cannot be read, the others are added and the exit status is 1."""
     from stepcraft.cli.progress import counting
     from stepcraft.memory.files import check_file, import_file
+    from stepcraft.memory.skills import import_skills, is_skills_path
 
     report, names, stop = AddReport(), _field_names(fields), None
+    extras: dict[str, tuple[str, ...]] = {}
     for file in files:
-        check_file(file)
+        if not is_skills_path(file):
+            check_file(file)
     with _opened(memory, embeddings, create=True) as opened, counting("procedures read") as count:
         for file in files:
             count.next_source()
             try:
-                report.include(import_file(opened, file, fields=names, progress=count))
+                if is_skills_path(file):
+                    skills = import_skills(opened, file, progress=count)
+                    report.include(skills)
+                    extras |= skills.extras
+                else:
+                    report.include(import_file(opened, file, fields=names, progress=count))
             except BadInput as error:
                 if len(files) == 1:
                     raise
@@ -71,6 +81,8 @@ def import_(
                 report.include(error.report)
                 stop = error
                 break
+    for path, others in extras.items():
+        say(one_line(f"{path}: only the text was imported, not {', '.join(others)}"), err=True)
     _show_report(report, as_json=as_json, stop=stop)
 
 
@@ -179,14 +191,35 @@ def remove(
 @memory_app.command()
 @reported()
 def export(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="The folder of the skills; with --format skills.")
+    ] = None,
     memory: MemoryUrl = None,
     to: Annotated[
         Path | None, typer.Option("--to", help="A .jsonl file; by default the standard output.")
     ] = None,
+    form: Annotated[
+        Literal["jsonl", "skills"],
+        typer.Option("--format", help="JSONL, or a folder with a SKILL.md for each procedure."),
+    ] = "jsonl",
 ) -> None:
-    """Write all procedures as JSONL."""
+    """Write all procedures as JSONL, or as skills that agents read."""
     from stepcraft.memory.files import json_line, write_jsonl
 
+    if form == "skills":
+        from stepcraft.memory.skills import write_skills
+
+        if not folder or to:
+            raise BadInput("the skills need a folder; write stepcraft memory export --format skills DIR")
+        with _opened(memory, "none") as opened:
+            done = write_skills(opened, folder)
+        say(
+            f"{done.created} created, {done.updated} updated, {done.unchanged} unchanged in {folder}",
+            err=True,
+        )
+        return
+    if folder:
+        raise BadInput(f"{folder} is a folder for skills; write --format skills, or --to FILE for JSONL")
     if to:
         check_writable(to)
     with _opened(memory, "none") as opened:
