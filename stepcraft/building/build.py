@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 from stepcraft.building.directory import BuildDirectory, Placed, Record
@@ -26,6 +27,8 @@ from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import scheme_of
+from stepcraft.models.resolve import EXTRACTIVE
+from stepcraft.nodes.begin import KEYLESS
 
 CONCURRENCY = 16
 """Documents that are built at the same time, unless another number is named."""
@@ -53,6 +56,7 @@ class BuildReport:
     """Procedures of earlier versions of the documents that were marked stale."""
     failed: list[Failed] = field(default_factory=list[Failed])
     """Documents that could not be built, which the next build tries again, and what could not be listed or added."""
+    warnings: list[str] = field(default_factory=list[str])
     usage: Usage = field(default_factory=lambda: Usage(calls=0, input_tokens=0, output_tokens=0, nodes={}))
     usd: float | None = 0.0
     """What it cost; None where a price is unknown."""
@@ -77,6 +81,7 @@ async def build_memory(
     sources: Sequence[Source],
     memory: str | ProcedureMemory,
     *,
+    embeddings: str | Embeddings | None = None,
     model: BaseChatModel | str | None = None,
     node_models: Mapping[str, BaseChatModel | str] | None = None,
     context: ExtractContext | Mapping[str, Any] | None = None,
@@ -97,6 +102,7 @@ async def build_memory(
     Args:
         sources: What the documents are read from: see `list_documents`.
         memory: The memory, or its URL; a database that is not there is made.
+        embeddings: Those of a memory that is opened by its URL, as `open_memory` takes them.
         model: The model that reads the documents, as an object or a name.
         node_models: Another model for some nodes ("extract", "verify").
         context: The settings of the extraction, `strict` and `verify` among them.
@@ -124,7 +130,10 @@ async def build_memory(
     if budget.usd is not None and prices.price(extraction.model) is None:
         raise BadInput(unpriced(METHOD, extraction.model))
     listing = await in_background(partial(list_documents, sources))
-    opened = await in_background(partial(open_memory, memory)) if isinstance(memory, str) else memory
+    if isinstance(memory, str):
+        opened = await in_background(partial(open_memory, memory, embeddings=embeddings))
+    else:
+        opened = memory
     try:
         comparer = Comparer(opened, model, config={"callbacks": [*callbacks]})
         duplicates = Duplicates(comparer, on_duplicate)
@@ -137,6 +146,8 @@ async def build_memory(
                 tell=on_progress,
             )
             report = BuildReport(kept.path, kept.page, len(listing.documents), failed=list(listing.failed))
+            if extraction.model == EXTRACTIVE:
+                report.warnings.append(KEYLESS)
             build = _Build(extraction, opened, duplicates, kept, tally, report)
             await build.prepare()
             done = f", of which {len(kept.known):,} are recorded" if kept.known else ""
