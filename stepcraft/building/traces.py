@@ -256,7 +256,8 @@ def _trace(runs: list[_Run], source: str) -> Transcript:
     thread = _thread(during, source)
     transcript = Transcript(
         source,
-        goal=_asked(before, thread.goal, inputs),
+        goal=thread.goal or _text_of(inputs, _ASKED),
+        before=[message.text for message in before],
         instructions=thread.instructions or next((run.instructions for run in runs if run.instructions), ""),
         tools={name: what for run in runs for name, what in run.tools.items()},
         events=thread.events,
@@ -291,13 +292,6 @@ def _conversation(
     system = [message for message in whole[: places[-1]] if message.type == "system"]
     earlier = [message for message in whole[: places[-1]] if message.type == "human"]
     return earlier, [*system, *whole[places[-1] :]]
-
-
-def _asked(before: list[BaseMessage], goal: str, inputs: Mapping[str, Any]) -> str:
-    if not goal:
-        return _text_of(inputs, _ASKED)
-    earlier = [message.text.strip() for message in before]
-    return "\n\n".join([goal, *(f"Asked before: {text}" for text in earlier if text)])
 
 
 def _calls(runs: list[_Run], known: Mapping[str, _Run]) -> list[Call]:
