@@ -23,8 +23,7 @@ from stepcraft.errors import BadInput, Failed
 from stepcraft.records import Record, records
 from stepcraft.secrets import excerpt
 
-PREFIXES = ("traces:", "langsmith:")
-"""How the specs begin that `list_traces` takes."""
+PREFIX = "traces:"
 
 _ASKED = ("question", "goal", "task", "query", "input", "prompt", "request", "text", "topic")
 _ANSWERED = ("answer", "output", "result", "response", "text", "content", "final_answer")
@@ -41,22 +40,16 @@ _UNKNOWN = (
 
 
 def list_traces(spec: str) -> Listing:
-    """List the transcripts of a file, or those of a project in LangSmith.
+    """List the transcripts of a file.
 
     Args:
-        spec: `traces:FILE.jsonl`, or `langsmith:PROJECT` (see `list_project`).
+        spec: `traces:FILE.jsonl`, or the path alone; what `stepcraft.records` reads, .json and .csv among it.
 
     Raises:
-        BadInput: the file cannot be read, or nothing in it is a run or a thread; there is no such project, or no key.
-        SourceFailure: LangSmith does not answer.
+        BadInput: the file cannot be read, or nothing in it is a run or a thread.
     """
-    traces, langsmith = PREFIXES
-    if spec.startswith(langsmith):
-        from stepcraft.building.langsmith_project import list_project  # noqa: PLC0415 - loads the client
-
-        return list_project(spec.removeprefix(langsmith))
-    path = spec.removeprefix(traces)
-    found = _Collected(f"{traces}{path}?run=")
+    path = spec.removeprefix(PREFIX)
+    found = _Collected(f"{PREFIX}{path}?run=")
     read = 0
     for record in records(Path(path)):
         read += 1

@@ -20,6 +20,7 @@ from langsmith import Client
 from langsmith.schemas import Run
 
 from stepcraft.building.documents import Document, Unreadable
+from stepcraft.building.langsmith_project import list_project
 from stepcraft.building.traces import document_of_runs, list_traces
 from stepcraft.building.transcript import MAX_CHARACTERS, Call, Transcript
 from stepcraft.errors import BadInput, SourceFailure
@@ -407,7 +408,7 @@ def test_the_runs_of_a_project(key: LangSmithServer, recorded: Recorded) -> None
     )
     client.flush()
     client.cleanup()
-    listing = list_traces("langsmith:default")
+    listing = list_project("langsmith:default")
     assert [listed.source for listed in listing.documents] == [
         f"langsmith:default?run={one['id']}" for one in reversed(recorded.server.roots)
     ]
@@ -418,7 +419,7 @@ def test_the_runs_of_a_project(key: LangSmithServer, recorded: Recorded) -> None
         True,
         "its feedback thumbs is 1",
     )
-    newest = list_traces("langsmith:default?limit=1").documents
+    newest = list_project("langsmith:default?limit=1").documents
     assert [listed.source for listed in newest] == [listing.documents[0].source]
 
 
@@ -427,7 +428,7 @@ def test_the_key_goes_nowhere_else(key: LangSmithServer) -> None:
         key.elsewhere = other.url
         try:
             with pytest.raises(SourceFailure, match="redirects") as failed:
-                list_traces("langsmith:default")
+                list_project("langsmith:default")
         finally:
             key.elsewhere = ""
         assert other.requests == []
@@ -438,9 +439,9 @@ def test_the_key_goes_nowhere_else(key: LangSmithServer) -> None:
 @pytest.mark.parametrize("project", ["nowhere", "", "default?limit=0", "default?limit=x"])
 def test_a_project_that_cannot_be_named_is_refused(project: str) -> None:
     with pytest.raises(BadInput, match=r"langsmith:|no project"):
-        list_traces(f"langsmith:{project}")
+        list_project(f"langsmith:{project}")
 
 
 def test_a_project_needs_a_key() -> None:
     with pytest.raises(BadInput, match="LANGSMITH_API_KEY"):
-        list_traces("langsmith:default")
+        list_project("langsmith:default")
