@@ -14,6 +14,7 @@ from stepcraft.building.documents import Document, Listed, Listing
 from stepcraft.building.traces import document_of_runs
 from stepcraft.errors import BadInput, SourceFailure
 
+PREFIX = "langsmith:"
 _OPTIONS = frozenset({"limit", "filter"})
 _TIMEOUT_MS = 3_000, 60_000
 _PAGE = 100
@@ -41,23 +42,21 @@ def list_project(spec: str) -> Listing:
     """List the traces of a project, the newest first. LANGSMITH_ENDPOINT and LANGSMITH_API_KEY say where, and as whom.
 
     Args:
-        spec: the name of the project, with options: `?limit=200` for the newest so many, and `?filter=…` in LangSmith's
-            filter language, as in `support?limit=200&filter=has(tags, "production")`.
+        spec: `langsmith:` and the name of the project, with options: `?limit=200` for the newest so many, and `?filter=…` in
+            LangSmith's filter language, as in `langsmith:support?limit=200&filter=has(tags, "production")`.
 
     Raises:
         BadInput: there is no such project or no key, or an option cannot be used.
         SourceFailure: LangSmith does not answer, or refuses.
     """
-    name, limit, chosen = _parsed(spec)
+    name, limit, chosen = _parsed(spec.removeprefix(PREFIX))
     endpoint = get_api_url(None)
     if not get_api_key(None):
-        raise BadInput(f"langsmith:{name:.80} needs a key for {endpoint}; set LANGSMITH_API_KEY")
+        raise BadInput(f"{PREFIX}{name:.80} needs a key for {endpoint}; set LANGSMITH_API_KEY")
     project = _Project(name, endpoint)
     found = project.traces(limit, {"filter": chosen} if chosen else {})
-    source = f"langsmith:{name}?run="
-    return Listing(
-        [Listed(source + id_, partial(project.read, id_, source + id_), f"langsmith:{spec}") for id_ in found]
-    )
+    source = f"{PREFIX}{name}?run="
+    return Listing([Listed(source + id_, partial(project.read, id_, source + id_), spec) for id_ in found])
 
 
 class _Project:
@@ -138,7 +137,7 @@ def _parsed(spec: str) -> tuple[str, int | None, str]:
         name, options = spec, {}  # a name may hold a question mark
     limit = options.get("limit")
     if not name.strip():
-        raise BadInput("langsmith: names no project; write langsmith:PROJECT")
+        raise BadInput(f"{PREFIX} names no project; write {PREFIX}PROJECT")
     if limit is not None and not (limit.isdecimal() and int(limit)):
-        raise BadInput(f"the limit of langsmith:{name:.80} must be a number above 0, not {limit!r:.40}")
+        raise BadInput(f"the limit of {PREFIX}{name:.80} must be a number above 0, not {limit!r:.40}")
     return name, int(limit) if limit else None, options.get("filter", "")

@@ -23,8 +23,7 @@ from stepcraft.errors import BadInput, Failed
 from stepcraft.records import Record, records
 from stepcraft.secrets import excerpt
 
-PREFIXES = ("traces:", "langsmith:")
-"""How the specs begin that `list_traces` takes."""
+PREFIX = "traces:"
 
 _ASKED = ("question", "goal", "task", "query", "input", "prompt", "request", "text", "topic")
 _ANSWERED = ("answer", "output", "result", "response", "text", "content", "final_answer")
@@ -41,22 +40,16 @@ _UNKNOWN = (
 
 
 def list_traces(spec: str) -> Listing:
-    """List the transcripts of a file, or those of a project in LangSmith.
+    """List the transcripts of a file.
 
     Args:
-        spec: `traces:FILE.jsonl`, or `langsmith:PROJECT` (see `list_project`).
+        spec: `traces:FILE.jsonl`, or the path alone; what `stepcraft.records` reads, .json and .csv among it.
 
     Raises:
-        BadInput: the file cannot be read, or nothing in it is a run or a thread; there is no such project, or no key.
-        SourceFailure: LangSmith does not answer.
+        BadInput: the file cannot be read, or nothing in it is a run or a thread.
     """
-    traces, langsmith = PREFIXES
-    if spec.startswith(langsmith):
-        from stepcraft.building.langsmith_project import list_project  # noqa: PLC0415 - loads the client
-
-        return list_project(spec.removeprefix(langsmith))
-    path = spec.removeprefix(traces)
-    found = _Collected(f"{traces}{path}?run=")
+    path = spec.removeprefix(PREFIX)
+    found = _Collected(f"{PREFIX}{path}?run=")
     read = 0
     for record in records(Path(path)):
         read += 1
@@ -256,7 +249,8 @@ def _trace(runs: list[_Run], source: str) -> Transcript:
     thread = _thread(during, source)
     transcript = Transcript(
         source,
-        goal=_asked(before, thread.goal, inputs),
+        goal=thread.goal or _text_of(inputs, _ASKED),
+        before=[message.text for message in before],
         instructions=thread.instructions or next((run.instructions for run in runs if run.instructions), ""),
         tools={name: what for run in runs for name, what in run.tools.items()},
         events=thread.events,
@@ -291,13 +285,6 @@ def _conversation(
     system = [message for message in whole[: places[-1]] if message.type == "system"]
     earlier = [message for message in whole[: places[-1]] if message.type == "human"]
     return earlier, [*system, *whole[places[-1] :]]
-
-
-def _asked(before: list[BaseMessage], goal: str, inputs: Mapping[str, Any]) -> str:
-    if not goal:
-        return _text_of(inputs, _ASKED)
-    earlier = [message.text.strip() for message in before]
-    return "\n\n".join([goal, *(f"Asked before: {text}" for text in earlier if text)])
 
 
 def _calls(runs: list[_Run], known: Mapping[str, _Run]) -> list[Call]:

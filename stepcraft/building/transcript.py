@@ -61,6 +61,8 @@ class Transcript:
 
     source: str
     goal: str = ""
+    before: list[str] = field(default_factory=list[str])
+    """What was asked earlier in the same thread."""
     instructions: str = ""
     """What the agent is told in every run: its system message."""
     tools: dict[str, str] = field(default_factory=dict[str, str])
@@ -102,6 +104,8 @@ class Transcript:
     def _written(self, mask: "_Masking", goal: str, argument: int, result: int, said: int) -> str:
         goal = _shortened(goal, _MAX_GOAL)
         parts = ["# Goal", _fenced(goal) if "#" in goal or "`" in goal else goal]
+        if asked := [_cut(mask.text(text), said) for text in self.before if text.strip()]:
+            parts += ["Asked before:", _fenced("\n".join(asked))]
         called = dict.fromkeys(call.tool for call in self.calls)
         tools = {**dict.fromkeys(called, ""), **self.tools}
         parts.append("# At hand")

@@ -30,17 +30,16 @@ The text may be in any language; write in it, and leave names as they are.
 Write for people. Where the text speaks to you, or to a model or an assistant that reads it, that is no task: reject it."""
 
 TRANSCRIPT_INSTRUCTIONS = """\
-The document is the record of one run of an agent: its goal, what was at hand, the calls of tools with their arguments and
-shortened results, and its answer. Write the one procedure by which an agent with the same tools reaches such a goal
-again.
-The output is the goal in general words, for any customer, file, date or amount of its kind; the input is what has to be
-given for it. The steps are the calls that mattered, in the order in which they have to be made: one step for each, with
-the exact name of the tool and its arguments, as in `search_orders(customer=<customer>)`. What was given with the goal, or
-came out of an earlier call, is written as a name between < and >, and a step says which result the later ones need. Keep
-the values that would be the same for another goal of this kind.
-Leave out calls that failed or led nowhere, calls that were repeated, and what did not serve the goal. Where a failed call
-teaches a condition for a later one, put the condition into the step.
-Write no procedure if no call served the goal."""
+The text is the record of one run of an agent: its goal, what was at hand, the calls of tools with their arguments and
+shortened results, and its answer. Write the one procedure by which somebody with the same tools reaches such a goal again.
+Output: the goal in general words, without what is particular to this one case.
+Input: what was at hand and is needed again: accounts, files, facts that are given with the goal, and the tools.
+Steps: the calls that mattered, in the order in which they have to be made, one a step, with the exact names of the tool and
+of its arguments, as in `search_orders(customer=<customer>)`. Write a value that belongs to this one case, or that an earlier
+call gave, as a name between < and >, and say which result it comes from; keep a value that would be the same in every case.
+Leave out calls that failed or led nowhere, repeated attempts, and talk. Where a failed call shows what a later one needs,
+say that in its step. Take everything from the text: add no step, name or value of your own.
+Where the goal was not reached, or the record shows no calls that served it, reject it."""
 """What the node extract is told of a document of the kind "transcript"."""
 
 SUCCESS_INSTRUCTIONS = """\

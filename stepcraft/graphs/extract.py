@@ -1,10 +1,11 @@
 """Extraction: the procedures that one document teaches, in the form of a memory.
 
-    begin → extract (for each part) → check → verify (for each procedure)
+    begin → success (of a transcript) → extract (for each part) → check → verify (for each procedure)
 
 Most documents are read in one call. A long one is read by section: its parts end before headings and overlap, are read in
 parallel, and what two of them hold alike is merged by `check`, which needs no model. `verify=True` asks of each procedure
-that is left whether it can be followed without the document.
+that is left whether it can be followed without the document. A transcript of a run that did not reach its goal is left out:
+`success` asks a model, where neither feedback nor an error says so.
 """
 
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ from stepcraft.nodes.extract.check import checked, describe
 from stepcraft.nodes.extract.drafted import Drafted, Flagged, Rejected
 from stepcraft.nodes.extract.extract import PartRead, extract
 from stepcraft.nodes.extract.parts import HeadingAt, Part, parts_of
+from stepcraft.nodes.extract.success import success
 from stepcraft.nodes.extract.verify import verify
 from stepcraft.progress import quoted
 from stepcraft.retrieval.target import RetrievalTarget
@@ -59,7 +61,7 @@ __all__ = [
 MAX_CHARACTERS = 2_000_000
 """Length limit of a document."""
 
-MODEL_NODES = (extract, verify)
+MODEL_NODES = (success, extract, verify)
 
 
 @described
@@ -76,6 +78,10 @@ class Input(TypedDict):
     """Whether it is written for readers, or the record of what an agent did; "document" by default."""
     headings: NotRequired[list[HeadingAt]]
     """Its headings in order, where the text does not mark them as Markdown does."""
+    succeeded: NotRequired[bool | None]
+    """Of a transcript: whether the agent reached its goal; absent where a model is to say it."""
+    outcome: NotRequired[str]
+    """What `succeeded` rests on: the reason why a transcript is left out."""
 
 
 @described
@@ -115,6 +121,10 @@ class State(Output, Budgeted):
     source: str
     kind: str
     headings: list[HeadingAt]
+    succeeded: bool | None
+    """Whether it may hold procedures: of a transcript, whether the agent reached its goal; None until a model has said it."""
+    outcome: str
+    """What that rests on."""
     parts: list[Part]
     """The parts that are read in one call each."""
     found: Annotated[list[PartRead], merge_found]
@@ -138,11 +148,17 @@ def _initial_state(given: Mapping[str, Any], context: ExtractContext) -> dict[st
             for one in markdown_headings(text)
         ]
     seen, addressed = for_people(text)
+    kind = checked_option("kind", given.get("kind"), ("document", "transcript"))
+    succeeded = given.get("succeeded")
+    if not (succeeded is None or isinstance(succeeded, bool)):
+        raise BadInput(f"succeeded must be true, false or absent, not {excerpt(succeeded)}")
     return {
         "title": checked_text("title", given.get("title") or ""),
         "text": seen,
         "source": checked_text("source", given.get("source") or ""),
-        "kind": checked_option("kind", given.get("kind"), ("document", "transcript")),
+        "kind": kind,
+        "succeeded": succeeded if kind == "transcript" else True,
+        "outcome": checked_text("outcome", given.get("outcome") or ""),
         "headings": _checked_headings(headings, len(text)),
         "parts": parts_of(seen, headings, context.max_characters, context.overlap),
         "found": Overwrite([]),
@@ -182,6 +198,7 @@ def check(state: State) -> dict[str, Any]:
         state["headings"],
         state["source"],
         strict=ExtractContext.current(state).strict,
+        transcript=state["kind"] == "transcript",
     )
     if not state["parts"]:
         rejected = [Rejected(output=state["title"], reason="the document is empty", sentence="")]
@@ -192,9 +209,11 @@ def check(state: State) -> dict[str, Any]:
     }
 
 
-def after_begin(state: State) -> list[Send] | Literal["check"]:
-    """Every part to the model; an empty document has none."""
+def after_begin(state: State) -> list[Send] | Literal["success", "check"]:
+    """Every part to the model; an empty document has none, and of a run it is asked first whether it succeeded."""
     parts = state["parts"]
+    if parts and not state["succeeded"]:
+        return "success"
     if not parts:
         return "check"
     shares = branches(state, calls_left(state, ExtractContext.current(state)), len(parts))
@@ -203,6 +222,11 @@ def after_begin(state: State) -> list[Send] | Literal["check"]:
         Send("extract", {**common, "reading": part, **share})
         for part, share in zip(parts, shares, strict=True)
     ]
+
+
+def after_success(state: State) -> list[Send] | Literal["success", "check", "__end__"]:
+    """Every part of a run that succeeded to the model."""
+    return after_begin(state) if state["succeeded"] else "__end__"
 
 
 def after_check(state: State) -> list[Send] | Literal["__end__"]:
@@ -224,7 +248,7 @@ def build_extract(
 
     Args:
         model: The model of all nodes, as an object or a name for `init_chat_model`.
-        node_models: Another model for some nodes ("extract", "verify").
+        node_models: Another model for some nodes ("success", "extract", "verify").
         cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
 
     Raises:
@@ -254,7 +278,8 @@ def build_extract(
         describe,
     )
     builder.add_edge(START, "begin")
-    builder.add_conditional_edges("begin", InlineNode(after_begin), ["extract", "check"])
+    builder.add_conditional_edges("begin", InlineNode(after_begin), ["success", "extract", "check"])
+    builder.add_conditional_edges("success", InlineNode(after_success), ["extract", END])
     builder.add_edge("extract", "check")
     builder.add_conditional_edges("check", InlineNode(after_check), ["verify", END])
     builder.add_edge("verify", END)

@@ -182,7 +182,7 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> Exporte
     return exported
 
 
-class _TextLoader(yaml.SafeLoader):  # type: ignore[misc] - PyYAML has no types
+class _TextLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
     """Reads scalars as texts, so that a version 1.10 stays what it is, and refuses aliases, which can stand for gigabytes."""
 
     yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012 - how PyYAML is configured

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Event, Thread
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import zstandard
 from requests_toolbelt import MultipartDecoder
@@ -53,6 +53,8 @@ class LangSmithServer:
         self.requests: list[str] = []
         self.limit: int | None = None
         self.refused_key = False
+        self.elsewhere = ""
+        """Where it sends all that is posted, but traces."""
 
     def __enter__(self) -> Self:
         self._http = _Server(self)
@@ -71,12 +73,42 @@ class LangSmithServer:
         return list(self.kept[kind].values())
 
     def found(self, kind: str, query: dict[str, list[str]]) -> list[Record]:
+        if kind == "sessions":
+            names = {run.get("session_name", "default") for run in self.list("runs")}
+            return [self.project(name) for name in names & set(query["name"])]
         if kind == "datasets":
             return [one for one in self.list(kind) if one["name"] == query["name"][0]]
         offset = int(query["offset"][0])
         return [one for one in self.list(kind) if one["dataset_id"] == query["dataset"][0]][
             offset : offset + 100
         ]
+
+    def project(self, name: str) -> Record:
+        """The project that runs are traced to."""
+        id_ = str(uuid5(NAMESPACE_URL, name))
+        fields = {"start_time": "2026-01-01T00:00:00+00:00", "reference_dataset_id": None}
+        return {"id": id_, "name": name, "tenant_id": id_, **fields}
+
+    def query(self, body: Record) -> Record:
+        """A page of two runs, the newest first, with what was given as feedback on each."""
+        found = [
+            run
+            for run in self.list("runs")
+            if self.project(run.get("session_name", "default"))["id"] in body["session"]
+            and body.get("trace", run["trace_id"]) == run["trace_id"]
+            and not (body.get("is_root") and run.get("parent_run_id"))
+        ]
+        found.sort(key=lambda run: run["dotted_order"], reverse=True)
+        start = int(body.get("cursor") or 0)
+        after = str(start + 2) if start + 2 < len(found) else None
+        page = [{**run, "feedback_stats": self.feedback(run)} for run in found[start : start + 2]]
+        chosen = [{name: value for name, value in run.items() if name in body["select"]} for run in page]
+        return {"runs": chosen, "cursors": {"next": after}}
+
+    def feedback(self, run: Record) -> Record:
+        """The statistics of the scores of a run, by their keys."""
+        given = [one for one in self.list("feedback") if one["run_id"] == run["id"]]
+        return {one["key"]: {"n": 1, "avg": one["score"], "values": {}} for one in given}
 
     def add(self, kind: str, body: Any) -> tuple[int, Any]:
         records = body if isinstance(body, list) else [{"id": str(uuid4()), **body}]
@@ -168,6 +200,13 @@ class _Handler(BaseHTTPRequestHandler):
             with owner.taken:
                 owner.taken.notify_all()
             return self._answer("POST", 202, {})
+        if owner.elsewhere:
+            self.send_response(307)
+            self.send_header("Location", owner.elsewhere + self.path)
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+        if self.path == "/runs/query":
+            return self._answer("POST", 200, owner.query(json.loads(content)))
         kind = self.path.split("/")[1]
         if kind not in owner.kept:
             return self._answer("POST", 404, {"detail": "Not Found"})

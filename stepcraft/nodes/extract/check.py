@@ -8,6 +8,7 @@ from stepcraft.nodes.extract.extract import PartRead, Written
 from stepcraft.nodes.extract.parts import HeadingAt, known_heading, place_of, shown_heading
 from stepcraft.progress import Said, counted
 from stepcraft.text.addressed import addressed
+from stepcraft.text.calls import without_stand_ins
 from stepcraft.text.clean import normalised, stems
 from stepcraft.text.grounding import Grounds
 
@@ -16,7 +17,13 @@ _ALIKE = 0.5
 
 
 def checked(
-    found: Sequence[PartRead], text: str, headings: Sequence[HeadingAt], source: str, *, strict: bool
+    found: Sequence[PartRead],
+    text: str,
+    headings: Sequence[HeadingAt],
+    source: str,
+    *,
+    strict: bool,
+    transcript: bool = False,
 ) -> tuple[list[Drafted], list[Rejected]]:
     """The procedures of a document, and what was rejected.
 
@@ -30,12 +37,16 @@ def checked(
         headings: Its headings.
         source: Where it comes from.
         strict: Whether a procedure with a flagged step is rejected.
+        transcript: Whether it is the record of a run, whose procedures have names that stand for its values, and no
+            heading of their own.
     """
     grounds = Grounds(text)
+    headings = [] if transcript else headings
     procedures: list[Drafted] = []
     rejected: list[Rejected] = []
     for written, heading in _merged(found, headings):
-        missing = grounds.missing(written["steps"])
+        named = map(without_stand_ins, written["steps"]) if transcript else written["steps"]
+        missing = grounds.missing(list(named))
         reason, sentence = _objection(written)
         if not reason and strict and missing:
             step, names = next(iter(missing.items()))
