@@ -120,7 +120,7 @@ def build_duplicates(
             _initial_state,
             resources,
             searches=lambda _given, _context: False,
-            has_question=False,
+            asks=False,
         ),
     )
     add_model_node(builder, resources, compare, persistence)

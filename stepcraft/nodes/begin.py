@@ -52,7 +52,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         prepare: Opens whatever else the run needs, from the initial state and the settings; raises BadInput.
         late_update: Keys of the state of a run that goes on before everything is open.
         other_nodes: Nodes of the graphs that this one runs; they may have models of their own, which are not opened here.
-        has_question: Whether the input has a question; where it has none, `initial_state` checks all of it.
+        asks: Whether the input has a question; without one, `initial_state` checks all of the input.
     """
 
     def __init__(
@@ -65,11 +65,10 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         prepare: Callable[[Mapping[str, Any], Any], None] = lambda _state, _context: None,
         late_update: Mapping[str, Any] | None = None,
         other_nodes: Sequence[str] = (),
-        has_question: bool = True,
+        asks: bool = True,
     ) -> None:
         self.name = self.node = "begin"
-        asked = "question" if has_question else "input"
-        self.description = f"Check the {asked} and the settings, and open the models and what is searched."
+        self.description = "Check the question and the settings, and open the models and what is searched."
         self.model_nodes = model_nodes
         self.initial_state = initial_state
         self.resources = resources
@@ -77,7 +76,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         self.prepare = prepare
         self.late_update = late_update or {}
         self.other_nodes = other_nodes
-        self.has_question = has_question
+        self.asks = asks
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """The cleaned question with the initial state.
@@ -96,7 +95,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
             raise
         warnings: list[str] = update["warnings"].value
         data: ProgressData = {"warnings": warnings} if warnings else {}
-        what = "question" if self.has_question else "input"
+        what = "question" if self.asks else "input"
         read = Said(f"The {what} is read, and what the run needs is open.", data)
         tell(self.resources.method, self.node, "finished", lambda: read)
         return update
@@ -111,7 +110,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         context = self.resources.settings()
         self.resources.traced(config, context)
         asked: dict[str, str] = {}
-        if self.has_question:
+        if self.asks:
             asked["question"] = checked_text("question", given.get("question"))
             if not asked["question"]:
                 raise BadInput("the question is empty; say what is wanted")
