@@ -90,6 +90,8 @@ def dedupe(
 
 def _say(found: "Deduped", *, dry_run: bool) -> None:
     """Print each change in two or three lines, and the counts."""
+    from stepcraft.progress import counted
+
     would = "would be " if dry_run else ""
     for one in found.changes:
         say(f"{one.kept.id[:8]}  {one_line(one.kept.output)}")
@@ -103,7 +105,7 @@ def _say(found: "Deduped", *, dry_run: bool) -> None:
         parts.append(f"{found.undecided} without a verdict: the same command asks again")
     if found.gone:
         parts.append(f"{found.gone} passed over because somebody else removed one of the two")
-    say(f"{found.procedures:,} procedures, {found.compared:,} pairs compared: {', '.join(parts)}")
+    say(f"{counted(found.procedures, 'procedure')}, {counted(found.compared, 'pair')} compared: {', '.join(parts)}")
 
 
 def _counts(found: "Deduped", *, dry_run: bool) -> dict[str, Any]:
