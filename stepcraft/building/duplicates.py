@@ -214,12 +214,33 @@ class Duplicates:
                 written = self._written[since:]
                 newer |= {one.id: one for one in written}
                 if not match and all(
-                    _key(one) in verdicts or not self._comparer.is_like(procedure, one)
+                    _key(one) in verdicts or not self._competes(procedure, one)
                     for one in newer.values()
                     if one
                 ):
                     await self._write(procedure)
                     return _placed("added", procedure, verdicts)
+
+    async def update(self, name: str, change: Callable[[Procedure], Procedure | None]) -> Procedure | None:
+        """Change a procedure while no other one is written; return the changed one, None if nothing was changed.
+
+        Args:
+            name: Its id.
+            change: Makes the changed procedure; None for no change.
+
+        Raises:
+            MemoryFailure: The memory cannot be read or written.
+        """
+        async with self._writing:
+            known = await self._get(name)
+            changed = change(known) if known else None
+            if changed:
+                await self._write(changed)
+            return changed
+
+    def _competes(self, procedure: Procedure, other: Procedure) -> bool:
+        """Whether two procedures may be for the same task. A stale one is of an earlier version, and is not merged."""
+        return "stale" not in other.metadata and self._comparer.is_like(procedure, other)
 
     async def _match(
         self, procedure: Procedure, verdicts: dict[str, Verdict], newer: Mapping[str, Procedure | None]
@@ -233,7 +254,7 @@ class Duplicates:
         """
         found: dict[str, Procedure | None] = {one.id: one for one in await self._comparer.like(procedure)}
         for other in {**found, **newer}.values():
-            if other is None or not self._comparer.is_like(procedure, other):
+            if other is None or not self._competes(procedure, other):
                 continue
             if _key(other) not in verdicts:
                 verdicts[_key(other)] = (
@@ -250,7 +271,7 @@ class Duplicates:
     ) -> Placed:
         """Keep what is there, and note where else it comes from; what is built again from its source is not stale."""
         metadata = dict(known.metadata)
-        if procedure.source == known.source:
+        if procedure.source == known.source or _document_of(procedure) == _document_of(known):
             metadata.pop("stale", None)
             if "built" in procedure.metadata:
                 metadata["built"] = procedure.metadata["built"]
@@ -375,6 +396,12 @@ def _placed(
         usage = add_usage(usage, one.usage)
         warnings += one.warnings
     return Placed(kind, procedure, of, verdict or Verdict(same=False), tuple(dict.fromkeys(warnings)), usage)
+
+
+def _document_of(procedure: Procedure) -> object:
+    """What document a procedure was built from; an object that equals no other if from none."""
+    built = procedure.metadata.get("built")
+    return built.get("from") if isinstance(built, dict) and built.get("from") else object()
 
 
 def _key(procedure: Procedure) -> str:
