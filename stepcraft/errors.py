@@ -13,7 +13,7 @@ StepcraftError
 ├── UnreadableReply     a reply does not have the format that its step needs (never leaves a run)
 ├── LimitsFailure       the limits of users cannot be counted (also a RuntimeError)
 ├── NoAnswer            a run ended without an answer (also a RuntimeError)
-├── RunStopped          an evaluation cannot go on; what is finished is kept (also a RuntimeError)
+├── RunStopped          an evaluation or a build cannot go on; what is finished is kept (also a RuntimeError)
 └── SandboxFailure      there is no sandbox for generated code, or it failed (also a RuntimeError)
 
 Every message is a sentence that names the offending value and what to do about it; secrets in it are masked. A
@@ -137,7 +137,7 @@ class NoAnswer(StepcraftError, RuntimeError):
 
 
 class RunStopped(StepcraftError, RuntimeError):
-    """An evaluation cannot go on. What is finished is in its directory; the same command goes on from there."""
+    """An evaluation or a build cannot go on. What is finished is in its directory; the same command goes on from there."""
 
 
 class SandboxFailure(StepcraftError, RuntimeError):

@@ -16,6 +16,7 @@ FILES = {
 LAYERS = [
     "cli",
     "server",
+    "building",
     "evals",
     "report",
     "graphs",
@@ -39,6 +40,7 @@ LAYERS = [
     "access",
     "policy",
     "files",
+    "journal",
     "errors",
     "secrets",
 ]

@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 from stepcraft.errors import Failed, StepcraftError
+from stepcraft.sources.corpus.content import Heading
+from stepcraft.sources.corpus.files import Root
 
 Kind = Literal["document", "transcript"]
 
@@ -27,7 +29,7 @@ class Document:
     text: str
     kind: Kind = "document"
     """Whether it is written for readers, or the record of what an agent did."""
-    headings: tuple[str, ...] = ()
+    headings: tuple[Heading, ...] = ()
     """Its headings in order, where the text does not mark them as Markdown does."""
     note: str = ""
     """What was not read of it because of a limit, a sentence; "" if all was."""
@@ -40,9 +42,7 @@ class Document:
     @cached_property
     def digest(self) -> str:
         """Identifies its content: what a model reads of it, and whether what it records succeeded."""
-        content = json.dumps(
-            [self.title, self.text, self.kind, self.headings, self.succeeded], ensure_ascii=False
-        )
+        content = json.dumps([self.title, self.text, self.kind, self.succeeded], ensure_ascii=False)
         return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -63,3 +63,7 @@ class Listing:
 
     documents: list[Listed] = field(default_factory=list[Listed])
     failed: list[Failed] = field(default_factory=list[Failed])
+    specs: list[str] = field(default_factory=list[str])
+    """The sources, as they were named."""
+    roots: list[Root] = field(default_factory=list[Root])
+    """The files and folders among them."""

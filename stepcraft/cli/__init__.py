@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from stepcraft.cli.building import build
 from stepcraft.cli.doctor import doctor
 from stepcraft.cli.evals import eval_app
 from stepcraft.cli.memory import memory_app
@@ -39,6 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+memory_app.command("build")(build)
 app.add_typer(memory_app, name="memory")
 app.add_typer(source_app, name="source")
 app.add_typer(eval_app, name="eval")

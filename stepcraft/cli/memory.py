@@ -271,14 +271,38 @@ def copy(
 @reported()
 def check(
     memory: Annotated[str, typer.Argument(help="The memory to compare.")],
-    file: Annotated[Path, typer.Argument(help="A JSONL, JSON or CSV file with the procedures to expect.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A JSONL, JSON or CSV file with the procedures to expect.", show_default=False),
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            metavar="SOURCE",
+            help="Documents that the memory was built from, as in `memory build`; may be repeated.",
+        ),
+    ] = None,
+    mark: Annotated[
+        bool, typer.Option("--mark", help="With --against: mark in the memory what is stale.")
+    ] = False,
     fields: FieldNames = "",
     as_json: AsJson = False,
 ) -> None:
-    """Compare a memory with a file; the exit status is 1 if a procedure is missing, extra or different."""
+    """Compare a memory with a file, or with the documents that it was built from.
+
+    The exit status is 1 if a procedure is missing, extra or different, or if its document is gone or has changed.
+    """
     from stepcraft.memory.files import read_procedures
     from stepcraft.memory.transfer import compare
 
+    if against and not file:
+        _check_documents(memory, against, mark=mark, as_json=as_json)
+        return
+    if not file or against or mark:
+        raise BadInput(
+            "name either a file to compare the memory with, or --against with a source of documents"
+        )
     expected: list[Procedure] = []
     for _, outcome in read_procedures(file, fields=_field_names(fields)):
         if isinstance(outcome, Failed):
@@ -297,6 +321,28 @@ def check(
         counts = ", ".join(f"{len(group)} {name}" for name, group in groups.items())
         say(f"{found.same} the same, {counts}")
     if not found.equal:
+        raise typer.Exit(1)
+
+
+def _check_documents(memory: str, sources: list[str], *, mark: bool, as_json: bool) -> None:
+    """Print the procedures whose documents are gone or have changed; exit with 1 if there are some."""
+    from stepcraft.building.staleness import check_documents
+
+    with _opened(memory, None if mark else "none") as opened:
+        found = check_documents(opened, sources, mark=mark)
+    for failed in found.failed:
+        say(one_line(f"{failed.where}: {failed.reason}"), err=True)
+    if as_json:
+        stale = [{"id": procedure.id, "reason": reason} for procedure, reason in found.stale]
+        counts = {"current": found.current, "others": found.others, "marked": found.marked}
+        failures = [{"where": failed.where, "reason": failed.reason} for failed in found.failed]
+        print_json({"stale": stale, **counts, "failed": failures})
+    else:
+        for procedure, reason in found.stale:
+            say(f"stale  {_headline(procedure)}: {one_line(reason)}")
+        marked = f" ({found.marked:,} marked now)" if mark else ""
+        say(f"{found.current:,} current, {len(found.stale):,} stale{marked}, {found.others:,} from elsewhere")
+    if found.stale or found.failed:
         raise typer.Exit(1)
 
 

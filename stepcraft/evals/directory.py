@@ -6,27 +6,21 @@ second; where the machine itself fails, the samples since then are run again. Wh
 same way, in a file beside them.
 """
 
-import errno
 import json
-import os
-import time
 from collections.abc import Iterator, Mapping
-from io import FileIO
 from pathlib import Path
 from typing import Any, NotRequired, Self
 
 from typing_extensions import TypedDict
 
-from stepcraft.errors import BadInput, RunStopped
+from stepcraft.errors import BadInput
 from stepcraft.evals.samples import Sample
 from stepcraft.files import named_path
+from stepcraft.journal import LOCK, FolderLock, LineFile, read_lines
 from stepcraft.secrets import redacted
 
 CONFIGURATION = "configuration.json"
 SAMPLES = "samples.jsonl"
-_SYNC_S = 1.0
-"""Forcing each line to the disk would take longer than a fast model's answer."""
-_LOCK = "lock"
 _BEGUN = "configuration.new"
 """The configuration while it is written."""
 
@@ -68,89 +62,6 @@ class Outcome(TypedDict):
     """What it cost; None where a price is unknown."""
 
 
-class LineFile:
-    """A file of JSON lines that grows line by line; a last line that was cut off is removed when it is opened.
-
-    Args:
-        path: The file; it is made if it is not there.
-
-    Raises:
-        BadInput: It cannot be opened.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._sync_at = 0.0
-        try:
-            path.touch()
-            # Unbuffered, so that what cannot be written is not tried again when the file is closed.
-            self._file: FileIO = path.open("r+b", buffering=0)
-            data = self._file.readall()
-            if data and not data.endswith(b"\n"):
-                self._file.truncate(data.rfind(b"\n") + 1)
-        except OSError as error:
-            raise BadInput(f"{path} cannot be written: {error.strerror}; name another directory") from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Force the lines to the disk and close the file.
-
-        Raises:
-            RunStopped: They cannot be written.
-        """
-        try:
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise RunStopped(
-                f"{self.path} cannot be written: {error.strerror}; make room and start the same command again"
-            ) from error
-        finally:
-            self._file.close()
-
-    def add(self, value: Mapping[str, Any]) -> None:
-        """Append a line, without secrets; when this returns, the end of the process loses nothing of it.
-
-        Raises:
-            RunStopped: It cannot be written, for example because the disk is full.
-        """
-        line = json.dumps(redacted(value), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        end = self._file.seek(0, os.SEEK_END)
-        try:
-            written = self._file.write(line)
-            if time.monotonic() >= self._sync_at:
-                os.fsync(self._file.fileno())
-                self._sync_at = time.monotonic() + _SYNC_S
-            reason = os.strerror(errno.ENOSPC) if written < len(line) else ""
-        except OSError as error:
-            reason = error.strerror or str(error)
-        if reason:
-            self._file.truncate(end)
-            raise RunStopped(
-                f"{self.path} cannot be written: {reason}; make room and start the same command again"
-            )
-
-
-def read_lines(path: Path) -> Iterator[Any]:
-    """Yield the values of a file of JSON lines; a line that was cut off is none.
-
-    Raises:
-        BadInput: A line is damaged.
-        OSError: The file cannot be read.
-    """
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.endswith(b"\n"):
-                try:
-                    yield json.loads(line)
-                except ValueError as error:
-                    raise BadInput(f"{path}:{number} is damaged: {error}") from error
-
-
 class RunDirectory:
     """The directory of one evaluation; held by one process at a time.
 
@@ -167,12 +78,10 @@ class RunDirectory:
         self.path = named_path(path)
         wanted: dict[str, Any] = redacted(configuration)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.path / _LOCK).open("ab")
+            self._lock = FolderLock(self.path, "an evaluation is running into")
         except OSError as error:
             raise BadInput(f"{path} cannot be used for an evaluation: {error.strerror}") from error
         try:
-            self._hold()
             if self._is_new(wanted):
                 text = json.dumps(wanted, indent=2, ensure_ascii=False)
                 (self.path / _BEGUN).write_text(text + "\n", encoding="utf-8")
@@ -202,22 +111,10 @@ class RunDirectory:
         """
         self._file.add(outcome)
 
-    def _hold(self) -> None:
-        try:
-            import fcntl  # noqa: PLC0415 - not on Windows
-        except ImportError:
-            return
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BadInput(
-                f"an evaluation is running into {self.path}; wait for it or name another directory"
-            ) from error
-
     def _is_new(self, wanted: Mapping[str, Any]) -> bool:
         file = self.path / CONFIGURATION
         if not file.exists():
-            others = sorted(one.name for one in self.path.iterdir() if one.name not in {_LOCK, _BEGUN})
+            others = sorted(one.name for one in self.path.iterdir() if one.name not in {LOCK, _BEGUN})
             if others:
                 raise BadInput(
                     f"{self.path} holds other files, such as {others[0]!r}; name a directory of its own"

@@ -129,7 +129,7 @@ async def evaluate(
         kept = stack.enter_context(RunDirectory(directory, configuration))
         slots = servers.slots if servers else concurrency
         counts = dict.fromkeys(by_name, len(samples))
-        run = Tally(counts, slots=slots, budget=budget, cost=cost_of, tell=on_progress)
+        run = Tally[Outcome](counts, slots=slots, budget=budget, cost=cost_of, tell=on_progress)
         for outcome in read_outcomes(kept.path):
             run.count(outcome)
         left = (

@@ -14,7 +14,7 @@ from pathlib import Path
 from langchain_core.language_models import BaseChatModel
 
 from stepcraft.errors import BadInput, RunStopped
-from stepcraft.evals.directory import LineFile, Outcome, RunDirectory, read_configuration, read_outcomes
+from stepcraft.evals.directory import Outcome, RunDirectory, read_configuration, read_outcomes
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, MarkedPassage, sentences_of
 from stepcraft.evals.prices import Prices
@@ -31,6 +31,7 @@ from stepcraft.evals.votes import (
     read_judgements,
 )
 from stepcraft.evidence import Evidence
+from stepcraft.journal import LineFile
 from stepcraft.memory.procedure import Procedure
 from stepcraft.records import records
 

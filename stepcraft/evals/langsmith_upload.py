@@ -18,15 +18,9 @@ from langsmith.utils import LangSmithConflictError, LangSmithError, get_api_key,
 from urllib3.util import Retry
 
 from stepcraft.errors import BadInput, RunStopped
-from stepcraft.evals.directory import (
-    LineFile,
-    Outcome,
-    RunDirectory,
-    read_configuration,
-    read_lines,
-    read_outcomes,
-)
+from stepcraft.evals.directory import Outcome, RunDirectory, read_configuration, read_outcomes
 from stepcraft.evals.samples import Sample, fingerprint
+from stepcraft.journal import LineFile, read_lines
 from stepcraft.secrets import redacted
 
 UPLOADED = "langsmith.jsonl"

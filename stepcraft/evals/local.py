@@ -70,7 +70,7 @@ class Local:
         Raises:
             Exception: The graph failed, or its output is no JSON.
         """
-        calls, trace = _Calls(), uuid7()
+        calls, trace = Calls(), uuid7()
         config: RunnableConfig = {
             "run_id": trace,
             "callbacks": [calls, *self._callbacks],
@@ -99,7 +99,7 @@ class Local:
             outcome["models"] = sorted(calls.models)
 
 
-class _Calls(BaseCallbackHandler):
+class Calls(BaseCallbackHandler):
     """Counts the model calls of a run, those of a run that fails included."""
 
     run_inline = True

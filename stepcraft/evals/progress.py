@@ -5,24 +5,46 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
+from typing import Any, Generic, NotRequired, TypeVar
+
+from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
-from stepcraft.evals.directory import Outcome
 
 _LAST = 50
 """How many of a method's last samples the time left is told by."""
 
 
+class Finished(TypedDict):
+    """What is counted of a finished sample."""
+
+    method: str
+    id: str
+    output: dict[str, Any]
+    """Empty where it failed."""
+    error: str
+    """Why it failed, "" where it did not."""
+    usage: dict[str, Any]
+    seconds: float
+    models: NotRequired[list[str]]
+    """The models as their providers named them."""
+    usd: NotRequired[float | None]
+    """What it cost; None where a price is unknown."""
+
+
+F = TypeVar("F", bound=Finished)
+
+
 @dataclass(frozen=True)
 class Budget:
-    """When an evaluation stops; samples that are running are finished."""
+    """When an evaluation or a build stops; samples or documents that are running are finished."""
 
     calls: int | None = None
-    """Model calls of all samples together."""
+    """Model calls of all of them together."""
     tokens: int | None = None
-    """Tokens read and written by all samples together."""
+    """Tokens read and written by all of them together."""
     usd: float | None = None
-    """The cost of all samples together."""
+    """The cost of all of them together."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +66,12 @@ class Progress:
     """By the median time of a method's last samples; None before the first."""
 
 
-def tokens_of(outcome: Outcome) -> int:
+def tokens_of(outcome: Finished) -> int:
     """The tokens that a sample read and wrote."""
     return int(outcome["usage"].get("input_tokens", 0)) + int(outcome["usage"].get("output_tokens", 0))
 
 
-class Tally:
+class Tally(Generic[F]):
     """What is finished of an evaluation, and why no further sample is begun.
 
     Args:
@@ -66,7 +88,7 @@ class Tally:
         *,
         slots: int,
         budget: Budget,
-        cost: Callable[[Outcome], float | None],
+        cost: Callable[[F], float | None],
         tell: Callable[[Progress], object],
     ) -> None:
         self.total = sum(counts.values())
@@ -78,7 +100,7 @@ class Tally:
         self.stopped = ""
         self.failed: dict[tuple[str, str], bool] = {}
         """Whether a method failed on a sample; nothing for what is not finished."""
-        self.unscored: dict[tuple[str, str], Outcome] = {}
+        self.unscored: dict[tuple[str, str], F] = {}
         """The outcomes that have an output whose scoring failed."""
         self.failures = self.calls = self.tokens = 0
         self.usd: float | None = 0.0
@@ -88,9 +110,9 @@ class Tally:
         """How many samples each method has left."""
         self.last_seconds = {name: deque[float](maxlen=_LAST) for name in counts}
 
-    def count(self, outcome: Outcome) -> None:
+    def count(self, outcome: F) -> None:
         """Count an outcome, also one that an earlier process wrote."""
-        key = outcome["method"], outcome["id"]
+        key, known = (outcome["method"], outcome["id"]), _known(outcome)
         if key not in self.failed:
             self.remaining[key[0]] -= 1
         self.failures += bool(outcome["error"]) - self.failed.get(key, False)
@@ -99,7 +121,7 @@ class Tally:
         if not self.unscored.pop(key, None):
             self.calls += int(outcome["usage"].get("calls", 0))
             self.tokens += tokens_of(outcome)
-            usd = outcome.get("usd")
+            usd = known.get("usd")
             usd = self.cost(outcome) if usd is None else usd
             self.usd = None if usd is None or self.usd is None else self.usd + usd
         if outcome["error"] and outcome["output"]:
@@ -110,7 +132,7 @@ class Tally:
         self.running += 1
         self.tell(self.progress())
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: F) -> None:
         """Count an outcome of this process.
 
         Raises:
@@ -121,7 +143,7 @@ class Tally:
         self.count(outcome)
         self.tell(self.progress())
         if self.budget.usd is not None and self.usd is None:
-            raise BadInput(unpriced(outcome["method"], ", ".join(outcome.get("models") or [])))
+            raise BadInput(unpriced(outcome["method"], ", ".join(_known(outcome).get("models") or [])))
         for most, used, unit in (
             (self.budget.calls, self.calls, "calls"),
             (self.budget.tokens, self.tokens, "tokens"),
@@ -153,6 +175,11 @@ class Tally:
         usual = median(known.values())
         work = sum(known.get(name, usual) * count for name, count in self.remaining.items())
         return work / max(1, min(self.slots, sum(self.remaining.values())))
+
+
+def _known(outcome: Finished) -> Finished:
+    """The outcome as what is counted of it: of a type variable mypy does not know the optional keys."""
+    return outcome
 
 
 def unpriced(method: str, model: str) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
-from stepcraft.evals.directory import read_lines
 from stepcraft.evals.stats import (
     Interval,
     cohen_kappa,
@@ -21,6 +20,7 @@ from stepcraft.evals.stats import (
     sign_test,
     trueskill,
 )
+from stepcraft.journal import read_lines
 
 VOTES = "votes.jsonl"
 _SEED = 0

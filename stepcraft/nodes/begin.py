@@ -68,7 +68,8 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         asks: bool = True,
     ) -> None:
         self.name = self.node = "begin"
-        self.description = "Check the question and the settings, and open the models and what is searched."
+        asked = "question" if asks else "input"
+        self.description = f"Check the {asked} and the settings, and open the models and what is searched."
         self.model_nodes = model_nodes
         self.initial_state = initial_state
         self.resources = resources

@@ -63,7 +63,7 @@ def open_source(
     if kind == "corpus" and colon:
         from stepcraft.sources.corpus.retriever import open_corpus  # noqa: PLC0415 - loads numpy and langchain-core
 
-        return open_corpus(_paths(rest), k=k, embeddings=embeddings, progress=progress)
+        return open_corpus(corpus_paths(rest), k=k, embeddings=embeddings, progress=progress)
     if kind == "web":
         from stepcraft.sources.web.retriever import open_web  # noqa: PLC0415 - loads langchain-core
 
@@ -76,10 +76,10 @@ def open_source(
         from stepcraft.sources.weaviate import open_collection  # noqa: PLC0415 - loads the client
 
         return open_collection(spec, k=k, embeddings=embeddings)
-    if found := _ATTRIBUTE.fullmatch(spec):
+    if is_dotted(spec):
         from stepcraft.sources.langchain import RetrieverAdapter  # noqa: PLC0415 - loads langchain-core
 
-        return RetrieverAdapter(retriever=_imported(spec, *found.groups()), spec=spec, k=k)
+        return RetrieverAdapter(retriever=_imported(spec), spec=spec, k=k)
     is_path = Path(spec).suffix or _exists(spec)
     hint = f": corpus:{spec} for documents, memory:{spec} for procedures" if is_path else ""
     raise BadInput(f"{without_secrets(spec)!r} is no source of evidence; name {KINDS}{hint}")
@@ -94,7 +94,7 @@ def references(spec: str) -> Iterator[Reference]:
     spec = spec.strip()
     kind, colon, rest = spec.partition(":")
     if kind == "corpus" and colon:
-        yield from (Reference("corpus", str(real_path(path))) for path in _paths(rest))
+        yield from (Reference("corpus", str(real_path(path))) for path in corpus_paths(rest))
     elif kind == "web":
         yield Reference("web", rest)
     elif kind == "memory":
@@ -110,8 +110,8 @@ def references(spec: str) -> Iterator[Reference]:
         yield Reference("import", spec)
 
 
-def _paths(text: str) -> list[str]:
-    """The whole text if it is the path of a file or folder, else the parts between its commas.
+def corpus_paths(text: str) -> list[str]:
+    """The paths of a corpus: the whole text if it is that of a file or folder, else the parts between its commas.
 
     Raises:
         BadInput: one of them is no path.
@@ -131,10 +131,34 @@ def _exists(path: str) -> bool:
         return False
 
 
-def _imported(spec: str, module: str, attribute: str) -> "BaseRetriever":
+def _imported(spec: str) -> "BaseRetriever":
     """The retriever under a dotted name, or what the function under it returns."""
     from langchain_core.retrievers import BaseRetriever  # noqa: PLC0415 - heavy
 
+    found = named_object(spec)
+    if not isinstance(found, BaseRetriever):
+        raise BadInput(
+            f"{spec} is a {type(found).__name__}; name a LangChain retriever, or a function without arguments "
+            "that makes one"
+        )
+    return found
+
+
+def is_dotted(spec: str) -> bool:
+    """Whether a spec has the form package.module:attribute."""
+    return _ATTRIBUTE.fullmatch(spec) is not None
+
+
+def named_object(spec: str) -> Any:  # noqa: ANN401 - whatever stands there
+    """What stands under package.module:attribute; what it returns, if it can be called.
+
+    Raises:
+        BadInput: the module or the attribute does not exist, or the module needs another one.
+        SourceFailure: the module cannot be imported, or the function fails.
+    """
+    from langchain_core.retrievers import BaseRetriever  # noqa: PLC0415 - heavy
+
+    module, _, attribute = spec.partition(":")
     try:
         found: Any = import_module(module)
     except ModuleNotFoundError as error:
@@ -153,11 +177,6 @@ def _imported(spec: str, module: str, attribute: str) -> "BaseRetriever":
             found = found()
         except Exception as error:
             raise SourceFailure(f"the source {spec} cannot be made: {_reason(error)}") from error
-    if not isinstance(found, BaseRetriever):
-        raise BadInput(
-            f"{spec} is a {type(found).__name__}; name a LangChain retriever, or a function without arguments "
-            "that makes one"
-        )
     return found
 
 

@@ -1,6 +1,8 @@
 """Collections of Weaviate as a source of evidence: procedures of stepcraft, or documents that others store."""
 
 import weakref
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -25,11 +27,15 @@ from stepcraft.text.clean import clean
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from stepcraft.memory.weaviate.connection import Action
+
 _OPTIONS = {"text", "title", "embeddings"}
 _TEXTS = ("text", "content", "page_content", "body", "passage", "abstract", "summary")
 _TITLES = ("title", "name", "heading", "headline")
 _SOURCES = ("source", "url", "link", "path")
 _PROCEDURE = {"input", "output", "steps"}
+_PAGE = 1000
+"""How many objects are listed at a time."""
 _SCORE = MetadataQuery(score=True)
 
 
@@ -57,20 +63,58 @@ class WeaviateDocuments(Source):
         """Close the connection; it may be called twice."""
         self.connection.close()
 
+    def listed(self) -> Iterator[tuple[str, str]]:
+        """The id and the source of every document, in the order of the ids, a page at a time.
+
+        Raises:
+            SourceFailure: the server cannot be used.
+        """
+        last: str | None = None
+        while True:
+            page = self._call(partial(self._page, after=last))
+            for item in page:
+                yield str(item.uuid), self._source(item)
+            if len(page) < _PAGE:
+                return
+            last = str(page[-1].uuid)
+
+    def document(self, id: str) -> Document | None:  # noqa: A002 - the field is called id
+        """The document with this id, or None.
+
+        Raises:
+            SourceFailure: the server cannot be used.
+        """
+        found = self._call(lambda session: session.objects.query.fetch_object_by_id(id))
+        return self._document(found, {}) if found else None
+
+    def _call(self, action: "Action[Any]") -> Any:  # noqa: ANN401 - the client's classes are private
+        connection: Connection = self.connection
+        try:
+            return connection.call(action)
+        except MemoryFailure as error:
+            raise SourceFailure(str(error)) from error
+
+    async def _page(self, session: Session, after: str | None) -> list[Any]:
+        wanted = [self.source] if self.source else []
+        page = await session.objects.query.fetch_objects(limit=_PAGE, after=after, return_properties=wanted)
+        return list(page.objects)
+
+    def _source(self, found: Any) -> str:  # noqa: ANN401 - the client's classes for it are private
+        return _text(found.properties.get(self.source)) or f"{self.address.collection}/{found.uuid}"
+
     def _found(self, query: str, k: int) -> list[Document]:
         words = " ".join(query_words(query))
         if not words:
             return []
-        connection: Connection = self.connection
         embedder: Embedder | None = self.embedder
         try:
             vector = query_vector(embedder, clean(query)) if embedder else None
-            numbers = None if vector is None else vector.tolist()
-            hits = connection.call(lambda session: self._search(session, words, numbers, k))
         except MemoryFailure as error:
             raise SourceFailure(str(error)) from error
-        best = max((hit.metadata.score or 0 for hit in hits), default=0) or 1
-        return [self._document(hit, 1 if vector is not None else best) for hit in hits]
+        numbers = None if vector is None else vector.tolist()
+        hits = self._call(lambda session: self._search(session, words, numbers, k))
+        best = 1 if vector is not None else max((hit.metadata.score or 0 for hit in hits), default=0) or 1
+        return [self._document(hit, {"score": (hit.metadata.score or 0) / best}) for hit in hits]
 
     async def _search(self, session: Session, words: str, vector: list[float] | None, k: int) -> list[Any]:
         query = session.objects.query
@@ -85,14 +129,15 @@ class WeaviateDocuments(Source):
         fusion = HybridFusion.RELATIVE_SCORE
         return list((await query.hybrid(vector=vector, alpha=ALPHA, fusion_type=fusion, **shared)).objects)
 
-    def _document(self, hit: Any, best: float) -> Document:  # noqa: ANN401 - the client's classes for it are private
-        found = hit.properties
+    def _document(self, found: Any, facts: Mapping[str, Any]) -> Document:  # noqa: ANN401 - the client's classes for it are private
         metadata = {
-            "title": _text(found.get(self.title)),
-            "source": _text(found.get(self.source)) or f"{self.address.collection}/{hit.uuid}",
-            "score": (hit.metadata.score or 0) / best,
+            "title": _text(found.properties.get(self.title)),
+            "source": self._source(found),
+            **facts,
         }
-        return Document(page_content=_text(found.get(self.text)), metadata=metadata, id=str(hit.uuid))
+        return Document(
+            page_content=_text(found.properties.get(self.text)), metadata=metadata, id=str(found.uuid)
+        )
 
 
 def _text(value: str | list[str] | None) -> str:

@@ -58,6 +58,8 @@ class Page:
     title: str
     text: str
     """Markdown."""
+    cut: bool = False
+    """Whether the page is longer than what was fetched of it."""
 
 
 def prepare_reading() -> None:
@@ -79,7 +81,8 @@ def readable(fetched: Fetched) -> Page:
         reason = f"it asks for a browser or a human ({barred[0]!r})" if barred else "there is no text on it"
         raise FetchFailed(f"{shown(fetched.url)} cannot be read: {reason}")
     parts = urlsplit(fetched.url)
-    return Page(fetched.url, title or parts.path.rstrip("/").rpartition("/")[2] or parts.netloc, text)
+    name = parts.path.rstrip("/").rpartition("/")[2] or parts.netloc
+    return Page(fetched.url, title or name, text, fetched.cut)
 
 
 def _title_and_text(fetched: Fetched) -> tuple[str, str]:

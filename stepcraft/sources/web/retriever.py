@@ -19,7 +19,7 @@ from stepcraft.sources.base import Source
 
 if TYPE_CHECKING:
     from stepcraft.sources.web.engines import Search
-    from stepcraft.sources.web.pages import Page
+    from stepcraft.sources.web.pages import Page, Pages
 
 ALLOW_HOSTS = "STEPCRAFT_ALLOW_HOSTS"
 """The environment variable with the hosts, separated by commas, that may have private addresses."""
@@ -118,6 +118,21 @@ def open_web(
         BadInput: there is no such engine, or its key or a package is missing.
         SourceFailure: no process can be started to parse pages.
     """
+    reader = open_pages(spec, allow_hosts=allow_hosts)
+    return WebSource(search=search or _engine(spec), reader=reader, embedder=resolve_embeddings(), k=k)
+
+
+def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> "Pages":
+    """What reads pages of the web by their URLs, through the safe fetcher.
+
+    Args:
+        spec: what asks for it, for messages.
+        allow_hosts: as in `open_web`.
+
+    Raises:
+        BadInput: a package is missing, or a host cannot be used.
+        SourceFailure: no process can be started to parse pages.
+    """
     missing = [name for name in _NEEDED if not find_spec(name)]
     if missing:
         raise BadInput(f'{spec} needs {", ".join(missing)}: pip install "stepcraft[web]"')
@@ -126,14 +141,8 @@ def open_web(
 
     named = os.environ.get(ALLOW_HOSTS, "").split(",") if allow_hosts is None else allow_hosts
     fetcher = Fetcher(allow_hosts=[host.strip() for host in named if host.strip()])
-    engine = search or _engine(spec)
     prepare_reading()
-    return WebSource(
-        search=engine,
-        reader=Pages(lambda url: readable(fetcher.fetch(url))),
-        embedder=resolve_embeddings(),
-        k=k,
-    )
+    return Pages(lambda url: readable(fetcher.fetch(url)))
 
 
 def _engine(spec: str) -> "Search":

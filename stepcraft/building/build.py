@@ -1,0 +1,319 @@
+"""Build a memory from documentation: each document is read whole, and the procedures that it teaches are added."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+
+from stepcraft.building.directory import BuildDirectory, Placed, Record
+from stepcraft.building.documents import Document, Listed, Unreadable
+from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, in_background
+from stepcraft.building.extraction import METHOD, Extraction
+from stepcraft.building.placing import as_stale, ids_by_document, procedure_of
+from stepcraft.building.report import write_page
+from stepcraft.building.sources import Source, list_documents
+from stepcraft.contexts.extract import ExtractContext
+from stepcraft.errors import BadInput, Failed, MemoryFailure, ModelFailure, RunStopped, SourceFailure
+from stepcraft.evals.evaluate import side_by_side
+from stepcraft.evals.prices import Prices
+from stepcraft.evals.progress import Budget, Finished, Progress, Tally, unpriced
+from stepcraft.llm.budget import Usage, add_usage
+from stepcraft.memory.open import open_memory
+from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.memory.urls import scheme_of
+from stepcraft.models.resolve import EXTRACTIVE
+from stepcraft.nodes.begin import KEYLESS
+
+CONCURRENCY = 16
+"""Documents that are built at the same time, unless another number is named."""
+
+
+@dataclass
+class BuildReport:
+    """What came of the documents of a build, those included that earlier builds finished."""
+
+    directory: Path
+    """Where the records are."""
+    page: Path
+    """The page that shows them."""
+    documents: int
+    unchanged: int = 0
+    """Documents that were done before."""
+    procedures: int = 0
+    """Procedures that were found."""
+    placed: dict[str, int] = field(default_factory=dict[str, int])
+    """What became of them: added, present, merged, linked, skipped, failed."""
+    flagged: int = 0
+    """Procedures with something that their document does not have."""
+    rejected: int = 0
+    stale: int = 0
+    """Procedures of earlier versions of the documents that were marked stale."""
+    failed: list[Failed] = field(default_factory=list[Failed])
+    """Documents that could not be built, which the next build tries again, and what could not be listed or added."""
+    warnings: list[str] = field(default_factory=list[str])
+    usage: Usage = field(default_factory=lambda: Usage(calls=0, input_tokens=0, output_tokens=0, nodes={}))
+    usd: float | None = 0.0
+    """What it cost; None where a price is unknown."""
+
+    def count(self, record: Record) -> None:
+        """Count what became of a document."""
+        self.procedures += len(record["procedures"])
+        self.rejected += len(record["rejected"])
+        self.flagged += sum(bool(one["flagged"]) for one in record["procedures"])
+        self.stale += len(record["stale"])
+        self.usage = add_usage(self.usage, cast("Usage", record["usage"]))
+        self.usd = None if self.usd is None or record["usd"] is None else self.usd + record["usd"]
+        for placed in record["placed"] or ():
+            self.placed[placed["how"]] = self.placed.get(placed["how"], 0) + 1
+            if placed["how"] == "failed":
+                self.failed.append(Failed(record["source"], f"a procedure was not added: {placed['reason']}"))
+        if record["error"]:
+            self.failed.append(Failed(record["source"], record["error"]))
+
+
+async def build_memory(
+    sources: Sequence[Source],
+    memory: str | ProcedureMemory,
+    *,
+    embeddings: str | Embeddings | None = None,
+    model: BaseChatModel | str | None = None,
+    node_models: Mapping[str, BaseChatModel | str] | None = None,
+    context: ExtractContext | Mapping[str, Any] | None = None,
+    on_duplicate: OnDuplicate = "merge",
+    directory: Path | None = None,
+    concurrency: int = CONCURRENCY,
+    budget: Budget | None = None,
+    prices: Prices | None = None,
+    callbacks: Sequence[BaseCallbackHandler] = (),
+    on_begin: Callable[[str], object] = lambda _sentence: None,
+    on_progress: Callable[[Progress], object] = lambda _progress: None,
+) -> BuildReport:
+    """Add the procedures that documents teach to a memory; documents that are done are not asked again.
+
+    A document that has changed is built again, and procedures that it no longer teaches are marked stale. A document that
+    cannot be read or built is named in the report, and tried again by the next build.
+
+    Args:
+        sources: What the documents are read from: see `list_documents`.
+        memory: The memory, or its URL; a database that is not there is made.
+        embeddings: Those of a memory that is opened by its URL, as `open_memory` takes them.
+        model: The model that reads the documents, as an object or a name.
+        node_models: Another model for some nodes ("extract", "verify").
+        context: The settings of the extraction, `strict` and `verify` among them.
+        on_duplicate: What becomes of a procedure for whose task the memory has one already: see `Duplicates`.
+        directory: Where the records are kept; None for a folder beside the memory.
+        concurrency: The most documents that are built at the same time.
+        budget: When to stop.
+        prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
+        callbacks: The callbacks of every run, such as a tracer.
+        on_begin: Is told, in a sentence, what is about to be built.
+        on_progress: Is told of the progress before and after each document.
+
+    Raises:
+        BadInput: A source, a setting, the model or the directory cannot be used.
+        ReadOnlyMemory: The memory cannot be changed.
+        RunStopped: The budget is used up, the model refuses every call, or the memory or the directory cannot be written.
+            What is finished is kept, and the same build goes on from there.
+    """
+    if concurrency < 1:
+        raise BadInput(f"concurrency must be at least 1, not {concurrency}")
+    budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
+    extraction = Extraction(
+        ExtractContext.of(context), prices, model=model, node_models=node_models, callbacks=callbacks
+    )
+    if budget.usd is not None and prices.price(extraction.model) is None:
+        raise BadInput(unpriced(METHOD, extraction.model))
+    listing = await in_background(partial(list_documents, sources))
+    if isinstance(memory, str):
+        opened = await in_background(partial(open_memory, memory, embeddings=embeddings))
+    else:
+        opened = memory
+    try:
+        comparer = Comparer(opened, model, config={"callbacks": [*callbacks]})
+        duplicates = Duplicates(comparer, on_duplicate)
+        with BuildDirectory(directory or directory_of(opened.name), _short(opened.name)) as kept:
+            tally = Tally[Finished](
+                {METHOD: len(listing.documents)},
+                slots=concurrency,
+                budget=budget,
+                cost=lambda _outcome: None,
+                tell=on_progress,
+            )
+            report = BuildReport(kept.path, kept.page, len(listing.documents), failed=list(listing.failed))
+            if extraction.model == EXTRACTIVE:
+                report.warnings.append(KEYLESS)
+            build = _Build(extraction, opened, duplicates, kept, tally, report)
+            await build.prepare()
+            done = f", of which {len(kept.known):,} are recorded" if kept.known else ""
+            on_begin(
+                f"{len(listing.documents):,} documents{done}, read by {extraction.model}, into {opened.name}; "
+                f"the records are in {kept.path}"
+            )
+            jobs = (partial(build.document, listed) for listed in listing.documents)
+            try:
+                await side_by_side(jobs, concurrency, lambda: bool(tally.stopped))
+            finally:
+                write_page(kept.path, opened.name, build.unread)
+            if tally.stopped:
+                raise RunStopped(
+                    f"{tally.stopped}: {len(tally.failed):,} of {tally.total:,} documents are done; raise it and start "
+                    "the same command again"
+                )
+            return report
+    finally:
+        if opened is not memory:
+            await opened.aclose()
+
+
+def directory_of(memory: str) -> Path:
+    """Where the records of a memory's builds are kept: beside its file, or in the working directory."""
+    if scheme_of(memory) in {"", "file"}:
+        path = Path(memory)
+        return path.with_name(f"{path.name}.build")
+    return Path(f"{_short(memory)}.build")
+
+
+def _short(memory: str) -> str:
+    """The last part of a memory's name, without options."""
+    return memory.partition("?")[0].rstrip("/").rpartition("/")[2] or "memory"
+
+
+@dataclass
+class _Build:
+    """One build while it runs."""
+
+    extraction: Extraction
+    memory: ProcedureMemory
+    duplicates: Duplicates
+    kept: BuildDirectory
+    tally: Tally[Finished]
+    report: BuildReport
+    before: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """The procedures of each document that were in the memory when the build began."""
+    is_empty: bool = False
+    """Whether the memory has nothing, so that what earlier builds found is added again."""
+    unread: list[Failed] = field(default_factory=list[Failed])
+    """Documents that could not be read."""
+
+    async def prepare(self) -> None:
+        """Look at what the memory and the records hold.
+
+        Raises:
+            RunStopped: The memory cannot be read.
+        """
+        identity = self.extraction.identity
+        self.extraction.answered = any(
+            known.asked and known.settings == identity for known in self.kept.known.values()
+        )
+        try:
+            self.is_empty = await in_background(self.memory.is_empty)
+            if not self.is_empty:
+                self.before = await in_background(partial(ids_by_document, self.memory))
+        except MemoryFailure as error:
+            raise self._stopped(error) from error
+
+    async def document(self, listed: Listed) -> None:
+        """Build a document unless it is done.
+
+        Raises:
+            RunStopped: No further document can be built.
+        """
+        self.tally.begin()
+        try:
+            document = await in_background(listed.read)
+        except (Unreadable, SourceFailure) as error:
+            # What is known of it stays: where its folder is back, it need not be built again.
+            record = self.extraction.begun(listed)
+            record["error"] = str(error)
+            self.unread.append(Failed(listed.source, str(error)))
+        else:
+            record = await self._record(listed, document)
+            try:
+                await self._place(record)
+            except (MemoryFailure, ModelFailure) as error:
+                raise self._stopped(error) from error
+        self.report.count(record)
+        self.tally.end(
+            Finished(
+                method=METHOD,
+                id=record["source"],
+                output={},
+                error=record["error"],
+                usage=record["usage"],
+                seconds=record["seconds"],
+                models=[record["model"]],
+                usd=record["usd"],
+            )
+        )
+
+    async def _record(self, listed: Listed, document: Document) -> Record:
+        """The record of a document: an earlier one if nothing has changed, else what the model finds now."""
+        known = self.kept.known.get(listed.source)
+        if (
+            known
+            and not known.failed
+            and (known.digest, known.settings) == (document.digest, self.extraction.identity)
+            and (earlier := self.kept.record(listed.source))
+        ):
+            self.report.unchanged += 1
+            if self.is_empty:
+                earlier["placed"] = None
+            return earlier
+        # The sections of a long document share the calls that other documents leave.
+        left = self.tally.total - len(self.tally.failed)
+        at_once = max(1, self.tally.slots // max(1, min(self.tally.slots, left)))
+        record = await self.extraction.run(document, listed, at_once)
+        if record["procedures"]:
+            self.kept.add(record)  # what is found is paid for, and is not lost while it is added
+        return record
+
+    async def _place(self, record: Record) -> None:
+        """Add the procedures of a record to the memory, and mark those as stale that its document taught before.
+
+        Raises:
+            MemoryFailure: The memory cannot be read or written.
+            ModelFailure: The model refuses to compare procedures.
+        """
+        if record["placed"] is not None:
+            return
+        built = {
+            "from": record["source"],
+            **{name: record[name] for name in ("digest", "spec", "model")},
+            "at": record["began"],
+        }
+        placed: list[Placed] = []
+        procedures: list[tuple[int, Procedure]] = []
+        for number, drafted in enumerate(record["procedures"]):
+            placed.append(Placed(id="", how="failed", reason=""))
+            try:
+                procedures.append((number, procedure_of(drafted, built)))
+            except BadInput as error:
+                placed[number]["reason"] = str(error)
+        if not record["error"]:
+            # Before the new ones are added, which are not to be merged with what they replace.
+            before = self.before.get(record["source"], set()) - {one.id for _, one in procedures}
+            record["stale"] = await self._mark_stale(before, f"{record['source']} no longer teaches it")
+        for number, procedure in procedures:
+            made = await self.duplicates.add(procedure)
+            placed[number] = Placed(id=made.procedure.id, how=made.kind, reason=made.verdict.why)
+            record["usage"] = dict(add_usage(cast("Usage", record["usage"]), made.usage))
+            record["warnings"] += made.warnings
+        record["placed"] = placed
+        record["usd"] = self.extraction.cost(record["usage"])
+        self.kept.add(record)
+
+    async def _mark_stale(self, ids: Iterable[str], reason: str) -> list[str]:
+        """Mark procedures as stale, unless other documents teach them, too; return the ids of those that were marked."""
+        mark = partial(as_stale, reason=reason)
+        return [name for name in sorted(ids) if await self.duplicates.update(name, mark)]
+
+    def _stopped(self, error: MemoryFailure | ModelFailure) -> RunStopped:
+        return RunStopped(
+            f"{error}; what was found is kept in {self.kept.path}, and the same command goes on from there"
+        )

@@ -1,0 +1,409 @@
+"""Near duplicates: procedures for the same task in other words, found as they are added, or in a whole memory.
+
+Candidates are the nearest procedures that a search of the memory finds with the whole text of a procedure, as far as they
+share enough of their words; a model says of each whether it is for the same task. Names, calls and options make most of
+the words of a procedure, which is why the words tell more than vectors do. Of the 57 pairs in
+tests/data/duplicate_pairs.jsonl the 30 that are for the same task share at least 0.55 of the words of the shorter one; so do
+1 in 3 of the procedures of LGStep with one of their five nearest. Cosines of WordLlama would have to be kept from 0.65 on
+for the same 30, which leaves 2.5 pairs a procedure to ask about. At 0.5, the default, it is 0.8 a procedure: 10,000
+procedures cost 10,000 searches and some 8,000 calls of a model, not 50 million.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, TypeVar, cast, get_args
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.cache.base import BaseCache
+
+from stepcraft.concurrency import in_thread
+from stepcraft.contexts.duplicates import DuplicatesContext
+from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.graphs.duplicates import Content, build_duplicates
+from stepcraft.llm.budget import Usage, add_usage, no_usage
+from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.text.clean import stems
+
+OnDuplicate = Literal["merge", "keep", "skip"]
+"""What becomes of a procedure for whose task there is one already: both become one, both stay, or it is not added."""
+
+THRESHOLD = 0.5
+"""The share of the words of the shorter of two procedures that the other has, from which on a model is asked."""
+
+NEAREST = 5
+"""How many of the nearest procedures are looked at."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a model said of two procedures."""
+
+    same: bool | None
+    """Whether they are for the same task; None where no model could say."""
+    why: str = ""
+    merged: Content | None = None
+    """The procedure in place of both, if there is one."""
+    left_out: tuple[str, ...] = ()
+    """Names, options and numbers of the two that the merged one does not have."""
+    warnings: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=no_usage)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What became of a procedure that was added."""
+
+    kind: Literal["added", "present", "merged", "linked", "skipped"]
+    procedure: Procedure
+    """The procedure as the memory holds it; of a skipped one, the one that is there for its task."""
+    of: str = ""
+    """The id of the procedure that it was merged into, linked to or skipped for; "" if there is none."""
+    verdict: Verdict = field(default_factory=lambda: Verdict(same=False))
+    """What the model said of the two."""
+    warnings: tuple[str, ...] = ()
+    """What went wrong in the comparisons."""
+    usage: Usage = field(default_factory=no_usage)
+    """The usage of all comparisons."""
+
+
+class Comparer:
+    """Finds the procedures of a memory that are like another one, and asks a model whether they are for the same task.
+
+    Args:
+        memory: The memory.
+        model: The model, or its name; None for that of STEPCRAFT_MODEL, or else the keyless one, to which tasks are the same
+            where the outputs are equal.
+        threshold: The share of words in common, from 0 to 1, from which on the model is asked.
+        cache: Keeps verdicts.
+        context: Further settings of the comparisons.
+        config: The config of the runs, such as callbacks that trace them.
+
+    Raises:
+        BadInput: The threshold or the model cannot be used.
+    """
+
+    def __init__(
+        self,
+        memory: ProcedureMemory,
+        model: BaseChatModel | str | None = None,
+        *,
+        threshold: float = THRESHOLD,
+        cache: BaseCache[Any] | None = None,
+        context: DuplicatesContext | None = None,
+        config: RunnableConfig | None = None,
+    ) -> None:
+        if not 0 <= threshold <= 1:
+            raise BadInput(f"the threshold of similarity must be between 0 and 1, not {threshold:g}")
+        self.memory = memory
+        self.threshold = threshold
+        self._graph = build_duplicates(model=model, cache=cache)
+        self._context = context or DuplicatesContext()
+        self._config = config
+
+    async def like(self, procedure: Procedure) -> list[Procedure]:
+        """The procedures of the memory that are like one, nearest first, without itself."""
+        text = procedure.text(self.memory.template)
+        found = await self.memory.asearch(text, NEAREST + 1, alpha=1)
+        others = [hit.procedure for hit in found if hit.procedure.id != procedure.id]
+        return [other for other in others[:NEAREST] if self.is_like(procedure, other)]
+
+    def is_like(self, one: Procedure, other: Procedure) -> bool:
+        """Whether they are enough alike for the model to be asked."""
+        return similarity(one, other) >= self.threshold
+
+    async def compare(self, first: Procedure, second: Procedure, *, merge: bool) -> Verdict:
+        """What the model says of two procedures; of equal ones it is not asked.
+
+        Args:
+            first: The one.
+            second: The other.
+            merge: Whether they are to be merged. What a person has approved is not rewritten.
+
+        Raises:
+            ModelFailure: The model refuses every call.
+        """
+        contents = content_of(first), content_of(second)
+        if contents[0] == contents[1]:
+            return Verdict(same=True, merged=contents[0])
+        approved = any("approved" in one.metadata for one in (first, second))
+        result: Mapping[str, Any] = await self._graph.ainvoke(
+            {"first": contents[0], "second": contents[1]},
+            self._config,
+            context=replace(self._context, merge=merge and not approved),
+        )
+        return Verdict(
+            result["same"],
+            result["why"],
+            result["merged"],
+            tuple(result["left_out"]),
+            tuple(result["warnings"]),
+            result["usage"],
+        )
+
+
+class Duplicates:
+    """Adds procedures to a memory in which those for the same task are to stand once.
+
+    Many may be added at the same time, on one event loop: the model is asked about them side by side, and each is compared
+    with what was added meanwhile before it is added itself. Other processes that add to the memory are not waited for:
+    `dedupe` finds what both add.
+
+    Args:
+        comparer: The memory, and the model that says what is the same.
+        on_duplicate: What becomes of a procedure for whose task there is one already. "merge" makes one of both, under the id
+            of the one that is there; "keep" adds it, and links the two by `also` in their metadata; "skip" does not add it.
+            "merge" links, too, where the two contradict each other, where the merged one names what neither has, and where a
+            person has approved one of them.
+
+    Raises:
+        BadInput: `on_duplicate` is none of the three.
+        ReadOnlyMemory: The memory cannot be changed.
+    """
+
+    def __init__(self, comparer: Comparer, on_duplicate: OnDuplicate = "merge") -> None:
+        if on_duplicate not in get_args(OnDuplicate):
+            raise BadInput(
+                f"on_duplicate={on_duplicate!r} cannot be used; it is one of {', '.join(get_args(OnDuplicate))}"
+            )
+        check_writable(comparer.memory)
+        self._comparer = comparer
+        self._memory = comparer.memory
+        self._on_duplicate = on_duplicate
+        self._writing = asyncio.Lock()
+        self._adding = 0
+        self._written: list[Procedure] = []
+        """What was written while others were being added."""
+
+    async def add(self, procedure: Procedure) -> Placed:
+        """Add a procedure, or what is made of it and the one that is there for its task.
+
+        A procedure whose id is in the memory, or was merged into another one there, is present: no model is asked.
+
+        Raises:
+            ModelFailure: The model refuses every call.
+            MemoryFailure: The memory cannot be read or written.
+        """
+        self._adding += 1
+        try:
+            return await self._added(procedure, len(self._written))
+        finally:
+            self._adding -= 1
+            if not self._adding:
+                self._written.clear()
+
+    async def _added(self, procedure: Procedure, since: int) -> Placed:
+        verdicts: dict[str, Verdict] = {}
+        newer: dict[str, Procedure | None] = {}
+        while True:
+            match = None if await self._get(procedure.id) else await self._match(procedure, verdicts, newer)
+            async with self._writing:
+                if known := await self._get(procedure.id):
+                    return await self._refreshed(known, procedure, verdicts)
+                if match:
+                    now = await self._get(match.id)
+                    if now and content_of(now) == content_of(match):
+                        return await self._place_beside(now, procedure, verdicts)
+                    newer[match.id] = now
+                written = self._written[since:]
+                newer |= {one.id: one for one in written}
+                if not match and all(
+                    _key(one) in verdicts or not self._competes(procedure, one)
+                    for one in newer.values()
+                    if one
+                ):
+                    await self._write(procedure)
+                    return _placed("added", procedure, verdicts)
+
+    async def update(self, name: str, change: Callable[[Procedure], Procedure | None]) -> Procedure | None:
+        """Change a procedure while no other one is written; return the changed one, None if nothing was changed.
+
+        Args:
+            name: Its id.
+            change: Makes the changed procedure; None for no change.
+
+        Raises:
+            MemoryFailure: The memory cannot be read or written.
+        """
+        async with self._writing:
+            known = await self._get(name)
+            changed = change(known) if known else None
+            if changed:
+                await self._write(changed)
+            return changed
+
+    def _competes(self, procedure: Procedure, other: Procedure) -> bool:
+        """Whether two procedures may be for the same task. A stale one is of an earlier version, and is not merged."""
+        return "stale" not in other.metadata and self._comparer.is_like(procedure, other)
+
+    async def _match(
+        self, procedure: Procedure, verdicts: dict[str, Verdict], newer: Mapping[str, Procedure | None]
+    ) -> Procedure | None:
+        """The nearest procedure for the same task, None if there is none.
+
+        Args:
+            procedure: The procedure that is added.
+            verdicts: What is known of others, by their contents; what is asked is added.
+            newer: Procedures that have changed since they were searched for, by id; None for one that was deleted.
+        """
+        found: dict[str, Procedure | None] = {one.id: one for one in await self._comparer.like(procedure)}
+        for other in {**found, **newer}.values():
+            if other is None or not self._competes(procedure, other):
+                continue
+            if _key(other) not in verdicts:
+                verdicts[_key(other)] = (
+                    Verdict(same=True)
+                    if procedure.id in links_of(other)
+                    else await self._comparer.compare(other, procedure, merge=self._on_duplicate == "merge")
+                )
+            if verdicts[_key(other)].same:
+                return other
+        return None
+
+    async def _refreshed(
+        self, known: Procedure, procedure: Procedure, verdicts: Mapping[str, Verdict]
+    ) -> Placed:
+        """Keep what is there, and note where else it comes from; what is built again from its source is not stale."""
+        metadata = dict(known.metadata)
+        if procedure.source == known.source or _document_of(procedure) == _document_of(known):
+            metadata.pop("stale", None)
+            if "built" in procedure.metadata:
+                metadata["built"] = procedure.metadata["built"]
+        elif procedure.source and procedure.source not in links_of(known):
+            metadata["also"] = [*links_of(known), procedure.source]
+        refreshed = replace(known, metadata=metadata)
+        if refreshed != known:
+            await self._write(refreshed)
+        return _placed("present", refreshed, verdicts)
+
+    async def _place_beside(
+        self, known: Procedure, procedure: Procedure, verdicts: Mapping[str, Verdict]
+    ) -> Placed:
+        """Merge a procedure with the one for the same task, link it to that one, or leave it out."""
+        verdict = verdicts[_key(known)]
+        if procedure.id in links_of(known):
+            return _placed("present", known, verdicts, known.id)
+        if self._on_duplicate == "skip":
+            return _placed("skipped", known, verdicts, known.id, verdict)
+        if self._on_duplicate == "merge" and verdict.merged:
+            merged = merge(known, procedure, verdict.merged)
+            await self._write(merged)
+            return _placed("merged", merged, verdicts, known.id, verdict)
+        linked = with_link(procedure, known)
+        await self._write(linked, with_link(known, procedure))
+        return _placed("linked", linked, verdicts, known.id, verdict)
+
+    async def _get(self, name: str) -> Procedure | None:
+        return await in_background(partial(self._memory.get, name))
+
+    async def _write(self, *procedures: Procedure) -> None:
+        await write(self._memory, *procedures)
+        self._written += procedures
+
+
+def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
+    """The procedure in place of two, under the id of the one that is kept.
+
+    It has the metadata of both, that of the one that is kept before that of the other, the votes for both, and in `also` the id
+    and the source of the other one. If only the one that is kept is stale, it takes the place of its source.
+    """
+    renewed = "stale" in kept.metadata and "stale" not in other.metadata
+    first, second = (other, kept) if renewed else (kept, other)
+    metadata = {**second.metadata, **first.metadata}
+    metadata.pop("history", None)
+    if "history" in kept.metadata:
+        metadata["history"] = kept.metadata["history"]
+    if "stale" not in first.metadata:
+        metadata.pop("stale", None)
+    if votes := [*kept.metadata.get("votes", []), *other.metadata.get("votes", [])]:
+        metadata["votes"] = votes
+    also = [*links_of(kept), *links_of(other), other.id, second.source]
+    metadata["also"] = [name for name in dict.fromkeys(also) if name and name not in {kept.id, first.source}]
+    return Procedure(
+        input=content["input"],
+        output=content["output"],
+        steps=tuple(content["steps"]),
+        id=kept.id,
+        source=first.source,
+        metadata=metadata,
+    )
+
+
+def with_link(procedure: Procedure, other: Procedure) -> Procedure:
+    """The procedure with the id of another one in `also`."""
+    also = list(dict.fromkeys([*links_of(procedure), other.id]))
+    return replace(procedure, metadata={**procedure.metadata, "also": also})
+
+
+def links_of(procedure: Procedure) -> list[str]:
+    """The ids and sources of the duplicates of a procedure: those that were merged into it, and those that it is linked to."""
+    also = procedure.metadata.get("also")
+    return [str(name) for name in cast("list[object]", also)] if isinstance(also, list) else []
+
+
+def similarity(one: Procedure, other: Procedure) -> float:
+    """The share of the words of the shorter of two procedures that the other one has, too."""
+    words, others = stems(one.text()), stems(other.text())
+    return len(words & others) / min(len(words), len(others)) if words and others else 0.0
+
+
+def content_of(procedure: Procedure) -> Content:
+    """What a procedure says."""
+    return Content(output=procedure.output, input=procedure.input, steps=list(procedure.steps))
+
+
+def check_writable(memory: ProcedureMemory) -> None:
+    """Raise ReadOnlyMemory for a memory that cannot be changed."""
+    if memory.read_only:
+        raise ReadOnlyMemory(
+            f"{memory.name} can be searched, not changed; copy it into a .db file with `stepcraft memory copy` first"
+        )
+
+
+async def write(memory: ProcedureMemory, *procedures: Procedure) -> None:
+    """Store procedures.
+
+    Raises:
+        MemoryFailure: One of them was not stored.
+    """
+    report = await in_background(partial(memory.add, procedures))
+    if report.failed:
+        raise MemoryFailure(
+            f"{memory.name} did not take the procedure {report.failed[0].where}: {report.failed[0].reason}"
+        )
+
+
+async def in_background(call: Callable[[], T]) -> T:
+    """The result of a blocking call, made in a thread of its own."""
+    return await asyncio.wrap_future(in_thread(call))
+
+
+def _placed(
+    kind: Literal["added", "present", "merged", "linked", "skipped"],
+    procedure: Procedure,
+    verdicts: Mapping[str, Verdict],
+    of: str = "",
+    verdict: Verdict | None = None,
+) -> Placed:
+    usage, warnings = no_usage(), list[str]()
+    for one in verdicts.values():
+        usage = add_usage(usage, one.usage)
+        warnings += one.warnings
+    return Placed(kind, procedure, of, verdict or Verdict(same=False), tuple(dict.fromkeys(warnings)), usage)
+
+
+def _document_of(procedure: Procedure) -> object:
+    """What document a procedure was built from; an object that equals no other if from none."""
+    built = procedure.metadata.get("built")
+    return built.get("from") if isinstance(built, dict) and built.get("from") else object()
+
+
+def _key(procedure: Procedure) -> str:
+    """Identifies a procedure with this content."""
+    return json.dumps([procedure.id, content_of(procedure)])

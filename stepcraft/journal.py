@@ -1,0 +1,143 @@
+"""What a run that may be killed at any moment writes: lines that are appended, in a folder that one process uses at a time.
+
+A line is there as a whole or not at all: of one that was cut off the rest is cut off, too. Lines are forced to the disk
+every second; where the machine itself fails, what was written since then is lost.
+"""
+
+import errno
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from io import FileIO
+from pathlib import Path
+from typing import Any, Self
+
+from stepcraft.errors import BadInput, RunStopped
+from stepcraft.secrets import redacted
+
+LOCK = "lock"
+"""The file by which a folder is held."""
+
+_SYNC_S = 1.0
+"""Forcing each line to the disk would take longer than a fast model's answer."""
+
+
+class FolderLock:
+    """Holds a folder for this process until it is closed, or the process ends.
+
+    Args:
+        path: The folder; it is made if it is not there.
+        refusal: What happens in it while another process holds it, such as "an evaluation is running into".
+
+    Raises:
+        BadInput: Another process holds it.
+        OSError: It cannot be made or written.
+    """
+
+    def __init__(self, path: Path, refusal: str) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        self._file = (path / LOCK).open("ab")
+        try:
+            import fcntl  # noqa: PLC0415 - not on Windows
+        except ImportError:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.close()
+            raise BadInput(f"{refusal} {path}; wait for it or name another directory") from error
+
+    def close(self) -> None:
+        """Release the folder."""
+        self._file.close()
+
+
+class LineFile:
+    """A file of JSON lines that grows line by line; a last line that was cut off is removed when it is opened.
+
+    Args:
+        path: The file; it is made if it is not there.
+        masked: Whether secrets are masked; they stay where the lines are a copy of the user's own data.
+
+    Raises:
+        BadInput: It cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, masked: bool = True) -> None:
+        self.path = path
+        self._masked = masked
+        self._sync_at = 0.0
+        try:
+            path.touch()
+            # Unbuffered, so that what cannot be written is not tried again when the file is closed.
+            self._file: FileIO = path.open("r+b", buffering=0)
+            data = self._file.readall()
+            if data and not data.endswith(b"\n"):
+                self._file.truncate(data.rfind(b"\n") + 1)
+        except OSError as error:
+            raise BadInput(f"{path} cannot be written: {error.strerror}; name another directory") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Force the lines to the disk and close the file.
+
+        Raises:
+            RunStopped: They cannot be written.
+        """
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise RunStopped(
+                f"{self.path} cannot be written: {error.strerror}; make room and start the same command again"
+            ) from error
+        finally:
+            self._file.close()
+
+    def add(self, value: Mapping[str, Any]) -> None:
+        """Append a line; when this returns, the end of the process loses nothing of it.
+
+        Raises:
+            RunStopped: It cannot be written, for example because the disk is full.
+        """
+        line = (
+            json.dumps(redacted(value) if self._masked else value, ensure_ascii=False).encode(
+                "utf-8", "replace"
+            )
+            + b"\n"
+        )
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            written = self._file.write(line)
+            if time.monotonic() >= self._sync_at:
+                os.fsync(self._file.fileno())
+                self._sync_at = time.monotonic() + _SYNC_S
+            reason = os.strerror(errno.ENOSPC) if written < len(line) else ""
+        except OSError as error:
+            reason = error.strerror or str(error)
+        if reason:
+            self._file.truncate(end)
+            raise RunStopped(
+                f"{self.path} cannot be written: {reason}; make room and start the same command again"
+            )
+
+
+def read_lines(path: Path) -> Iterator[Any]:
+    """Yield the values of a file of JSON lines; a line that was cut off is none.
+
+    Raises:
+        BadInput: A line is damaged.
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n"):
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise BadInput(f"{path}:{number} is damaged: {error}") from error
