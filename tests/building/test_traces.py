@@ -24,9 +24,11 @@ from stepcraft.building.langsmith_project import list_project
 from stepcraft.building.traces import document_of_runs, list_traces
 from stepcraft.building.transcript import MAX_CHARACTERS, Call, Transcript
 from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.graphs.baselines import ReactContext, build_react
 from tests.graphs.traces import tracer
-from tests.scripted import ToolModel
+from tests.scripted import ToolModel, searching
 from tests.servers.langsmith_server import LangSmithServer
+from tests.shelf import QUESTION, Shelf
 
 GOAL = "Refund the last order of Ana"
 PASSWORD = "swordfish"
@@ -189,6 +191,38 @@ def test_runs_in_the_forms_in_which_they_are_exported(recorded: Recorded, tmp_pa
     found = documents(lines(tmp_path / "runs.jsonl", *form(recorded)))
     check_refund(next(one for one in found if one.source.endswith(recorded.server.roots[0]["id"])))
     assert len(found) == 3
+
+
+def test_the_searches_of_an_agent_of_ours_are_calls_and_what_is_below_them_is_none(tmp_path: Path) -> None:
+    graph = build_react(model=ToolModel([searching("bridge", "builder"), "An answer."]), retriever=Shelf())
+    with LangSmithServer() as server, tracer(server) as traced:
+        graph.invoke(QUESTION, {"callbacks": [traced]}, context=ReactContext(k=2))
+    [found] = documents(lines(tmp_path / "runs.jsonl", *server.list("runs")))
+    assert found.title == QUESTION["question"]
+    assert [line for line in found.text.splitlines() if line.startswith("# Call")] == [
+        "# Call 1: `search`",
+        "# Call 2: `search`",
+    ]
+    assert "An answer." in found.text.partition("# Answer")[2]
+
+
+def test_the_calls_of_an_agent_that_a_tool_starts(tmp_path: Path) -> None:
+    clerk = create_agent(ToolModel(REFUNDING), TOOLS)
+
+    @tool
+    def ask_clerk(request: str) -> str:
+        """Ask the clerk to do something."""
+        return str(clerk.invoke({"messages": [HumanMessage(request)]})["messages"][-1].text)
+
+    agent = create_agent(
+        ToolModel([calling("ask_clerk", request=GOAL), AIMessage("It is done.")]), [ask_clerk]
+    )
+    with LangSmithServer() as server, tracer(server) as traced:
+        agent.invoke({"messages": [HumanMessage("Please have it refunded")]}, {"callbacks": [traced]})
+    [found] = documents(lines(tmp_path / "runs.jsonl", *server.list("runs")))
+    assert found.title == "Please have it refunded"
+    calls = [line.partition(": ")[2] for line in found.text.splitlines() if line.startswith("# Call")]
+    assert calls == ["`ask_clerk`", "`search_orders`", "`refund`"]
 
 
 def test_runs_in_csv(recorded: Recorded, tmp_path: Path) -> None:
