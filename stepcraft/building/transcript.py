@@ -33,7 +33,6 @@ _MAX_OUTCOME = 300
 _READ = 10_000
 """The most characters of a result that are looked at, from its beginning and from its end each."""
 _MASK = "***"
-_LEAST = 4
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
@@ -185,20 +184,13 @@ class _Masking:
     """
 
     def __init__(self, calls: Sequence[Call]) -> None:
-        found = {value for call in calls for value in _secret_values(call.arguments)}
-        kept = sorted((value for value in found if len(value) >= _LEAST), key=len, reverse=True)
-        self._values = (
-            re.compile("|".join(rf"(?<!\w){re.escape(value)}(?!\w)" for value in kept)) if kept else None
-        )
+        self._values = frozenset(value for call in calls for value in _secret_values(call.arguments))
 
     def text(self, text: str) -> str:
         """The text with its secrets masked, cleaned, and without the middle if it is very long."""
         if len(text) > 2 * _READ:
             text = f"{text[:_READ]}\n…\n{text[-_READ:]}"
-        text = clean(text)
-        if self._values:
-            text = self._values.sub(_MASK, text)
-        return without_secrets(text)
+        return without_secrets(clean(text), self._values)
 
     def name(self, name: str) -> str:
         """The name of a tool on one line, without backticks."""
