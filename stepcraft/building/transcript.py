@@ -82,10 +82,10 @@ class Transcript:
 
     def document(self) -> Document:
         """The transcript as a document, with secrets masked and results shortened."""
-        succeeded, outcome = self.succeeded, self.outcome
+        masked, text = self._masked(), ""
+        succeeded, outcome = masked.succeeded, masked.outcome
         if succeeded is not False and not self.calls:
             succeeded, outcome = False, NO_CALL
-        masked, text = self._masked(), ""
         for limits in _LIMITS:
             text = masked._written(*limits)
             if len(text) <= MAX_CHARACTERS:
@@ -96,7 +96,7 @@ class Transcript:
             text,
             kind="transcript",
             succeeded=succeeded,
-            outcome=_shortened(without_secrets(outcome), _MAX_OUTCOME),
+            outcome=_shortened(outcome, _MAX_OUTCOME),
         )
 
     def _masked(self) -> "Transcript":
@@ -123,6 +123,7 @@ class Transcript:
             tools={**called, **described},
             events=events,
             answer=mask.text(self.answer).strip(),
+            outcome=mask.text(self.outcome),
         )
 
     def _written(self, argument: int, result: int, said: int) -> str:

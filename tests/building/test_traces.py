@@ -312,33 +312,43 @@ def test_feedback_says_whether_a_run_succeeded(
     assert thread.succeeded is succeeded
 
 
-SECRET_ARGUMENTS: list[Any] = [
-    {"api_key": "abcd1234"},
-    {"config": {"credentials": {"user": "u-5512", "pin": "p-8841"}}},
-    {"command": "curl -H 'Authorization: Bearer abcd1234efgh' https://example.org"},
-    {"url": "https://ana:abcd1234@example.org/"},
-    '{"access_token": "abcd1234"}',
-    {"input": "{'password': 'abcd1234'}"},
-]
+SECRETS = ("abcd1234", "u-5512", "p-8841")
 
 
-@pytest.mark.parametrize("arguments", SECRET_ARGUMENTS)
-def test_no_secret_of_an_argument_is_left_anywhere(arguments: Any) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"api_key": "abcd1234", "config": {"credentials": {"user": "u-5512", "pin": "p-8841"}}},
+        '{"access_token": "abcd1234", "passwords": ["u-5512", "p-8841"]}',
+        {"input": "{'password': 'abcd1234', 'secret': ('u-5512', 'p-8841')}"},
+    ],
+)
+def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: Any) -> None:
     transcript = Transcript(
         "x",
         goal="Log in as abcd1234 or u-5512",
         events=[Call("log_in", arguments, result="logged in with abcd1234, u-5512 and p-8841")],
         answer="It was abcd1234.",
+        succeeded=False,
+        outcome="it ended with an error: abcd1234 is no PIN of u-5512",
     )
-    masked = isinstance(arguments, dict) and {"command", "url"} & set(arguments)
-    text = transcript.document().text
-    shown = text.partition("# Call")[2].partition("Result")[0] if masked else text
-    assert not [
-        secret
-        for secret in ("abcd1234", "u-5512", "p-8841")
-        if secret in shown and str(arguments).find(secret) >= 0
-    ]
-    assert "***" in text
+    document = transcript.document()
+    text = f"{document.title}\n{document.text}\n{document.outcome}"
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert text.count("***") > 6
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": "curl -H 'Authorization: Bearer abcd1234efgh' https://example.org"},
+        {"url": "https://ana:abcd1234@example.org/"},
+        {"text": "OPENAI_API_KEY=abcd1234efgh python run.py"},
+    ],
+)
+def test_what_looks_like_a_secret_is_masked(arguments: Any) -> None:
+    text = Transcript("x", goal="g", events=[Call("f", arguments, result=arguments)]).document().text
+    assert ("abcd1234" in text, text.count("***")) == (False, 2)
 
 
 def test_a_secret_is_masked_before_a_result_is_shortened() -> None:
