@@ -1,1 +1,7 @@
 """Building memories: whole documents are read, and the procedures that they teach are added to a memory."""
+
+from stepcraft.building.build import BuildReport, build_memory
+from stepcraft.building.documents import Document
+from stepcraft.building.sources import list_documents
+
+__all__ = ["BuildReport", "Document", "build_memory", "list_documents"]

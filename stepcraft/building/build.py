@@ -14,7 +14,7 @@ from stepcraft.building.directory import BuildDirectory, Placed, Record
 from stepcraft.building.documents import Document, Listed, Unreadable
 from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, in_background
 from stepcraft.building.extraction import METHOD, Extraction
-from stepcraft.building.placing import as_stale, ids_by_document, procedure_of
+from stepcraft.building.placing import Before, as_current, as_stale, procedure_of
 from stepcraft.building.report import write_page
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.contexts.extract import ExtractContext
@@ -194,8 +194,7 @@ class _Build:
     kept: BuildDirectory
     tally: Tally[Finished]
     report: BuildReport
-    before: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
-    """The procedures of each document that were in the memory when the build began."""
+    before: Before = field(default_factory=Before)
     is_empty: bool = False
     """Whether the memory has nothing, so that what earlier builds found is added again."""
     unread: list[Failed] = field(default_factory=list[Failed])
@@ -214,7 +213,7 @@ class _Build:
         try:
             self.is_empty = await in_background(self.memory.is_empty)
             if not self.is_empty:
-                self.before = await in_background(partial(ids_by_document, self.memory))
+                self.before = await in_background(partial(Before.of, self.memory))
         except MemoryFailure as error:
             raise self._stopped(error) from error
 
@@ -281,6 +280,10 @@ class _Build:
             ModelFailure: The model refuses to compare procedures.
         """
         if record["placed"] is not None:
+            # A document that was gone when `memory check --mark` looked for it is back as it was.
+            for one in record["placed"]:
+                if one["id"] in self.before.stale:
+                    await self.duplicates.update(one["id"], as_current)
             return
         built = {
             "from": record["source"],
@@ -297,7 +300,7 @@ class _Build:
                 placed[number]["reason"] = str(error)
         if not record["error"]:
             # Before the new ones are added, which are not to be merged with what they replace.
-            before = self.before.get(record["source"], set()) - {one.id for _, one in procedures}
+            before = self.before.by_document.get(record["source"], set()) - {one.id for _, one in procedures}
             record["stale"] = await self._mark_stale(before, f"{record['source']} no longer teaches it")
         for number, procedure in procedures:
             made = await self.duplicates.add(procedure)

@@ -80,7 +80,7 @@ class Comparer:
         memory: The memory.
         model: The model, or its name; None for that of STEPCRAFT_MODEL, or else the keyless one, to which tasks are the same
             where the outputs are equal.
-        threshold: The share of words in common, from 0 to 1, from which on the model is asked.
+        threshold: The share of words in common, from 0 to 1, from which on the model is asked; THRESHOLD if None.
         cache: Keeps verdicts.
         context: Further settings of the comparisons.
         config: The config of the runs, such as callbacks that trace them.
@@ -94,15 +94,15 @@ class Comparer:
         memory: ProcedureMemory,
         model: BaseChatModel | str | None = None,
         *,
-        threshold: float = THRESHOLD,
+        threshold: float | None = None,
         cache: BaseCache[Any] | None = None,
         context: DuplicatesContext | None = None,
         config: RunnableConfig | None = None,
     ) -> None:
-        if not 0 <= threshold <= 1:
-            raise BadInput(f"the threshold of similarity must be between 0 and 1, not {threshold:g}")
         self.memory = memory
-        self.threshold = threshold
+        self.threshold = THRESHOLD if threshold is None else threshold
+        if not 0 <= self.threshold <= 1:
+            raise BadInput(f"the threshold must be a share of words between 0 and 1, not {threshold}")
         self._graph = build_duplicates(model=model, cache=cache)
         self._context = context or DuplicatesContext()
         self._config = config

@@ -1,7 +1,7 @@
 """Built procedures as a memory holds them: what they were built from, and whether they are stale."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from stepcraft.memory.procedure import Procedure
@@ -41,17 +41,36 @@ def built_of(procedure: Procedure) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", built) if isinstance(built, Mapping) else {}
 
 
-def ids_by_document(memory: ProcedureMemory) -> dict[str, set[str]]:
-    """The ids of the procedures that were built from each document.
+@dataclass
+class Before:
+    """What a memory held when a build began."""
 
-    Raises:
-        MemoryFailure: The memory cannot be read.
-    """
-    found: dict[str, set[str]] = {}
-    for procedure in memory:
-        if source := built_of(procedure).get("from"):
-            found.setdefault(str(source), set()).add(procedure.id)
-    return found
+    by_document: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """The ids of the procedures that were built from each document."""
+    stale: set[str] = field(default_factory=set[str])
+    """The ids of those that are marked as stale."""
+
+    @classmethod
+    def of(cls, memory: ProcedureMemory) -> "Before":
+        """Read a memory.
+
+        Raises:
+            MemoryFailure: It cannot be read.
+        """
+        found = cls()
+        for procedure in memory:
+            if source := built_of(procedure).get("from"):
+                found.by_document.setdefault(str(source), set()).add(procedure.id)
+            if procedure.metadata.get("stale"):
+                found.stale.add(procedure.id)
+        return found
+
+
+def as_current(procedure: Procedure) -> Procedure:
+    """The procedure without a mark that it is stale."""
+    return replace(
+        procedure, metadata={name: value for name, value in procedure.metadata.items() if name != "stale"}
+    )
 
 
 def as_stale(procedure: Procedure, reason: str) -> Procedure | None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urldefrag
@@ -116,10 +115,10 @@ def _of_name(name: str, spec: str, listing: Listing) -> Iterator[Listed]:
         yield from _of_files(roots_of(corpus_paths(rest)), spec, listing)
     elif kind.startswith("weaviate"):
         yield from _of_collection(open_source(name), spec)
-    elif is_dotted(name) and not Path(name).exists():
-        yield from _listed(cast("Source", named_object(name)), spec, listing)
     elif kind == "memory" and colon:
         raise BadInput(f"{excerpt(name)} holds procedures already; copy them with `stepcraft memory copy`")
+    elif is_dotted(name) and not Path(name).exists():
+        yield from _listed(cast("Source", named_object(name)), spec, listing)
     elif colon and not Path(name).expanduser().exists():
         raise BadInput(f"{excerpt(name)} is no source of documents; name {KINDS}")
     else:
@@ -193,14 +192,33 @@ def _of_documents(source: BaseLoader | Iterable[LangChainDocument | Document], s
     found: Any = source.lazy_load() if isinstance(source, BaseLoader) else source
     if isinstance(found, str | bytes) or not isinstance(found, Iterable):
         raise BadInput(f"{spec} is a {type(found).__name__}; name {KINDS}")
-    numbered = enumerate(_checked(cast("Iterable[object]", found), spec), 1)
     seen: set[str] = set()
-    for place, parts in groupby(numbered, lambda pair: _place(pair[1], f"{spec}#{pair[0]}")):
-        group = list(parts)
-        name = place if place not in seen else f"{place}#{group[0][0]}"
+    parts: list[LangChainDocument | Document] = []
+    place = ""
+    failure: SourceFailure | None = None
+
+    def whole() -> Listed:
+        """The document of the parts so far; others with its source may have come before."""
+        name = place if place not in seen else f"{place}#{number - len(parts)}"
         seen.add(place)
-        whole = _joined(name, [part for _, part in group])
-        yield Listed(name, _giving(whole), spec)
+        return Listed(name, _giving(_joined(name, parts)), spec)
+
+    number = 0
+    try:
+        for number, part in enumerate(_checked(cast("Iterable[object]", found), spec), 1):
+            following = _place(part, f"{spec}#{number}")
+            if parts and (following != place or isinstance(part, Document)):
+                yield whole()
+                parts = []
+            place = following
+            parts.append(part)
+    except SourceFailure as error:
+        failure = error
+    number += 1
+    if parts:
+        yield whole()
+    if failure:
+        raise failure
 
 
 def _checked(found: Iterable[object], spec: str) -> Iterator[LangChainDocument | Document]:

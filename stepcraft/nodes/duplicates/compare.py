@@ -71,8 +71,8 @@ def read(reply: str, state: Reading, context: DuplicatesContext) -> dict[str, An
     """The verdict with its reason and, where it is asked for and given, the merged procedure.
 
     Raises:
-        UnreadableReply: There is no verdict in it, or the merged procedure is not complete, has a step twice, or names what
-            neither procedure has.
+        UnreadableReply: There is no verdict in it, or the merged procedure is not complete, has a step twice, names what
+            neither procedure has, or lacks a name that both have.
     """
     lines = _labelled(unwrapped(text_of(reply)))
     verdict = _SAME.match(lines.get("verdict", ""))
@@ -94,7 +94,8 @@ def read(reply: str, state: Reading, context: DuplicatesContext) -> dict[str, An
     )
     if problem := _problem(merged, state):
         raise UnreadableReply(problem, update=update)
-    return {**update, "merged": merged, "left_out": _left_out(merged, state)}
+    left_out = [*_missing(state["first"], merged), *_missing(state["second"], merged)]
+    return {**update, "merged": merged, "left_out": list(dict.fromkeys(left_out))}
 
 
 def _problem(merged: Content, state: Reading) -> str:
@@ -106,21 +107,26 @@ def _problem(merged: Content, state: Reading) -> str:
     repeats = [step for place, step in enumerate(merged["steps"]) if step in merged["steps"][:place]]
     if repeats and not any(one["steps"].count(repeats[0]) > 1 for one in originals):
         return f"the procedure in place of both has the step {quoted(repeats[0])} twice."
-    grounds = Grounds("\n\n".join(map(_text, originals)))
-    missing = grounds.missing([merged["output"], merged["input"], *merged["steps"]])
-    names = ", ".join(dict.fromkeys(name for found in missing.values() for name in found))
-    if names:
+    if invented := _missing(merged, *originals):
         return (
-            f"the procedure in place of both has {names}, which stands in neither of the two. Write it with the names, options "
-            "and numbers that they have."
+            f"the procedure in place of both has {', '.join(invented)}, which stands in neither of the two. Write it with the "
+            "names, options and numbers that they have."
         )
+    lost = [name for name in _missing(originals[0], merged) if name in _missing(originals[1], merged)]
+    if lost:
+        return f"the procedure in place of both lacks {', '.join(lost)}, which both of them have. Write all of it."
     return ""
 
 
-def _left_out(merged: Content, state: Reading) -> list[str]:
-    """The names, options and numbers of the steps of both that the merged procedure does not have."""
-    missing = Grounds(_text(merged)).missing([*state["first"]["steps"], *state["second"]["steps"]])
+def _missing(procedure: Content, *others: Content) -> list[str]:
+    """The names, options and numbers of a procedure that no other one has."""
+    grounds = Grounds("\n\n".join(part for other in others for part in _parts(other)))
+    missing = grounds.missing(_parts(procedure))
     return list(dict.fromkeys(name for found in missing.values() for name in found))
+
+
+def _parts(procedure: Content) -> list[str]:
+    return [procedure["output"], procedure["input"], *procedure["steps"]]
 
 
 def _text(procedure: Content) -> str:

@@ -1,0 +1,58 @@
+"""Pages that teach a task each, a model that reads them, and a build in a process of its own.
+
+`python -m tests.building.built FOLDER MEMORY CALLS` builds the pages of a folder; each page that the model has read is
+appended to the file CALLS.
+"""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+from stepcraft.building.build import build_memory
+from tests.scripted import ScriptedModel
+
+NOTHING = "REJECTED\nOutput: {}\nReason: it teaches nothing.\nSentence: Nothing is done here."
+
+
+def write_pages(folder: Path, *names: str) -> Path:
+    """A folder with a page for each name; what they teach has no word in common."""
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / f"{name}.md").write_text(page(name))
+    return folder
+
+
+def page(name: str, last: str = "close") -> str:
+    """A page that teaches the task of this name."""
+    return (
+        f"# Task {name}\n\nGiven {name}stuff: {name}open `{name}.start`. Then {name}{last} `{name}.{last}`.\n"
+    )
+
+
+def procedure(name: str, last: str = "close") -> str:
+    """The reply to that page."""
+    steps = f"1. {name}open `{name}.start`.\n2. {name}{last} `{name}.{last}`."
+    return f"PROCEDURE\nHeading: Task {name}\nOutput: {name}ware\nInput: {name}stuff\n{steps}"
+
+
+def read(_node: str, prompt: str) -> str:
+    """The reply to the page in a prompt."""
+    found = re.search(r"Given (\w+)stuff: .* Then \1(\w+) ", prompt)
+    return procedure(found[1], found[2]) if found else NOTHING.format("nothing")
+
+
+def main(folder: str, memory: str, calls: str) -> None:
+    """Build, and note the pages that were read."""
+    log = Path(calls).open("ab", buffering=0)  # noqa: SIM115 - open until the process is killed
+
+    def reply(node: str, prompt: str) -> str:
+        log.write(f"{prompt.partition('# Task ')[2].split()[0]}\n".encode())
+        return read(node, prompt)
+
+    model = ScriptedModel(reply, latency=0.1)
+    asyncio.run(build_memory([folder], memory, embeddings="none", model=model, concurrency=4))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,170 @@
+"""The documents of sources: files, pages, collections and loaders."""
+
+import uuid
+from pathlib import Path
+
+import pytest
+import weaviate
+from weaviate.classes.config import DataType, Property
+from weaviate.classes.data import DataObject
+
+from stepcraft import BadInput, FetchFailed, SourceFailure, open_source
+from stepcraft.building import Document, list_documents
+from stepcraft.building.documents import Unreadable
+from stepcraft.building.sources import Source
+from tests.servers.pages_server import PagesServer, Served, html
+from tests.servers.weaviate_server import collection_of
+
+OWN = "tests.building.own"
+
+
+def texts(*sources: Source) -> dict[str, str]:
+    return {one.source: one.read().text for one in list_documents(sources).documents}
+
+
+def test_files_of_prose_in_folders_and_named_files(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    (docs / "sub").mkdir(parents=True)
+    for name in ("b.md", "a.txt", "code.py", "data.json", "picture.png", "sub/c.html", ".hidden.md"):
+        (docs / name).write_text("<p>Some text here.</p>" if name.endswith("html") else "Some text here.")
+    listing = list_documents([f"corpus:{docs}"])
+    assert [one.source for one in listing.documents] == [
+        f"{docs}/{name}" for name in ("a.txt", "b.md", "sub/c.html")
+    ]
+    assert listing.documents[2].read().text.strip() == "Some text here."
+    assert list(texts(str(docs / "code.py"), str(docs))) == [
+        f"{docs}/{name}" for name in ("code.py", "a.txt", "b.md", "sub/c.html")
+    ]
+
+
+def test_titles_and_headings_of_formats(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("---\ntitle: Front\n---\n# First\n\nText.\n")
+    (tmp_path / "b.md").write_text("# First\n\nText.\n")
+    (tmp_path / "c.rst").write_text("First\n=====\n\nText.\n\nSecond\n------\n\nMore.\n")
+    (tmp_path / "d.ipynb").write_text(
+        '{"metadata": {}, "cells": [{"cell_type": "markdown", "source": ["# First"]},'
+        ' {"cell_type": "code", "source": ["print(1)"]}]}'
+    )
+    (tmp_path / "e.txt").write_text("No heading.")
+    read = [one.read() for one in list_documents([str(tmp_path)]).documents]
+    assert [one.title for one in read] == ["Front", "First", "First", "First", "e.txt"]
+    assert [(one.level, one.text) for one in read[2].headings] == [(1, "First"), (2, "Second")]
+    assert "print(1)" in read[3].text
+
+
+def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    file.write_text("# First\n\nText.\n")
+    (listed,) = list_documents([str(file)]).documents
+    before = listed.read().digest
+    file.touch()
+    assert listed.read().digest == before
+    file.write_text("# First\n\nOther text.\n")
+    assert listed.read().digest != before
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "torn.pdf").write_bytes(b"%PDF-1.4 torn")
+    (tmp_path / "torn.ipynb").write_text("{")
+    (tmp_path / "link.md").symlink_to("/etc/hostname")
+    listing = list_documents([str(tmp_path)])
+    assert [(one.where, one.reason[:24]) for one in listing.failed] == [
+        (f"{tmp_path}/link.md", "it is a link out of the ")
+    ]
+    for listed, reason in zip(listing.documents, ("it is no notebook", "PDF"), strict=True):
+        with pytest.raises(Unreadable, match=reason):
+            listed.read()
+
+
+def test_pages_of_the_web(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "Steep the leaves of green tea for two minutes in water of eighty degrees. " * 3
+    routes = {"/tea": html(text, title="Tea"), "/gone": Served(b"", status=404)}
+    with PagesServer(routes) as server:
+        base = server.url.rstrip("/")
+        refused = list_documents([f"{base}/tea"]).documents[0]
+        with pytest.raises(FetchFailed, match="not public"):
+            refused.read()
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", base.removeprefix("http://"))
+        tea, gone = list_documents([f"web:{base}/tea#part {base}/gone", f"{base}/tea"]).documents
+        assert (tea.source, tea.read().title) == (f"{base}/tea", "Tea")
+        assert "two minutes" in tea.read().text
+        with pytest.raises(FetchFailed, match="404"):
+            gone.read()
+
+
+def test_loaders_and_iterables() -> None:
+    whole = {"a.pdf": "a.pdf page 1\n\na.pdf page 2", "b.pdf": "b.pdf page 1", "a.pdf#4": "a.pdf page 3"}
+    assert texts(f"{OWN}:pages") == texts(f"{OWN}:made") == whole
+    assert texts(f"{OWN}:documents") == {f"{OWN}:documents#1": "first", "https://tea.example": "second"}
+    assert texts([Document("mine", "Title", "text")]) == {"mine": "text"}
+
+
+def test_a_loader_that_fails_in_the_middle_is_named() -> None:
+    listing = list_documents([f"{OWN}:breaking"])
+    assert [one.read().text for one in listing.documents] == ["one"]
+    (failed,) = listing.failed
+    assert "ConnectionError: the server is gone; 1 documents were listed before" in failed.reason
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("nowhere", "there is no file or folder nowhere; check the name"),
+        ("corpus:", "a corpus needs a file or folder"),
+        ("web", "'web' names no page"),
+        ("web:ddgs", "names no page; write web:https://… or the URL alone"),
+        ("memory:m.db", "holds procedures already; copy them"),
+        ("ftp://tea.example", "is no source of documents; name corpus:PATH"),
+        (f"{OWN}:number", "is a int; name corpus:PATH"),
+        (f"{OWN}:none", "holds no document"),
+        (f"{OWN}:texts", "gives a str, not a document of LangChain"),
+        (f"{OWN}:absent", "has no absent"),
+        ("tests.sources.own:fixed", "is a retriever, which finds passages but lists no documents"),
+    ],
+)
+def test_what_is_no_source_of_documents(source: str, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        list_documents([source])
+
+
+def test_nothing_named_is_refused() -> None:
+    with pytest.raises(BadInput, match="there is nothing to build from"):
+        list_documents([])
+
+
+def test_a_folder_without_documents_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="holds no document; name other files"):
+        list_documents([str(tmp_path)])
+
+
+def test_documents_of_weaviate(weaviate_url: str, weaviate_client: weaviate.WeaviateClient) -> None:
+    name = f"Test{uuid.uuid4().hex}"
+    fields = [Property(name=field, data_type=DataType.TEXT) for field in ("text", "title", "url")]
+    made = weaviate_client.collections.create(name, properties=fields)
+    made.data.insert_many(
+        [
+            DataObject({"text": f"text {number}", "title": "Tea", "url": f"https://tea.example/{number % 2}"})
+            for number in range(3)
+        ]
+    )
+    try:
+        url = (
+            weaviate_url.replace(collection_of(weaviate_url), name)
+            if collection_of(weaviate_url)
+            else weaviate_url
+        )
+        before, mark, after = weaviate_url.partition("/?")
+        url = f"{before}/{name}{'?' if mark else ''}{after}"
+        with_source = list_documents([url]).documents
+        assert sorted(one.read().text for one in with_source) == ["text 0", "text 1", "text 2"]
+        assert {one.source.partition("#")[0] for one in with_source} == {
+            "https://tea.example/0",
+            "https://tea.example/1",
+        }
+        assert len({one.source for one in with_source}) == 3
+        assert texts(open_source(url)) == {one.source: one.read().text for one in with_source}
+        weaviate_client.collections.delete(name)
+        with pytest.raises((SourceFailure, Unreadable)):
+            with_source[0].read()
+    finally:
+        weaviate_client.collections.delete(name)
