@@ -5,7 +5,7 @@ import binascii
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -113,8 +113,12 @@ _NO_SECRETS = frozenset(
 """Values of variables that are settings or stand-ins; masking them would blot ordinary sentences out."""
 
 
-def without_secrets(text: str) -> str:
+def without_secrets(text: str, also: Collection[str] = ()) -> str:
     """Mask the secrets in a text as `***`; a text that was masked is left as it is.
+
+    Args:
+        text: The text.
+        also: Further secrets, masked as the values of environment variables are.
 
     What counts as a secret:
 
@@ -127,7 +131,14 @@ def without_secrets(text: str) -> str:
       of 8 characters or more is masked anywhere, one of 4 to 7 as a whole word, a shorter one not at all. Ordinary
       settings ("true", "auto", "test", …) are left alone, and so is a number in a variable about TOKENS, a limit.
     """
-    return _without(text, _environment())
+    if not also:
+        return _without(text, _environment())
+    forms = {
+        (value, len(value) < _ANYWHERE)
+        for value in also
+        if len(value) >= _LEAST and value.lower() not in _NO_SECRETS
+    }
+    return _without_in(text, _environment() | forms)
 
 
 def redacted(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out

@@ -8,11 +8,11 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from stepcraft.building.documents import Document
-from stepcraft.secrets import names_secret, redacted
+from stepcraft.secrets import names_secret, without_secrets
 from stepcraft.text.clean import clean
 
 MAX_CHARACTERS = 30_000
@@ -28,10 +28,11 @@ _MAX_INSTRUCTIONS = 1_500
 _MAX_DESCRIPTION = 160
 _MAX_ANSWER = 2_000
 _MAX_TITLE = 100
-_READ = 40_000
+_MAX_NAME = 200
+_MAX_OUTCOME = 300
+_READ = 10_000
 """The most characters of a result that are looked at, from its beginning and from its end each."""
 _MASK = "***"
-_LEAST = 4
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
@@ -81,58 +82,83 @@ class Transcript:
 
     def document(self) -> Document:
         """The transcript as a document, with secrets masked and results shortened."""
-        succeeded, outcome = self.succeeded, self.outcome
+        masked, text = self._masked(), ""
+        succeeded, outcome = masked.succeeded, masked.outcome
         if succeeded is not False and not self.calls:
             succeeded, outcome = False, NO_CALL
-        mask = _Masking(self.calls)
-        goal = mask.text(self.goal).strip()
-        title = _cut(goal, _MAX_TITLE)
-        text = ""
         for limits in _LIMITS:
-            text = self._written(mask, goal, *limits)
+            text = masked._written(*limits)
             if len(text) <= MAX_CHARACTERS:
                 break
         return Document(
             self.source,
-            title,
+            _cut(masked.goal, _MAX_TITLE),
             text,
             kind="transcript",
             succeeded=succeeded,
-            outcome=_shortened(mask.text(outcome), 300),
+            outcome=_shortened(outcome, _MAX_OUTCOME),
         )
 
-    def _written(self, mask: "_Masking", goal: str, argument: int, result: int, said: int) -> str:
-        goal = _shortened(goal, _MAX_GOAL)
+    def _masked(self) -> "Transcript":
+        """The same without secrets; arguments are mappings or texts, results are texts."""
+        mask = _Masking(self.calls)
+        events: list[Call | Said] = [
+            Said(event.speaker, mask.text(event.text).strip())
+            if isinstance(event, Said)
+            else Call(
+                mask.name(event.tool),
+                mask.value(event.arguments),
+                mask.text(as_text(mask.value(event.result))).strip(),
+                mask.text(event.error).strip(),
+            )
+            for event in self.events
+        ]
+        called = dict.fromkeys((event.tool for event in events if isinstance(event, Call)), "")
+        described = {mask.name(name): mask.text(what) for name, what in self.tools.items()}
+        return replace(
+            self,
+            goal=mask.text(self.goal).strip(),
+            before=[mask.text(text) for text in self.before if text.strip()],
+            instructions=mask.text(self.instructions).strip(),
+            tools={**called, **described},
+            events=events,
+            answer=mask.text(self.answer).strip(),
+            outcome=mask.text(self.outcome),
+        )
+
+    def _written(self, argument: int, result: int, said: int) -> str:
+        """The text of a masked transcript.
+
+        Args:
+            argument: The most characters of an argument.
+            result: The most characters of a result.
+            said: The most characters of what was said between calls.
+        """
+        goal = _shortened(self.goal, _MAX_GOAL)
         parts = ["# Goal", _fenced(goal) if "#" in goal or "`" in goal else goal]
-        if asked := [_cut(mask.text(text), said) for text in self.before if text.strip()]:
-            parts += ["Asked before:", _fenced("\n".join(asked))]
-        called = dict.fromkeys(call.tool for call in self.calls)
-        tools = {**dict.fromkeys(called, ""), **self.tools}
+        if self.before:
+            parts += ["Asked before:", _fenced("\n".join(_cut(text, said) for text in self.before))]
         parts.append("# At hand")
         if self.instructions:
-            parts += [
-                "Told in every run:",
-                _fenced(_shortened(mask.text(self.instructions), _MAX_INSTRUCTIONS)),
-            ]
-        shown = {name: _cut(mask.text(what), _MAX_DESCRIPTION) for name, what in tools.items()}
-        parts.append("\n".join(f"- `{name}`" + (f": {what}" if what else "") for name, what in shown.items()))
+            parts += ["Told in every run:", _fenced(_shortened(self.instructions, _MAX_INSTRUCTIONS))]
+        listed = {name: _cut(what, _MAX_DESCRIPTION) for name, what in self.tools.items()}
+        parts.append(
+            "\n".join(f"- `{name}`" + (f": {what}" if what else "") for name, what in listed.items())
+        )
         number = 0
         for event in self.events:
             if isinstance(event, Said):
-                if words := _shortened(mask.text(event.text).strip(), said):
-                    parts += [f"The {event.speaker} said:", _fenced(words)]
+                if event.text:
+                    parts += [f"The {event.speaker} said:", _fenced(_shortened(event.text, said))]
                 continue
             number += 1
-            parts += [
-                f"# Call {number}: `{event.tool}`",
-                _fenced(_arguments(mask, event.arguments, argument)),
-            ]
+            parts += [f"# Call {number}: `{event.tool}`", _fenced(_arguments(event.arguments, argument))]
             if event.error:
-                parts += ["It failed:", _fenced(_shortened(mask.text(event.error).strip(), result))]
-            elif found := _shortened(mask.text(as_text(mask.value(event.result))).strip(), result):
-                parts += ["Result:", _fenced(found)]
-        if answer := _shortened(mask.text(self.answer).strip(), _MAX_ANSWER):
-            parts += ["# Answer", _fenced(answer)]
+                parts += ["It failed:", _fenced(_shortened(event.error, result))]
+            elif event.result:
+                parts += ["Result:", _fenced(_shortened(event.result, result))]
+        if self.answer:
+            parts += ["# Answer", _fenced(_shortened(self.answer, _MAX_ANSWER))]
         return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -159,20 +185,17 @@ class _Masking:
     """
 
     def __init__(self, calls: Sequence[Call]) -> None:
-        found = {value for call in calls for value in _secret_values(call.arguments)}
-        kept = sorted((value for value in found if len(value) >= _LEAST), key=len, reverse=True)
-        self._values = (
-            re.compile("|".join(rf"(?<!\w){re.escape(value)}(?!\w)" for value in kept)) if kept else None
-        )
+        self._values = frozenset(value for call in calls for value in _secret_values(call.arguments))
 
     def text(self, text: str) -> str:
         """The text with its secrets masked, cleaned, and without the middle if it is very long."""
         if len(text) > 2 * _READ:
             text = f"{text[:_READ]}\n…\n{text[-_READ:]}"
-        text = clean(text)
-        if self._values:
-            text = self._values.sub(_MASK, text)
-        return str(redacted(text))
+        return without_secrets(clean(text), self._values)
+
+    def name(self, name: str) -> str:
+        """The name of a tool on one line, without backticks."""
+        return _cut(self.text(name).replace("`", ""), _MAX_NAME)
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
         """A value of JSON with the secrets in its texts masked, and all below a name that says that it is secret."""
@@ -203,9 +226,8 @@ def _secret_values(arguments: object, *, secret: bool = False) -> Iterator[str]:
             yield from _secret_values(item, secret=secret)
 
 
-def _arguments(mask: _Masking, arguments: object, limit: int) -> str:
+def _arguments(masked: object, limit: int) -> str:
     """The arguments, a line each, their values shortened."""
-    masked = mask.value(arguments)
     if not isinstance(masked, Mapping):
         return _shortened(as_text(masked), limit)
     lines = [

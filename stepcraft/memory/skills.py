@@ -35,7 +35,8 @@ _ID, _SOURCE, _METADATA, _EXACT, _DIGEST = (
     f"stepcraft-{name}" for name in ("id", "source", "metadata", "exact", "digest")
 )
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*\Z")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)")
+_CLOSING_HASHES = re.compile(r"(?<![ \t])[ \t]++#++\Z")
 _NUMBERED = re.compile(r" {0,3}\d{1,3}[.)][ \t]+\S")
 _NUMBERED_HEADING = re.compile(r"(?:step\s+)?\d{1,3}(?:[.:)]|\s|\Z)", re.IGNORECASE)
 _NEEDS = re.compile(
@@ -299,14 +300,15 @@ class _Section:
 
 
 def _sections(body: str) -> list[_Section]:
-    found = [_Section(0, "", "")]
+    found: list[tuple[int, str, list[str]]] = [(0, "", [])]
     for line, code in lines(body):
-        heading = None if code else _HEADING.fullmatch(line.rstrip("\n"))
-        if heading and heading[2].strip():
-            found.append(_Section(len(heading[1]), heading[2].strip(), ""))
+        heading = None if code else _HEADING.fullmatch(line.rstrip())
+        if heading and (title := _CLOSING_HASHES.sub("", heading[2]).strip()):
+            found.append((len(heading[1]), title, []))
         else:
-            found[-1].text += line
-    return [section for section in found if section.title or section.text.strip()]
+            found[-1][2].append(line)
+    sections = [_Section(level, title, "".join(text)) for level, title, text in found]
+    return [section for section in sections if section.title or section.text.strip()]
 
 
 def _read_body(front: Mapping[str, Any], body: str, *, exported: bool) -> tuple[str, str, list[str]]:
@@ -353,7 +355,8 @@ def _steps(sections: list[_Section]) -> list[str]:
         return [_joined(section.title, section.text) for section in titled]
     steps: list[str] = []
     for section in filled:
-        steps += read_bullets(section.text) if read_bullets(section.text)[1:] else _paragraphs(section.text)
+        bullets = read_bullets(section.text)
+        steps += bullets if len(bullets) > 1 else _paragraphs(section.text)
     return steps
 
 
@@ -371,18 +374,17 @@ def _joined(title: str, text: str) -> str:
 
 def _paragraphs(text: str) -> list[str]:
     """The paragraphs, a block of code with the one before it."""
-    found: list[str] = []
-    open_ = False
+    found: list[list[str]] = []
+    is_open = False
     for line, code in lines(text):
         if not line.strip() and not code:
-            open_ = False
-        elif found and (open_ or code):
-            found[-1] += line
-            open_ = True
-        else:
-            found.append(line)
-            open_ = True
-    return [paragraph.strip() for paragraph in found]
+            is_open = False
+            continue
+        if not (found and (is_open or code)):
+            found.append([])
+        found[-1].append(line)
+        is_open = True
+    return ["".join(paragraph).strip() for paragraph in found]
 
 
 def _skill_text(procedure: Procedure, name: str) -> str:

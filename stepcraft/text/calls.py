@@ -5,9 +5,9 @@ import re
 from stepcraft.text.markdown import outside_code
 
 _STAND_IN = re.compile(
-    r"(?P<name>[\"']?[A-Za-z_]\w*[\"']?\s*[=:]\s*)"
-    r"(?P<quote>[\"']?)(?!(?:True|False|None|true|false|null)\b)(?:[A-Za-z_]\w*|\$\{?\w+\}?|\{\{?[^{}\n]{1,80}\}?\})(?P=quote)"
-    r"(?=\s*(?:[,)}\]]|$))",
+    r"(?P<name>[\"']?(?<!\w)[A-Za-z_]\w*+[\"']?\s*+[=:]\s*+)"
+    r"(?P<quote>[\"']?)(?!(?:True|False|None|true|false|null)\b)(?:[A-Za-z_]\w*+|\$\{?\w++\}?|\{\{?[^{}\n]{1,80}\}?\})(?P=quote)"
+    r"(?=\s*+(?:[,)}\]]|\Z)|[ \t]*+$)",
     re.MULTILINE,
 )
 """An argument whose value is a bare name or in braces; one in quotes counts where it is written like a variable."""

@@ -24,9 +24,11 @@ from stepcraft.building.langsmith_project import list_project
 from stepcraft.building.traces import document_of_runs, list_traces
 from stepcraft.building.transcript import MAX_CHARACTERS, Call, Transcript
 from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.graphs.baselines import ReactContext, build_react
 from tests.graphs.traces import tracer
-from tests.scripted import ToolModel
+from tests.scripted import ToolModel, searching
 from tests.servers.langsmith_server import LangSmithServer
+from tests.shelf import QUESTION, Shelf
 
 GOAL = "Refund the last order of Ana"
 PASSWORD = "swordfish"
@@ -191,6 +193,38 @@ def test_runs_in_the_forms_in_which_they_are_exported(recorded: Recorded, tmp_pa
     assert len(found) == 3
 
 
+def test_the_searches_of_an_agent_of_ours_are_calls_and_what_is_below_them_is_none(tmp_path: Path) -> None:
+    graph = build_react(model=ToolModel([searching("bridge", "builder"), "An answer."]), retriever=Shelf())
+    with LangSmithServer() as server, tracer(server) as traced:
+        graph.invoke(QUESTION, {"callbacks": [traced]}, context=ReactContext(k=2))
+    [found] = documents(lines(tmp_path / "runs.jsonl", *server.list("runs")))
+    assert found.title == QUESTION["question"]
+    assert [line for line in found.text.splitlines() if line.startswith("# Call")] == [
+        "# Call 1: `search`",
+        "# Call 2: `search`",
+    ]
+    assert "An answer." in found.text.partition("# Answer")[2]
+
+
+def test_the_calls_of_an_agent_that_a_tool_starts(tmp_path: Path) -> None:
+    clerk = create_agent(ToolModel(REFUNDING), TOOLS)
+
+    @tool
+    def ask_clerk(request: str) -> str:
+        """Ask the clerk to do something."""
+        return str(clerk.invoke({"messages": [HumanMessage(request)]})["messages"][-1].text)
+
+    agent = create_agent(
+        ToolModel([calling("ask_clerk", request=GOAL), AIMessage("It is done.")]), [ask_clerk]
+    )
+    with LangSmithServer() as server, tracer(server) as traced:
+        agent.invoke({"messages": [HumanMessage("Please have it refunded")]}, {"callbacks": [traced]})
+    [found] = documents(lines(tmp_path / "runs.jsonl", *server.list("runs")))
+    assert found.title == "Please have it refunded"
+    calls = [line.partition(": ")[2] for line in found.text.splitlines() if line.startswith("# Call")]
+    assert calls == ["`ask_clerk`", "`search_orders`", "`refund`"]
+
+
 def test_runs_in_csv(recorded: Recorded, tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     rows = exported_in_bulk(recorded)
@@ -278,33 +312,43 @@ def test_feedback_says_whether_a_run_succeeded(
     assert thread.succeeded is succeeded
 
 
-SECRET_ARGUMENTS: list[Any] = [
-    {"api_key": "abcd1234"},
-    {"config": {"credentials": {"user": "u-5512", "pin": "p-8841"}}},
-    {"command": "curl -H 'Authorization: Bearer abcd1234efgh' https://example.org"},
-    {"url": "https://ana:abcd1234@example.org/"},
-    '{"access_token": "abcd1234"}',
-    {"input": "{'password': 'abcd1234'}"},
-]
+SECRETS = ("abcd1234", "u-5512", "p-8841")
 
 
-@pytest.mark.parametrize("arguments", SECRET_ARGUMENTS)
-def test_no_secret_of_an_argument_is_left_anywhere(arguments: Any) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"api_key": "abcd1234", "config": {"credentials": {"user": "u-5512", "pin": "p-8841"}}},
+        '{"access_token": "abcd1234", "passwords": ["u-5512", "p-8841"]}',
+        {"input": "{'password': 'abcd1234', 'secret': ('u-5512', 'p-8841')}"},
+    ],
+)
+def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: Any) -> None:
     transcript = Transcript(
         "x",
         goal="Log in as abcd1234 or u-5512",
         events=[Call("log_in", arguments, result="logged in with abcd1234, u-5512 and p-8841")],
         answer="It was abcd1234.",
+        succeeded=False,
+        outcome="it ended with an error: abcd1234 is no PIN of u-5512",
     )
-    masked = isinstance(arguments, dict) and {"command", "url"} & set(arguments)
-    text = transcript.document().text
-    shown = text.partition("# Call")[2].partition("Result")[0] if masked else text
-    assert not [
-        secret
-        for secret in ("abcd1234", "u-5512", "p-8841")
-        if secret in shown and str(arguments).find(secret) >= 0
-    ]
-    assert "***" in text
+    document = transcript.document()
+    text = f"{document.title}\n{document.text}\n{document.outcome}"
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert text.count("***") > 6
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": "curl -H 'Authorization: Bearer abcd1234efgh' https://example.org"},
+        {"url": "https://ana:abcd1234@example.org/"},
+        {"text": "OPENAI_API_KEY=abcd1234efgh python run.py"},
+    ],
+)
+def test_what_looks_like_a_secret_is_masked(arguments: Any) -> None:
+    text = Transcript("x", goal="g", events=[Call("f", arguments, result=arguments)]).document().text
+    assert ("abcd1234" in text, text.count("***")) == (False, 2)
 
 
 def test_a_secret_is_masked_before_a_result_is_shortened() -> None:

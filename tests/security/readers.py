@@ -7,9 +7,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
 
+from stepcraft.building.transcript import Call, Transcript
 from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.baselines import DirectContext
 from stepcraft.contexts.chat import ChatContext
+from stepcraft.contexts.extract import ExtractContext
 from stepcraft.contexts.rat import RatContext
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.evidence import Evidence
@@ -22,6 +24,7 @@ from stepcraft.nodes.baselines import answer as baseline
 from stepcraft.nodes.begin import checked_text
 from stepcraft.nodes.chat import route
 from stepcraft.nodes.chat.conversation import said_before
+from stepcraft.nodes.extract import success
 from stepcraft.nodes.rat import revise as rat_revise
 from stepcraft.nodes.rat import split
 from stepcraft.nodes.rat import to_query as rat_query
@@ -31,7 +34,18 @@ from stepcraft.report._grounds import Ground, cited_sentences, marked_passage
 from stepcraft.secrets import without_secrets
 from stepcraft.sources.corpus.content import markdown_headings, rst_headings
 from stepcraft.sources.web import pages
-from stepcraft.text import citations, clean, lists, markdown, names, patch, sections, sentences, thoughts
+from stepcraft.text import (
+    calls,
+    citations,
+    clean,
+    lists,
+    markdown,
+    names,
+    patch,
+    sections,
+    sentences,
+    thoughts,
+)
 
 UNITS = [
     " ", "\n", "\t", "\t\t\n", "\r\n", "#", "# a\n", "## a\n\n", "*", "**", "**a", "**a** ", "_", "__a", "-", "- ", "- a\n",
@@ -127,6 +141,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "rpg plan": reads(plan, RpgContext(), segments=[SEGMENT], plans=["knots"]),
     "baseline": reads(baseline, DirectContext()),
     "baseline's thoughts": lambda text: baseline.read_thoughts(text, STATE, DirectContext()),  # type: ignore[arg-type]
+    "a transcript": lambda text: Transcript("", goal=text, events=[Call("f", text, text)]).document(),
+    "a transcript's verdict": reads(success, ExtractContext(), title="a"),
+    "stand-ins": lambda text: calls.without_stand_ins(f"`f({text.replace('`', '')})`"),
     "chat route": reads(route, ChatContext(), messages=TALK, asked="And it?", has_model=True),
     "chat's rule": lambda text: route.skip_model(
         {**STATE, "messages": TALK, "asked": text, "has_model": False}, ChatContext()

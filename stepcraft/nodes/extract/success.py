@@ -61,9 +61,9 @@ def known(state: Reading, _context: ExtractContext) -> dict[str, Any] | None:
     return None if state.get("succeeded") is None else _rejected(state, state.get("outcome") or "it failed")
 
 
-def no_verdict(state: Reading, why: str) -> dict[str, Any]:
-    """A run of which nobody says that it succeeded becomes no procedure."""
-    return _rejected(state, f"nothing says whether it succeeded: {why}")
+def no_verdict(_state: Reading, _why: str) -> dict[str, Any]:
+    """A run of which nobody says that it succeeded is not read; it may be asked of again."""
+    return {"succeeded": False, "unread": 1}
 
 
 def _reached() -> dict[str, Any]:
@@ -79,7 +79,10 @@ def describe(_state: Reading, update: dict[str, Any]) -> Said:
     """Whether the run succeeded."""
     if update["succeeded"]:
         return Said("The run reached its goal.")
-    return Said(f"The run is left out: {update['rejected'][0]['reason']}.")
+    why = [one["reason"] for one in update.get("rejected", [])] or [
+        "nothing says whether it reached its goal"
+    ]
+    return Said(f"The run is left out: {why[0].rstrip('.')}.")
 
 
 success = model_node(
