@@ -210,10 +210,10 @@ class Duplicates:
                     now = await self._get(match.id)
                     if now and content_of(now) == content_of(match):
                         return await self._place_beside(now, procedure, verdicts)
+                newer |= {one.id: one for one in self._written[since:]}
+                if match:
                     newer[match.id] = now
-                written = self._written[since:]
-                newer |= {one.id: one for one in written}
-                if not match and all(
+                elif all(
                     _key(one) in verdicts or not self._competes(procedure, one)
                     for one in newer.values()
                     if one
@@ -269,15 +269,18 @@ class Duplicates:
     async def _refreshed(
         self, known: Procedure, procedure: Procedure, verdicts: Mapping[str, Verdict]
     ) -> Placed:
-        """Keep what is there, and note where else it comes from; what is built again from its source is not stale."""
-        metadata = dict(known.metadata)
-        if procedure.source == known.source or _document_of(procedure) == _document_of(known):
+        """Keep what is there, and note where else it comes from; a stale one is renewed, with the source that it has now."""
+        metadata, source = dict(known.metadata), known.source
+        is_renewed = "stale" in metadata or _document_of(procedure) == _document_of(known)
+        if is_renewed:
             metadata.pop("stale", None)
+            source = procedure.source or source
             if "built" in procedure.metadata:
                 metadata["built"] = procedure.metadata["built"]
-        elif procedure.source and procedure.source not in links_of(known):
-            metadata["also"] = [*links_of(known), procedure.source]
-        refreshed = replace(known, metadata=metadata)
+        also = [*links_of(known), known.source if is_renewed else procedure.source]
+        if also := [name for name in dict.fromkeys(also) if name and name != source]:
+            metadata["also"] = also
+        refreshed = replace(known, metadata=metadata, source=source)
         if refreshed != known:
             await self._write(refreshed)
         return _placed("present", refreshed, verdicts)
@@ -399,9 +402,9 @@ def _placed(
 
 
 def _document_of(procedure: Procedure) -> object:
-    """What document a procedure was built from; an object that equals no other if from none."""
-    built = procedure.metadata.get("built")
-    return built.get("from") if isinstance(built, dict) and built.get("from") else object()
+    """What document a procedure was built from, or else its source."""
+    built: Any = procedure.metadata.get("built")
+    return (built.get("from") if isinstance(built, dict) else None) or procedure.source
 
 
 def _key(procedure: Procedure) -> str:
