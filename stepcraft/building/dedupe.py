@@ -211,4 +211,4 @@ class _Run:
 
 def _standing(procedure: Procedure) -> tuple[bool, bool]:
     """Sorts first what is rather kept."""
-    return "approved" not in procedure.metadata, "stale" in procedure.metadata
+    return not procedure.metadata.get("approved"), bool(procedure.metadata.get("stale"))

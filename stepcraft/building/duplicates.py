@@ -132,7 +132,7 @@ class Comparer:
         contents = content_of(first), content_of(second)
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=contents[0])
-        approved = any("approved" in one.metadata for one in (first, second))
+        approved = any(one.metadata.get("approved") for one in (first, second))
         result: Mapping[str, Any] = await self._graph.ainvoke(
             {"first": contents[0], "second": contents[1]},
             self._config,
@@ -240,7 +240,7 @@ class Duplicates:
 
     def _competes(self, procedure: Procedure, other: Procedure) -> bool:
         """Whether two procedures may be for the same task. A stale one is of an earlier version, and is not merged."""
-        return "stale" not in other.metadata and self._comparer.is_like(procedure, other)
+        return not other.metadata.get("stale") and self._comparer.is_like(procedure, other)
 
     async def _match(
         self, procedure: Procedure, verdicts: dict[str, Verdict], newer: Mapping[str, Procedure | None]
@@ -271,7 +271,7 @@ class Duplicates:
     ) -> Placed:
         """Keep what is there, and note where else it comes from; a stale one is renewed, with the source that it has now."""
         metadata, source = dict(known.metadata), known.source
-        is_renewed = "stale" in metadata or _document_of(procedure) == _document_of(known)
+        is_renewed = metadata.get("stale") or _document_of(procedure) == _document_of(known)
         if is_renewed:
             metadata.pop("stale", None)
             source = procedure.source or source
@@ -316,13 +316,13 @@ def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     It has the metadata of both, that of the one that is kept before that of the other, the votes for both, and in `also` the id
     and the source of the other one. If only the one that is kept is stale, it takes the place of its source.
     """
-    renewed = "stale" in kept.metadata and "stale" not in other.metadata
+    renewed = kept.metadata.get("stale") and not other.metadata.get("stale")
     first, second = (other, kept) if renewed else (kept, other)
     metadata = {**second.metadata, **first.metadata}
     metadata.pop("history", None)
     if "history" in kept.metadata:
         metadata["history"] = kept.metadata["history"]
-    if "stale" not in first.metadata:
+    if not first.metadata.get("stale"):
         metadata.pop("stale", None)
     if votes := [*kept.metadata.get("votes", []), *other.metadata.get("votes", [])]:
         metadata["votes"] = votes
