@@ -43,7 +43,7 @@ from stepcraft.retrieval.target import RetrievalTarget
 from stepcraft.schema import described
 from stepcraft.secrets import excerpt
 from stepcraft.sources.corpus.content import markdown_headings
-from stepcraft.text.addressed import for_people
+from stepcraft.text.addressed import addressed, for_people
 from stepcraft.text.clean import clean
 
 __all__ = [
@@ -147,27 +147,33 @@ def _initial_state(given: Mapping[str, Any], context: ExtractContext) -> dict[st
             HeadingAt(start=one.start, stop=one.stop, level=one.level, text=one.text)
             for one in markdown_headings(text)
         ]
-    seen, addressed = for_people(text)
+    headings = [
+        heading for heading in _checked_headings(headings, len(text)) if not addressed(heading["text"])
+    ]
+    title = checked_text("title", given.get("title") or "")
+    seen, orders = for_people(text)
     kind = checked_option("kind", given.get("kind"), ("document", "transcript"))
     succeeded = given.get("succeeded")
     if not (succeeded is None or isinstance(succeeded, bool)):
         raise BadInput(f"succeeded must be true, false or absent, not {excerpt(succeeded)}")
+    if sentence := addressed(title):
+        title, orders = "", [sentence, *orders]
     return {
-        "title": checked_text("title", given.get("title") or ""),
+        "title": title,
         "text": seen,
         "source": checked_text("source", given.get("source") or ""),
         "kind": kind,
         "succeeded": succeeded if kind == "transcript" else True,
         "outcome": checked_text("outcome", given.get("outcome") or ""),
-        "headings": _checked_headings(headings, len(text)),
+        "headings": headings,
         "parts": parts_of(seen, headings, context.max_characters, context.overlap),
         "found": Overwrite([]),
         "procedures": Overwrite([]),
         "rejected": [],
         "unread": 0,
         "warnings": [
-            f"a paragraph of the document was left out, because it is addressed to a model: {quoted(sentence)}"
-            for sentence in addressed
+            f"a part of the document was left out, because it is addressed to a model: {quoted(sentence)}"
+            for sentence in orders
         ],
     }
 
@@ -195,7 +201,8 @@ def check(state: State) -> dict[str, Any]:
     procedures, rejected = checked(
         state["found"],
         f"{state['title']}\n{state['text']}",
-        state["headings"],
+        # A page that is one task has it under its title.
+        [HeadingAt(start=0, stop=0, level=0, text=state["title"]), *state["headings"]],
         state["source"],
         strict=ExtractContext.current(state).strict,
         transcript=state["kind"] == "transcript",

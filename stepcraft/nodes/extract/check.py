@@ -5,14 +5,14 @@ from typing import Any
 
 from stepcraft.nodes.extract.drafted import Drafted, Flagged, Rejected
 from stepcraft.nodes.extract.extract import PartRead, Written
-from stepcraft.nodes.extract.parts import HeadingAt, known_heading, place_of, shown_heading
+from stepcraft.nodes.extract.parts import HeadingAt, Headings, place_of, shown_heading
 from stepcraft.progress import Said, counted
 from stepcraft.text.addressed import addressed
 from stepcraft.text.calls import without_stand_ins
 from stepcraft.text.clean import normalised, stems
 from stepcraft.text.grounding import Grounds
 
-_ALIKE = 0.5
+_ALIKE = 0.6
 """Part of the words of two outputs that are the same task, found in two parts under one heading."""
 
 
@@ -44,7 +44,7 @@ def checked(
     headings = [] if transcript else headings
     procedures: list[Drafted] = []
     rejected: list[Rejected] = []
-    for written, heading in _merged(found, headings):
+    for written, heading in _merged(found, headings, whole=transcript):
         named = map(without_stand_ins, written["steps"]) if transcript else written["steps"]
         missing = grounds.missing(list(named))
         reason, sentence = _objection(written)
@@ -87,17 +87,27 @@ def _objection(written: Written) -> tuple[str, str]:
     return "", ""
 
 
-def _merged(found: Sequence[PartRead], headings: Sequence[HeadingAt]) -> Iterator[tuple[Written, str]]:
-    """Yield each procedure with its heading; of a task that was found twice under it, the one with more steps."""
+def _merged(
+    found: Sequence[PartRead], headings: Sequence[HeadingAt], *, whole: bool
+) -> Iterator[tuple[Written, str]]:
+    """Yield each procedure with its heading; of a task that was found twice under it, the one with more steps.
+
+    Args:
+        found: What each part was found to hold.
+        headings: The headings of the document.
+        whole: Whether all of the document is about one task.
+    """
     kept: list[tuple[int, Written, str]] = []
+    known = Headings(headings)
     for part in found:
         for written in part["procedures"]:
-            heading = known_heading(written["heading"], headings)
+            heading = known.find(written["heading"])
             twin = next(
                 (
                     place
                     for place, (number, other, above) in enumerate(kept)
-                    if above == heading and _same(written, other, apart=number != part["part"])
+                    if above == heading
+                    and _same(written, other, apart=bool(heading or whole) and number != part["part"])
                 ),
                 None,
             )
@@ -109,7 +119,7 @@ def _merged(found: Sequence[PartRead], headings: Sequence[HeadingAt]) -> Iterato
 
 
 def _same(one: Written, other: Written, *, apart: bool) -> bool:
-    """Whether two procedures under one heading reach the same; in other words, too, where they are of different parts."""
+    """Whether two procedures under one heading reach the same; in similar words, too, where they come from different parts."""
     if normalised(one["output"]).casefold() == normalised(other["output"]).casefold():
         return True
     left, right = stems(one["output"]), stems(other["output"])
