@@ -8,6 +8,7 @@
 
 import asyncio
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -132,8 +133,6 @@ def scale(count: int) -> dict[str, float]:
 
 def one_scale(count: int) -> None:
     """What `scale` runs."""
-    import resource
-
     with tempfile.TemporaryDirectory() as folder:
         given = documents(count)
         first = asyncio.run(built(given, Path(folder), 0.0, CONCURRENCY))
@@ -143,6 +142,7 @@ def one_scale(count: int) -> None:
 
 
 def main(count: int) -> None:
+    """Measure all of it; the largest build has so many documents."""
     table = Table("what", "figure", title="Building memories")
     shares, alone = asyncio.run(throughput(5))
     table.add_row(
