@@ -41,6 +41,7 @@ from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ALPHA, ProcedureMemory
+from stepcraft.memory.weaviate import objects
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from tests.servers.weaviate_server import WeaviateServer
 
@@ -111,18 +112,17 @@ def table(title: str, first: str, asked: list[Query], rows: dict[str, list[float
     return shown
 
 
-def by_alpha(title: str, memory: ProcedureMemory, asked: list[Query]) -> Iterator[Table | str]:
-    """The table of a memory, and how sure recall at 3 is at the default alpha."""
+def by_alpha(
+    title: str, memory: ProcedureMemory, asked: list[Query], default: float
+) -> Iterator[Table | str]:
+    """The table of a memory, and how sure recall at 3 is at its default alpha."""
     rows = {f"{alpha:g}": ranks(memory, asked, alpha) for alpha in ALPHAS}
-    yield table(title, "alpha", asked, rows, f"{ALPHA:g}")
+    yield table(title, "alpha", asked, rows, f"{default:g}")
     for asker in ASKERS:
-        own = [
-            float(rank <= K)
-            for rank, query in zip(rows[f"{ALPHA:g}"], asked, strict=True)
-            if query.asker == asker
-        ]
+        found = zip(rows[f"{default:g}"], asked, strict=True)
+        own = [float(rank <= K) for rank, query in found if query.asker == asker]
         sure = mean_interval(own, SEED)
-        yield f"{asker} @{K} at alpha {ALPHA:g}: {sure.mean:.2f} [{sure.low:.2f}, {sure.high:.2f}] of {len(own)}"
+        yield f"{asker} @{K} at alpha {default:g}: {sure.mean:.2f} [{sure.low:.2f}, {sure.high:.2f}] of {len(own)}"
 
 
 @contextmanager
@@ -164,10 +164,10 @@ def main() -> None:
             console.print(table(f"What is embedded, at alpha {alpha:g}", "text", asked, rows, "whole"))
     elif options.weaviate:
         with in_weaviate(procedures, options.embeddings) as memory:
-            console.print(*by_alpha("Memory in Weaviate", memory, asked), sep="\n")
+            console.print(*by_alpha("Memory in Weaviate", memory, asked, objects.ALPHA), sep="\n")
     else:
         with open_memory(embeddings=options.embeddings) as memory:
-            console.print(*by_alpha("Local memory", memory, asked), sep="\n")
+            console.print(*by_alpha("Local memory", memory, asked, ALPHA), sep="\n")
 
 
 if __name__ == "__main__":
