@@ -31,7 +31,7 @@ from stepcraft.errors import AddReport
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Progress
 from stepcraft.memory.local import LocalMemory
-from tests.building.built import NOTHING, page, procedure, read, write_pages
+from tests.building.built import page, procedure, read, write_pages
 from tests.scripted import Reply, ScriptedModel
 
 ROOT = Path(__file__).parents[2]
