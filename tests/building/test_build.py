@@ -222,20 +222,13 @@ def test_two_builds_into_one_memory_lose_and_double_nothing(tmp_path: Path) -> N
     names = [f"page{number}x" for number in range(12)]
     write_pages(tmp_path / "docs", *names)
 
+    async def one(name: str) -> BuildReport:
+        with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
+            docs = [str(tmp_path / "docs")]
+            return await build_memory(docs, memory, model=ScriptedModel(read), directory=tmp_path / name)
+
     async def both() -> list[BuildReport]:
-        with open_memory(str(tmp_path / "m.db"), embeddings="none") as one:
-            with open_memory(str(tmp_path / "m.db"), embeddings="none") as two:
-                return await asyncio.gather(
-                    *(
-                        build_memory(
-                            [str(tmp_path / "docs")],
-                            memory,
-                            model=ScriptedModel(read),
-                            directory=tmp_path / name,
-                        )
-                        for name, memory in (("a", one), ("b", two))
-                    )
-                )
+        return await asyncio.gather(one("a"), one("b"))
 
     reports = asyncio.run(both())
     assert [(one.procedures, one.failed) for one in reports] == [(12, []), (12, [])]
@@ -300,7 +293,7 @@ def test_a_model_that_refuses_every_call_stops_the_build(tmp_path: Path, refusin
         return read(node, prompt) if next(answered) < refusing_from else Refusal("no such key")
 
     model = ScriptedModel(reply)
-    with pytest.raises(RunStopped, match="the build was stopped: .*no such key"):
+    with pytest.raises(RunStopped, match=r"the build was stopped: .*no such key"):
         build(tmp_path, model, concurrency=1)
     assert len(model.calls) == (12 if refusing_from else 1)
 
