@@ -1,5 +1,6 @@
 """Build a memory from documentation: each document is read whole, and the procedures that it teaches are added."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +18,7 @@ from stepcraft.building.extraction import METHOD, Extraction
 from stepcraft.building.placing import Before, as_current, as_stale, procedure_of
 from stepcraft.building.report import write_page
 from stepcraft.building.sources import Source, list_documents
+from stepcraft.concurrency import in_thread
 from stepcraft.contexts.extract import ExtractContext
 from stepcraft.errors import BadInput, Failed, MemoryFailure, ModelFailure, RunStopped, SourceFailure
 from stepcraft.evals.evaluate import side_by_side
@@ -225,7 +227,7 @@ class _Build:
         """
         self.tally.begin()
         try:
-            document = await in_background(listed.read)
+            document = await asyncio.wrap_future(in_thread(listed.read))
         except (Unreadable, SourceFailure) as error:
             # What is known of it stays: where its folder is back, it need not be built again.
             record = self.extraction.begun(listed)

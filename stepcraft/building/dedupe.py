@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -178,7 +178,8 @@ class _Run:
             return
         if self.merging and verdict.merged:
             merged = merge(kept, other, verdict.merged)
-            await self._store(merged)
+            # Under the id that stays, what is deleted becomes a version of what takes its place.
+            await self._store(replace(other, id=kept.id), merged)
             await self._delete(other, into=merged)
             self.deduped.changes.append(Change("merged", kept, other, merged, verdict))
         elif not (other.id in links_of(kept) and kept.id in links_of(other)):
@@ -210,4 +211,4 @@ class _Run:
 
 def _standing(procedure: Procedure) -> tuple[bool, bool]:
     """Sorts first what is rather kept."""
-    return "approved" not in procedure.metadata, "stale" in procedure.metadata
+    return not procedure.metadata.get("approved"), bool(procedure.metadata.get("stale"))

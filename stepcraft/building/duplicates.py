@@ -20,7 +20,6 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.base import BaseCache
 
-from stepcraft.concurrency import in_thread
 from stepcraft.contexts.duplicates import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.graphs.duplicates import Content, build_duplicates
@@ -132,7 +131,7 @@ class Comparer:
         contents = content_of(first), content_of(second)
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=contents[0])
-        approved = any("approved" in one.metadata for one in (first, second))
+        approved = any(one.metadata.get("approved") for one in (first, second))
         result: Mapping[str, Any] = await self._graph.ainvoke(
             {"first": contents[0], "second": contents[1]},
             self._config,
@@ -210,10 +209,10 @@ class Duplicates:
                     now = await self._get(match.id)
                     if now and content_of(now) == content_of(match):
                         return await self._place_beside(now, procedure, verdicts)
+                newer |= {one.id: one for one in self._written[since:]}
+                if match:
                     newer[match.id] = now
-                written = self._written[since:]
-                newer |= {one.id: one for one in written}
-                if not match and all(
+                elif all(
                     _key(one) in verdicts or not self._competes(procedure, one)
                     for one in newer.values()
                     if one
@@ -240,7 +239,7 @@ class Duplicates:
 
     def _competes(self, procedure: Procedure, other: Procedure) -> bool:
         """Whether two procedures may be for the same task. A stale one is of an earlier version, and is not merged."""
-        return "stale" not in other.metadata and self._comparer.is_like(procedure, other)
+        return not other.metadata.get("stale") and self._comparer.is_like(procedure, other)
 
     async def _match(
         self, procedure: Procedure, verdicts: dict[str, Verdict], newer: Mapping[str, Procedure | None]
@@ -269,15 +268,18 @@ class Duplicates:
     async def _refreshed(
         self, known: Procedure, procedure: Procedure, verdicts: Mapping[str, Verdict]
     ) -> Placed:
-        """Keep what is there, and note where else it comes from; what is built again from its source is not stale."""
-        metadata = dict(known.metadata)
-        if procedure.source == known.source or _document_of(procedure) == _document_of(known):
+        """Keep what is there, and note where else it comes from; a stale one is renewed, with the source that it has now."""
+        metadata, source = dict(known.metadata), known.source
+        is_renewed = metadata.get("stale") or _document_of(procedure) == _document_of(known)
+        if is_renewed:
             metadata.pop("stale", None)
+            source = procedure.source or source
             if "built" in procedure.metadata:
                 metadata["built"] = procedure.metadata["built"]
-        elif procedure.source and procedure.source not in links_of(known):
-            metadata["also"] = [*links_of(known), procedure.source]
-        refreshed = replace(known, metadata=metadata)
+        also = [*links_of(known), known.source if is_renewed else procedure.source]
+        if also := [name for name in dict.fromkeys(also) if name and name != source]:
+            metadata["also"] = also
+        refreshed = replace(known, metadata=metadata, source=source)
         if refreshed != known:
             await self._write(refreshed)
         return _placed("present", refreshed, verdicts)
@@ -313,13 +315,13 @@ def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     It has the metadata of both, that of the one that is kept before that of the other, the votes for both, and in `also` the id
     and the source of the other one. If only the one that is kept is stale, it takes the place of its source.
     """
-    renewed = "stale" in kept.metadata and "stale" not in other.metadata
+    renewed = kept.metadata.get("stale") and not other.metadata.get("stale")
     first, second = (other, kept) if renewed else (kept, other)
     metadata = {**second.metadata, **first.metadata}
     metadata.pop("history", None)
     if "history" in kept.metadata:
         metadata["history"] = kept.metadata["history"]
-    if "stale" not in first.metadata:
+    if not first.metadata.get("stale"):
         metadata.pop("stale", None)
     if votes := [*kept.metadata.get("votes", []), *other.metadata.get("votes", [])]:
         metadata["votes"] = votes
@@ -380,8 +382,8 @@ async def write(memory: ProcedureMemory, *procedures: Procedure) -> None:
 
 
 async def in_background(call: Callable[[], T]) -> T:
-    """The result of a blocking call, made in a thread of its own."""
-    return await asyncio.wrap_future(in_thread(call))
+    """The result of a blocking call on a memory, made in a thread of the event loop's pool: starting one for each takes longer."""
+    return await asyncio.to_thread(call)
 
 
 def _placed(
@@ -399,9 +401,9 @@ def _placed(
 
 
 def _document_of(procedure: Procedure) -> object:
-    """What document a procedure was built from; an object that equals no other if from none."""
-    built = procedure.metadata.get("built")
-    return built.get("from") if isinstance(built, dict) and built.get("from") else object()
+    """What document a procedure was built from, or else its source."""
+    built: Any = procedure.metadata.get("built")
+    return (built.get("from") if isinstance(built, dict) else None) or procedure.source
 
 
 def _key(procedure: Procedure) -> str:

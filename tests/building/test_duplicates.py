@@ -9,6 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.store.memory import InMemoryStore
 
 from stepcraft import Procedure, open_memory
+from stepcraft.building.dedupe import dedupe
 from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, merge
 from stepcraft.errors import BadInput, ModelFailure, ReadOnlyMemory
 from stepcraft.memory.local import LocalMemory
@@ -161,17 +162,36 @@ async def test_models_are_asked_side_by_side(memory: LocalMemory):
 
 async def test_what_is_there_stays_and_its_sources_are_noted(memory: LocalMemory):
     duplicates = adding(memory, taster())
-    memory.add([replace(GREEN, metadata={"stale": "tea.md is gone", "votes": [{"vote": 1}]})])
+    memory.add([replace(GREEN, metadata={"votes": [{"vote": 1}]})])
     placed = await duplicates.add(replace(GREEN, source="b.md"))
-    assert (placed.kind, placed.procedure.metadata["also"]) == ("present", ["b.md"])
+    assert (placed.kind, placed.procedure.source) == ("present", "tea.md")
+    assert placed.procedure.metadata == {"votes": [{"vote": 1}], "also": ["b.md"]}
     assert (await duplicates.add(replace(GREEN, source="b.md"))).procedure == placed.procedure
-    renewed = await duplicates.add(replace(GREEN, metadata={"built": {"digest": "x"}}))
-    assert renewed.kind == "present"
-    assert renewed.procedure.metadata == {
-        "votes": [{"vote": 1}],
-        "also": ["b.md"],
-        "built": {"digest": "x"},
-    }
+
+
+async def test_what_is_stale_is_renewed_by_the_document_that_teaches_it_now(memory: LocalMemory):
+    duplicates = adding(memory, taster())
+    memory.add([replace(GREEN, metadata={"stale": "tea.md is gone", "built": {"from": "tea.md"}})])
+    placed = await duplicates.add(replace(GREEN, source="b.md", metadata={"built": {"from": "b.md"}}))
+    assert (placed.kind, placed.procedure, memory.count()) == ("present", memory.get(GREEN.id), 1)
+    assert placed.procedure.source == "b.md"
+    assert placed.procedure.metadata == {"built": {"from": "b.md"}, "also": ["tea.md"]}
+
+
+async def test_a_stale_one_is_not_compared(memory: LocalMemory):
+    duplicates = adding(memory, model := taster())
+    memory.add([replace(GREEN, metadata={"stale": "tea.md no longer teaches it"})])
+    assert ((await duplicates.add(BREWED)).kind, model.calls) == ("added", [])
+
+
+async def test_a_change_waits_for_those_that_are_added(memory: LocalMemory):
+    duplicates = adding(memory, taster())
+    await duplicates.add(GREEN)
+    changed = await duplicates.update(GREEN.id, lambda one: replace(one, source="b.md"))
+    assert changed
+    assert changed == memory.get(GREEN.id)
+    assert await duplicates.update(GREEN.id, lambda _one: None) is None
+    assert await duplicates.update(BREAD.id, lambda one: one) is None
 
 
 def test_a_merged_procedure_has_the_metadata_of_both():
@@ -203,7 +223,11 @@ async def in_any(memory: ProcedureMemory) -> None:
     duplicates = adding(memory, taster(latency=0.01))
     placed = await asyncio.gather(*map(duplicates.add, (GREEN, BREWED, BREAD, ICED)))
     assert sorted(one.kind for one in placed) == ["added", "added", "added", "merged"]
-    assert await asyncio.to_thread(outputs, memory) == [BREAD.output, GREEN.output, ICED.output]
+    left = [BREAD.output, GREEN.output, ICED.output]
+    assert await asyncio.to_thread(outputs, memory) == left
+    await asyncio.to_thread(memory.add, [LEAF])
+    assert (await dedupe(Comparer(memory, taster()))).count("merged") == 1
+    assert len(await asyncio.to_thread(outputs, memory)) == 3
 
 
 async def test_in_a_store():

@@ -1,0 +1,174 @@
+"""Building memories from documents: `python benchmarks/building.py [DOCUMENTS]`.
+
+- throughput: 160 documents of one part each against a model of 100 ms, 16 at a time ÷ what the model allows;
+- overhead: seconds of the processor for a document with a model of no latency ÷ those of the extraction graph alone;
+- scale: 10,000 documents (or so many) with a model of no latency in a process of their own: the time for each, and the peak
+  of the memory ÷ those of a tenth of them; and the second build, which asks nothing, ÷ the first.
+"""
+
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from rich.console import Console
+from rich.table import Table
+
+from stepcraft import open_memory
+from stepcraft.building import Document, build_memory
+from stepcraft.graphs.extract import build_extract
+from tests.building.built import page, read
+
+CONCURRENCY, LATENCY = 16, 0.1
+
+
+class Reader(BaseChatModel):
+    """Replies with the procedure of the page in its prompt."""
+
+    latency: float = 0.0
+
+    @property
+    def _llm_type(self) -> str:
+        return "reader"
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        reply = read("", "\n\n".join(str(message.content) for message in messages))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(reply))])
+
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        if self.latency:
+            await asyncio.sleep(self.latency)
+        return self._generate(messages)
+
+
+def documents(count: int) -> list[Document]:
+    """Documents that teach a task each; no two have a word in common."""
+    return [
+        Document(f"{name}.md", f"Task {name}", page(name)) for name in (f"page{n}x" for n in range(count))
+    ]
+
+
+async def built(given: Sequence[Document], folder: Path, latency: float, concurrency: int) -> float:
+    """Seconds of a build into a new memory, or of another one into the same."""
+    with open_memory(str(folder / "m.db")) as memory:
+        memory.search("anything", 1)  # loads the embeddings
+        times: list[float] = []
+        report = await build_memory(
+            [given],
+            memory,
+            model=Reader(latency=latency),
+            concurrency=concurrency,
+            on_begin=lambda _: times.append(time.perf_counter()),
+            on_progress=lambda _: times.append(time.perf_counter()),
+        )
+        took = times[-1] - times[0]
+        assert report.placed == {"added": len(given)}, report
+        assert memory.count() == len(given)
+    return took
+
+
+async def bare(given: Sequence[Document]) -> float:
+    """Seconds of the extraction graph alone on the same documents, as many at a time; nothing is kept."""
+    graph = build_extract(model=Reader(latency=LATENCY))
+    left = iter(given)
+
+    async def work() -> None:
+        for one in left:
+            await graph.ainvoke({"title": one.title, "text": one.text, "source": one.source})
+
+    began = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
+    return time.perf_counter() - began
+
+
+async def throughput(turns: int) -> tuple[list[float], list[float]]:
+    """The documents a second ÷ those that the model allows, of so many builds and of the graph alone, in turns."""
+    given = documents(160)
+    ours: list[float] = []
+    alone: list[float] = []
+    for _ in range(turns + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            seconds = await built(given, Path(folder), LATENCY, CONCURRENCY)
+        ours.append(160 / seconds / (CONCURRENCY / LATENCY))
+        alone.append(160 / await bare(given) / (CONCURRENCY / LATENCY))
+    return ours[1:], alone[1:]
+
+
+async def overhead(turns: int) -> tuple[float, float]:
+    """Seconds of the processor for a document, of a build and of the graph alone; the medians of several in turns."""
+    given = documents(100)
+    graph = build_extract(model=Reader())
+    times: list[tuple[float, float]] = []
+    for _ in range(turns + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.process_time()
+            await built(given, Path(folder), 0.0, 1)
+            ours = time.process_time() - began
+        began = time.process_time()
+        for one in given:
+            await graph.ainvoke({"title": one.title, "text": one.text, "source": one.source})
+        times.append((ours / 100, (time.process_time() - began) / 100))
+    return median(one for one, _ in times[1:]), median(other for _, other in times[1:])
+
+
+def scale(count: int) -> dict[str, float]:
+    """Seconds of a build of so many documents and of a second one, the peak of the memory in MB; in a process of its own."""
+    command = [sys.executable, __file__, "--one", str(count)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def one_scale(count: int) -> None:
+    """What `scale` runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = documents(count)
+        first = asyncio.run(built(given, Path(folder), 0.0, CONCURRENCY))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        second = asyncio.run(built(given, Path(folder), 0.0, CONCURRENCY))
+    print(json.dumps({"first": first, "second": second, "peak": peak}))
+
+
+def main(count: int) -> None:
+    """Measure all of it; the largest build has so many documents."""
+    table = Table("what", "figure", title="Building memories")
+    shares, alone = asyncio.run(throughput(5))
+    table.add_row(
+        "throughput ÷ the model's limit, median of 5",
+        f"{median(shares):.2f} ({min(shares):.2f}–{max(shares):.2f})",
+    )
+    table.add_row("the graph alone ÷ that limit", f"{median(alone):.2f} ({min(alone):.2f}–{max(alone):.2f})")
+    build, graph = asyncio.run(overhead(3))
+    table.add_row(
+        "processor time a document ÷ the graph alone", f"{build / graph:.2f} ({1000 * build:.1f} ms)"
+    )
+    small, large = scale(count // 10), scale(count)
+    each, before = large["first"] / count, small["first"] / (count // 10)
+    table.add_row(
+        f"time a document, {count:,} ÷ {count // 10:,}", f"{each / before:.2f} ({1000 * each:.1f} ms)"
+    )
+    table.add_row(
+        f"peak of the memory, {count:,} ÷ {count // 10:,}",
+        f"{large['peak'] / small['peak']:.2f} ({large['peak']:.0f} MB)",
+    )
+    table.add_row(f"second build of {count:,} ÷ the first", f"{large['second'] / large['first']:.3f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        one_scale(int(sys.argv[2]))
+    else:
+        main(int(sys.argv[1]) if sys.argv[1:] else 10_000)
