@@ -145,11 +145,22 @@ def test_values_in_general_words_are_no_flags() -> None:
     assert found["flagged"] == []
 
 
-def test_the_keyless_model_gets_through() -> None:
+def test_the_keyless_model_writes_down_the_calls_that_did_not_fail() -> None:
     graph = build_extract(model=ExtractiveModel())
-    assert graph.invoke(given(REFUND.document()))["usage"]["nodes"]["success"]["calls"] == 1  # type: ignore[arg-type]
+    result = graph.invoke(given(REFUND.document()))  # type: ignore[arg-type]
+    [found] = result["procedures"]
+    assert found["output"] == "refund the last order of Ana"
+    assert found["steps"] == [
+        "Call `search_orders` with `customer`, `limit`.",
+        "Call `refund` with `order`, `reason`.",
+    ]
+    assert (found["flagged"], result["usage"]["nodes"]["success"]["calls"]) == ([], 1)
+
+
+def test_the_keyless_model_rejects_a_run_whose_last_call_failed() -> None:
     failed = Transcript("x", goal="g", events=[Call("f", {}, result="ok"), Call("f", {}, error="no")])
-    result = graph.invoke(given(failed.document()))  # type: ignore[arg-type]
+    result = build_extract(model=ExtractiveModel()).invoke(given(failed.document()))  # type: ignore[arg-type]
+    assert result["procedures"] == []
     assert result["rejected"][0]["reason"] == "it did not reach its goal: The last call failed."
 
 
