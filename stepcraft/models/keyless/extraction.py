@@ -14,7 +14,7 @@ MAX_STEPS = 20
 _MAX_INPUTS = 3
 _LONGEST_STEP = 600
 
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(.*)")
 _ITEM = re.compile(r"[ \t]{0,3}\d{1,3}[.)][ \t]+\S")
 _BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
 _CALL = re.compile(r"Call \d+: `(.+)`")
@@ -97,7 +97,7 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
     for row, code in lines(text):
         if not code and (found := _HEADING.match(row.rstrip("\n"))):
             yield heading, body
-            heading, body = found[1], ""
+            heading, body = found[1].rstrip(" \t#"), ""
         else:
             body += row
     yield heading, body
