@@ -24,6 +24,13 @@ from stepcraft.memory.weaviate.schema import CONTENT, SEARCHED
 BATCH = 1000
 """How many objects one message holds at most."""
 
+ALPHA = 0.5
+"""The weight of vectors in a hybrid search by default.
+
+Weaviate stretches the scores of the nearest 100 vectors over 0 to 1, as it does those of words. The cosines of a local
+memory lie closer together, so that they take a larger weight to count as much.
+"""
+
 _DISTANCE, _SCORE = MetadataQuery(distance=True), MetadataQuery(score=True)
 
 
