@@ -19,6 +19,7 @@ from stepcraft.building.placing import Before, as_current, as_stale, procedure_o
 from stepcraft.building.report import write_page
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.concurrency import in_thread
+from stepcraft.contexts.duplicates import DuplicatesContext
 from stepcraft.contexts.extract import ExtractContext
 from stepcraft.errors import BadInput, Failed, MemoryFailure, ModelFailure, RunStopped, SourceFailure
 from stepcraft.evals.evaluate import side_by_side
@@ -126,9 +127,8 @@ async def build_memory(
     if concurrency < 1:
         raise BadInput(f"concurrency must be at least 1, not {concurrency}")
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
-    extraction = Extraction(
-        ExtractContext.of(context), prices, model=model, node_models=node_models, callbacks=callbacks
-    )
+    settings = ExtractContext.of(context)
+    extraction = Extraction(settings, prices, model=model, node_models=node_models, callbacks=callbacks)
     if budget.usd is not None and prices.price(extraction.model) is None:
         raise BadInput(unpriced(METHOD, extraction.model))
     listing = await in_background(partial(list_documents, sources))
@@ -137,7 +137,9 @@ async def build_memory(
     else:
         opened = memory
     try:
-        comparer = Comparer(opened, model, config={"callbacks": [*callbacks]})
+        comparer = Comparer(
+            opened, model, context=DuplicatesContext.of(settings), config={"callbacks": [*callbacks]}
+        )
         duplicates = Duplicates(comparer, on_duplicate)
         with BuildDirectory(directory or directory_of(opened.name), _short(opened.name)) as kept:
             tally = Tally[Finished](
@@ -161,7 +163,7 @@ async def build_memory(
             try:
                 await side_by_side(jobs, concurrency, lambda: bool(tally.stopped))
             finally:
-                write_page(kept.path, opened.name, build.unread)
+                build.show()
             if tally.stopped:
                 raise RunStopped(
                     f"{tally.stopped}: {len(tally.failed):,} of {tally.total:,} documents are done; raise it and start "
@@ -317,6 +319,13 @@ class _Build:
         """Mark procedures as stale, unless other documents teach them, too; return the ids of those that were marked."""
         mark = partial(as_stale, reason=reason)
         return [name for name in sorted(ids) if await self.duplicates.update(name, mark)]
+
+    def show(self) -> None:
+        """Write the page; where that cannot be, the build is none the worse."""
+        try:
+            write_page(self.kept.path, self.memory.name, self.unread)
+        except OSError as error:
+            self.report.failed.append(Failed(str(self.kept.page), f"it cannot be written: {error.strerror}"))
 
     def _stopped(self, error: MemoryFailure | ModelFailure) -> RunStopped:
         return RunStopped(

@@ -169,18 +169,15 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path) -> None:
     names = [f"page{number}x" for number in range(24)]
     folder, memory, calls = write_pages(tmp_path / "docs", *names), tmp_path / "m.db", tmp_path / "calls"
     command = [sys.executable, "-m", "tests.building.built", str(folder), str(memory), str(calls)]
-    for kill_at in (9, None):
-        process = subprocess.Popen(command, cwd=ROOT)
-        try:
-            while kill_at and process.poll() is None:
-                if calls.exists() and calls.read_bytes().count(b"\n") >= kill_at:
-                    process.send_signal(signal.SIGKILL)
-                    break
-            assert process.wait(60) == (0 if kill_at is None else -signal.SIGKILL)
-        finally:
-            process.kill()
-            process.wait()
-    asked = Counter(calls.read_text("ascii").split())
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        while process.poll() is None:
+            if calls.exists() and calls.read_bytes().count(b"\n") >= 9:
+                process.kill()
+        assert process.returncode == -signal.SIGKILL
+    model = ScriptedModel(read)
+    build(tmp_path, model)
+    again = [call.prompt.partition("# Task ")[2].split()[0] for call in model.calls]
+    asked = Counter([*calls.read_text("ascii").split(), *again])
     assert set(asked) == set(names)
     assert sum(asked.values()) - len(names) <= 4, "only what was under way at the kill is asked again"
     assert {record["source"] for record in read_records(tmp_path / "m.db.build")} == {
@@ -402,3 +399,19 @@ def test_procedures_for_the_same_task(tmp_path: Path, how: Any, count: int) -> N
         assert memory.count() == count
     assert set(report.placed) == {"added", {"merge": "merged", "keep": "linked", "skip": "skipped"}[how]}
     assert report.usage["nodes"]["compare"]["calls"] == 1
+
+
+def test_a_memory_in_weaviate(tmp_path: Path, new_collection: Callable[..., str]) -> None:
+    write_pages(tmp_path / "docs", "alpha", "beta")
+    url, directory = new_collection(), tmp_path / "records"
+    assert build(tmp_path, memory=url, directory=directory).placed == {"added": 2}
+    (tmp_path / "docs" / "beta.md").write_text(page("beta", "shut"))
+    model = ScriptedModel(read)
+    assert build(tmp_path, model, memory=url, directory=directory).stale == 1
+    assert len(model.calls) == 1
+    with open_memory(url, embeddings="none") as memory:
+        assert sorted((one.output, "stale" in one.metadata) for one in memory) == [
+            ("alphaware", False),
+            ("betaware", False),
+            ("betaware", True),
+        ]
