@@ -134,7 +134,7 @@ class _Collected:
         self.source = source
         self.failed: list[Failed] = []
         self._runs: dict[str, _Run] = {}
-        self._threads: dict[str, tuple[int, Transcript]] = {}
+        self._threads: dict[str, tuple[tuple[int, str, bool], Transcript]] = {}
         self._loose: list[BaseMessage] = []
 
     def take(self, record: Record) -> str:
@@ -187,9 +187,10 @@ class _Collected:
         elif unfinished and verdict[0] is None:
             verdict = False, "it had not ended when it was exported"
         thread.succeeded, thread.outcome = verdict
-        length = len(messages)
-        if length >= self._threads.get(id_, (0, thread))[0]:  # of a history the state that came last
-            self._threads[id_] = length, thread
+        # Of a history the state that came last.
+        rank = len(messages), str(values.get("created_at") or ""), not unfinished
+        if id_ not in self._threads or rank > self._threads[id_][0]:
+            self._threads[id_] = rank, thread
 
 
 def _flattened(run: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -243,6 +243,7 @@ def threads(recorded: Recorded) -> dict[str, list[object]]:
         "openai": [{"messages": convert_to_openai_messages(recorded.messages)}],
         "a state": [recorded.state],
         "a history": [*recorded.history],
+        "a history, the oldest first": [*reversed(recorded.history)],
         "a state of a server": [
             {"thread_id": "thread-1", "status": "idle", "values": recorded.state["values"]}
         ],
@@ -259,6 +260,7 @@ def threads(recorded: Recorded) -> dict[str, list[object]]:
         "openai",
         "a state",
         "a history",
+        "a history, the oldest first",
         "a state of a server",
         "a message a line",
     ],

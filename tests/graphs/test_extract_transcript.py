@@ -127,11 +127,40 @@ def test_tools_and_arguments_that_no_call_has_are_flagged(step: str, names: list
     assert found["flagged"] == [{"step": 3, "names": names}]
 
 
-def test_the_keyless_model_gets_through() -> None:
+GENERAL = """\
+PROCEDURE
+Heading: Goal
+Output: refund the last order of a customer
+Input: the customer's name, the tools `search_orders` and `refund`
+1. Find the order with `search_orders(customer=<name as the account has it>, limit=1)`, and take `order` from the result.
+2. Send `{"order": <order>, "reason": reason}` to `refund`, which needs the `order` of step 1.
+3. Where there are 2 orders, do so for each with `refund(order=<order>/<part>, reason="<why>")`.
+"""
+"""Steps as models write them."""
+
+
+def test_values_in_general_words_are_no_flags() -> None:
+    result, _ = run({"success": [REACHED], "extract": [GENERAL]})
+    [found] = result["procedures"]
+    assert found["flagged"] == []
+
+
+def test_the_keyless_model_writes_down_the_calls_that_did_not_fail() -> None:
     graph = build_extract(model=ExtractiveModel())
-    assert graph.invoke(given(REFUND.document()))["usage"]["nodes"]["success"]["calls"] == 1  # type: ignore[arg-type]
+    result = graph.invoke(given(REFUND.document()))  # type: ignore[arg-type]
+    [found] = result["procedures"]
+    assert found["output"] == "refund the last order of Ana"
+    assert found["steps"] == [
+        "Call `search_orders` with `customer`, `limit`.",
+        "Call `refund` with `order`, `reason`.",
+    ]
+    assert (found["flagged"], result["usage"]["nodes"]["success"]["calls"]) == ([], 1)
+
+
+def test_the_keyless_model_rejects_a_run_whose_last_call_failed() -> None:
     failed = Transcript("x", goal="g", events=[Call("f", {}, result="ok"), Call("f", {}, error="no")])
-    result = graph.invoke(given(failed.document()))  # type: ignore[arg-type]
+    result = build_extract(model=ExtractiveModel()).invoke(given(failed.document()))  # type: ignore[arg-type]
+    assert result["procedures"] == []
     assert result["rejected"][0]["reason"] == "it did not reach its goal: The last call failed."
 
 

@@ -14,9 +14,10 @@ MAX_STEPS = 20
 _MAX_INPUTS = 3
 _LONGEST_STEP = 600
 
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(.*)")
 _ITEM = re.compile(r"[ \t]{0,3}\d{1,3}[.)][ \t]+\S")
 _BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
+_CALL = re.compile(r"Call \d+: `(.+)`")
 _HOW_TO = re.compile(r"(?:how to|how do you|how do i)\s+", re.IGNORECASE)
 _IMPERATIVE = re.compile(
     r"(?:(?:first|then|next|now|finally|optionally|afterwards)[, ]+)?(?:add|adjust|append|apply|assign|attach|build|call|change|check"
@@ -34,6 +35,8 @@ def find_procedures(material: Material) -> str:
     """One procedure for each section with a numbered list or two imperative sentences; the text is rejected without any."""
     title = material.text("titles").partition("\n")[0]
     text = material.text("text")
+    if calls := _calls(text):
+        return _block(title, calls, "\n".join(calls))
     blocks = [
         _block(heading or title, steps, body)
         for heading, body in _sections(text)
@@ -51,6 +54,21 @@ def find_procedures(material: Material) -> str:
 def verdict(_material: Material) -> str:
     """It cannot follow steps."""
     return UNDECIDED
+
+
+def _calls(text: str) -> list[str]:
+    """The calls of a transcript that did not fail, as steps; none of any other text."""
+    if not text.startswith("# Goal\n"):
+        return []
+    steps: list[str] = []
+    for heading, body in _sections(text):
+        if (call := _CALL.fullmatch(heading)) and "\nIt failed:\n" not in body:
+            given = body.strip().partition("\n")[2].partition("\n```")[0]
+            names = [line.partition(": ")[0] for line in given.splitlines() if ": " in line]
+            steps.append(
+                f"Call `{call[1]}`" + (f" with {', '.join(f'`{name}`' for name in names)}." if names else ".")
+            )
+    return list(dict.fromkeys(steps))[:MAX_STEPS]
 
 
 def _block(heading: str, steps: Sequence[str], body: str) -> str:
@@ -79,7 +97,7 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
     for row, code in lines(text):
         if not code and (found := _HEADING.match(row.rstrip("\n"))):
             yield heading, body
-            heading, body = found[1], ""
+            heading, body = found[1].rstrip(" \t#"), ""
         else:
             body += row
     yield heading, body

@@ -1,0 +1,78 @@
+"""Memories built from what agents did: which runs become procedures, and what becomes of them when feedback changes."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from stepcraft import open_memory
+from stepcraft.building import build_memory
+from stepcraft.building.build import BuildReport
+from stepcraft.building.directory import read_records
+from tests.scripted import ScriptedModel
+
+RUNS = ("kettle", "mug", "jug", "pan")
+
+
+def thread(thing: str, score: float | None = None) -> dict[str, Any]:
+    """A thread in which something is ordered, with what its user said of it."""
+    call = {"name": f"order_{thing}", "args": {"token": "t0k3n-9", "count": 2}, "id": "1"}
+    messages = [
+        HumanMessage(f"Order a {thing}"),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage(f"{thing} ordered with t0k3n-9", tool_call_id="1"),
+        AIMessage("Done."),
+    ]
+    feedback = [] if score is None else [{"key": "user", "score": score}]
+    return {
+        "thread_id": thing,
+        "values": {"messages": [message.model_dump() for message in messages]},
+        "feedback": feedback,
+    }
+
+
+def reply(node: str, prompt: str) -> str:
+    """The pan was not ordered; all else is written down."""
+    thing = next(thing for thing in RUNS if f"Order a {thing}" in prompt)
+    if node == "success":
+        return "NOT REACHED\nNothing came." if thing == "pan" else "REACHED\nIt came."
+    steps = f"1. {thing}call `order_{thing}(count=<count>)`.\n2. {thing}say `<count>`."
+    return f"PROCEDURE\nHeading: Goal\nOutput: {thing}ware\nInput: {thing}stuff\n{steps}"
+
+
+def build(folder: Path, *threads: dict[str, Any]) -> tuple[BuildReport, ScriptedModel]:
+    file, model = folder / "threads.jsonl", ScriptedModel(reply)
+    file.write_text("\n".join(map(json.dumps, threads)))
+    memory = str(folder / "m.db")
+    report = build_memory([f"traces:{file}"], memory, embeddings="none", model=model, on_duplicate="keep")
+    return asyncio.run(report), model
+
+
+def test_runs_that_succeeded_become_procedures(tmp_path: Path) -> None:
+    threads = [thread("kettle", 1), thread("mug", 0), thread("jug"), thread("pan")]
+    report, model = build(tmp_path, *threads)
+    assert report.failed == []
+    with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
+        found = {procedure.output: procedure for procedure in memory}
+    assert set(found) == {"kettleware", "jugware"}
+    assert found["jugware"].source == f"traces:{tmp_path}/threads.jsonl?run=jug"
+    assert found["jugware"].steps[0] == "jugcall `order_jug(count=<count>)`."
+    assert sorted(model.nodes) == ["extract", "extract", "success", "success"]
+    prompts = "".join(call.prompt for call in model.calls)
+    assert ("t0k3n-9" in prompts, 'token: "***"' in prompts) == (False, True)
+    rejected = {
+        one["reason"] for record in read_records(tmp_path / "m.db.build") for one in record["rejected"]
+    }
+    assert rejected == {"its feedback user is 0", "it did not reach its goal: Nothing came."}
+
+
+def test_feedback_that_comes_later_counts(tmp_path: Path) -> None:
+    build(tmp_path, thread("kettle"), thread("mug", 0))
+    report, model = build(tmp_path, thread("kettle", 0), thread("mug", 1))
+    assert report.failed == []
+    assert model.nodes == ["extract"]
+    with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
+        stale = {procedure.output: bool(procedure.metadata.get("stale")) for procedure in memory}
+    assert stale == {"kettleware": True, "mugware": False}
