@@ -9,6 +9,7 @@ from typing import Literal
 from stepcraft.building.duplicates import (
     Comparer,
     Verdict,
+    change,
     check_writable,
     content_of,
     in_background,
@@ -16,11 +17,12 @@ from stepcraft.building.duplicates import (
     merge,
     similarity,
     with_link,
-    write,
 )
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.progress import Progress
+from stepcraft.graphs.duplicates import Content
 from stepcraft.llm.budget import Usage, add_usage, no_usage
+from stepcraft.memory.history import current, now
 from stepcraft.memory.procedure import Procedure
 
 Pair = tuple[Procedure, Procedure]
@@ -50,7 +52,7 @@ class Deduped:
     undecided: int = 0
     """Pairs of which no model could say whether they are for the same task."""
     gone: int = 0
-    """Pairs of which one was removed meanwhile, by somebody else."""
+    """Pairs of which one was changed or removed meanwhile, by somebody else."""
     changes: list[Change] = field(default_factory=list[Change])
     warnings: list[str] = field(default_factory=list[str])
     usage: Usage = field(default_factory=no_usage)
@@ -133,7 +135,7 @@ class _Run:
         self.dry_run = dry_run
         self.deduped = Deduped()
         self.now: dict[str, Procedure | None] = {}
-        """The procedures that were changed, as they are now or, in a dry run, would be; None for one that was deleted."""
+        """What a dry run would have changed, as it would be then; None for what it would have deleted."""
         self.into: dict[str, str] = {}
         """Where those that were deleted went."""
 
@@ -176,16 +178,27 @@ class _Run:
             verdict = await self.compare((kept, other))
         if not verdict.same:
             return
-        if self.merging and verdict.merged:
-            merged = merge(kept, other, verdict.merged)
-            # Under the id that stays, what is deleted becomes a version of what takes its place.
-            await self._store(replace(other, id=kept.id), merged)
-            await self._delete(other, into=merged)
-            self.deduped.changes.append(Change("merged", kept, other, merged, verdict))
-        elif not (other.id in links_of(kept) and kept.id in links_of(other)):
-            linked = with_link(kept, other)
-            await self._store(linked, with_link(other, kept))
-            self.deduped.changes.append(Change("linked", kept, other, linked, verdict))
+        compared = content_of(kept)
+        if self.merging and (merged := verdict.merged):
+            is_current = False
+
+            def make(one: Procedure) -> Procedure:
+                nonlocal is_current
+                is_current = content_of(one) == compared
+                return _in_place_of(one, other, merged) if is_current else one
+
+            if (result := await self._change(kept, make)) and is_current:
+                await self._delete(other, into=result)
+                self.deduped.changes.append(Change("merged", kept, other, result, verdict))
+                return
+        elif other.id in links_of(kept) and kept.id in links_of(other):
+            return
+        else:
+            result = await self._change(kept, partial(with_link, other=other))
+            if result and await self._change(other, partial(with_link, other=kept)):
+                self.deduped.changes.append(Change("linked", kept, other, result, verdict))
+                return
+        self.deduped.gone += 1
 
     def _went_to(self, name: str) -> str:
         while name in self.into:
@@ -193,20 +206,29 @@ class _Run:
         return name
 
     async def _get(self, name: str) -> Procedure | None:
-        if name in self.now and self.dry_run:
+        if name in self.now:
             return self.now[name]
         return await in_background(partial(self.memory.get, name))
 
-    async def _store(self, *procedures: Procedure) -> None:
-        self.now |= {procedure.id: procedure for procedure in procedures}
-        if not self.dry_run:
-            await write(self.memory, *procedures)
+    async def _change(self, procedure: Procedure, make: Callable[[Procedure], Procedure]) -> Procedure | None:
+        if self.dry_run:
+            self.now[procedure.id] = make(procedure)
+            return self.now[procedure.id]
+        return await change(self.memory, procedure, make)
 
     async def _delete(self, procedure: Procedure, into: Procedure) -> None:
-        self.now[procedure.id] = None
         self.into[procedure.id] = into.id
-        if not self.dry_run:
+        if self.dry_run:
+            self.now[procedure.id] = None
+        else:
             await in_background(partial(self.memory.delete, [procedure.id]))
+
+
+def _in_place_of(kept: Procedure, other: Procedure, content: Content) -> Procedure:
+    """The merged procedure; the other one, which is deleted, becomes a version of it."""
+    merged = merge(kept, other, content)
+    versions = [*merged.metadata.get("history", []), {**current(other), "until": now()}]
+    return replace(merged, metadata={**merged.metadata, "history": versions})
 
 
 def _standing(procedure: Procedure) -> tuple[bool, bool]:

@@ -11,7 +11,7 @@ procedures cost 10,000 searches and some 8,000 calls of a model, not 50 million.
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar, cast, get_args
@@ -27,6 +27,7 @@ from stepcraft.llm.budget import Usage, add_usage, no_usage
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.text.clean import stems
+from stepcraft.text.names import mentions
 
 OnDuplicate = Literal["merge", "keep", "skip"]
 """What becomes of a procedure for whose task there is one already: both become one, both stay, or it is not added."""
@@ -204,14 +205,13 @@ class Duplicates:
             match = None if await self._get(procedure.id) else await self._match(procedure, verdicts, newer)
             async with self._writing:
                 if known := await self._get(procedure.id):
-                    return await self._refreshed(known, procedure, verdicts)
-                if match:
-                    now = await self._get(match.id)
-                    if now and content_of(now) == content_of(match):
-                        return await self._place_beside(now, procedure, verdicts)
+                    renewed = await self._change(known, partial(renew, procedure=procedure))
+                    return _placed("present", renewed or known, verdicts)
                 newer |= {one.id: one for one in self._written[since:]}
                 if match:
-                    newer[match.id] = now
+                    if placed := await self._place_beside(match, procedure, verdicts):
+                        return placed
+                    newer[match.id] = await self._get(match.id)
                 elif all(
                     _key(one) in verdicts or not self._competes(procedure, one)
                     for one in newer.values()
@@ -233,9 +233,7 @@ class Duplicates:
         async with self._writing:
             known = await self._get(name)
             changed = change(known) if known else None
-            if changed:
-                await self._write(changed)
-            return changed
+            return await self._change(known, lambda one: change(one) or one) if known and changed else None
 
     def _competes(self, procedure: Procedure, other: Procedure) -> bool:
         """Whether two procedures may be for the same task. A stale one is of an earlier version, and is not merged."""
@@ -265,66 +263,69 @@ class Duplicates:
                 return other
         return None
 
-    async def _refreshed(
-        self, known: Procedure, procedure: Procedure, verdicts: Mapping[str, Verdict]
-    ) -> Placed:
-        """Keep what is there, and note where else it comes from; a stale one is renewed, with the source that it has now."""
-        metadata, source = dict(known.metadata), known.source
-        is_renewed = metadata.get("stale") or _document_of(procedure) == _document_of(known)
-        if is_renewed:
-            metadata.pop("stale", None)
-            source = procedure.source or source
-            if "built" in procedure.metadata:
-                metadata["built"] = procedure.metadata["built"]
-        also = [*links_of(known), known.source if is_renewed else procedure.source]
-        if also := [name for name in dict.fromkeys(also) if name and name != source]:
-            metadata["also"] = also
-        refreshed = replace(known, metadata=metadata, source=source)
-        if refreshed != known:
-            await self._write(refreshed)
-        return _placed("present", refreshed, verdicts)
-
     async def _place_beside(
         self, known: Procedure, procedure: Procedure, verdicts: Mapping[str, Verdict]
-    ) -> Placed:
-        """Merge a procedure with the one for the same task, link it to that one, or leave it out."""
-        verdict = verdicts[_key(known)]
+    ) -> Placed | None:
+        """Merge a procedure with the one for the same task, link it to that one, or leave it out.
+
+        None if that one has changed since it was compared, or is gone; nothing was done then.
+        """
+        verdict, content = verdicts[_key(known)], content_of(known)
+        changed: Procedure | None
         if procedure.id in links_of(known):
             return _placed("present", known, verdicts, known.id)
         if self._on_duplicate == "skip":
             return _placed("skipped", known, verdicts, known.id, verdict)
-        if self._on_duplicate == "merge" and verdict.merged:
-            merged = merge(known, procedure, verdict.merged)
-            await self._write(merged)
-            return _placed("merged", merged, verdicts, known.id, verdict)
+        if self._on_duplicate == "merge" and (merged := verdict.merged):
+            changed = await self._change(
+                known, lambda one: merge(one, procedure, merged) if content_of(one) == content else one
+            )
+            if changed is None or procedure.id not in links_of(changed):
+                return None
+            return _placed("merged", changed, verdicts, known.id, verdict)
+        changed = await self._change(
+            known, lambda one: with_link(one, procedure) if content_of(one) == content else one
+        )
+        if changed is None or procedure.id not in links_of(changed):
+            return None
         linked = with_link(procedure, known)
-        await self._write(linked, with_link(known, procedure))
+        await self._write(linked)
         return _placed("linked", linked, verdicts, known.id, verdict)
 
     async def _get(self, name: str) -> Procedure | None:
         return await in_background(partial(self._memory.get, name))
 
-    async def _write(self, *procedures: Procedure) -> None:
-        await write(self._memory, *procedures)
-        self._written += procedures
+    async def _write(self, procedure: Procedure) -> None:
+        report = await in_background(partial(self._memory.add, [procedure]))
+        if report.failed:
+            raise MemoryFailure(f"{self._memory.name} did not take {procedure.id}: {report.failed[0].reason}")
+        self._written.append(procedure)
+
+    async def _change(self, known: Procedure, make: Callable[[Procedure], Procedure]) -> Procedure | None:
+        changed = await change(self._memory, known, make)
+        self._written += [changed] if changed else []
+        return changed
 
 
 def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     """The procedure in place of two, under the id of the one that is kept.
 
     It has the metadata of both, that of the one that is kept before that of the other, the votes for both, and in `also` the id
-    and the source of the other one. If only the one that is kept is stale, it takes the place of its source.
+    and the source of the other one. If only the one that is kept is stale, the source of the other takes the place of its own.
     """
     renewed = kept.metadata.get("stale") and not other.metadata.get("stale")
     first, second = (other, kept) if renewed else (kept, other)
-    metadata = {**second.metadata, **first.metadata}
-    metadata.pop("history", None)
-    if "history" in kept.metadata:
-        metadata["history"] = kept.metadata["history"]
+    metadata = {
+        name: value for name, value in {**second.metadata, **first.metadata}.items() if name != "history"
+    }
     if not first.metadata.get("stale"):
         metadata.pop("stale", None)
+    if "history" in kept.metadata:
+        metadata["history"] = kept.metadata["history"]
     if votes := [*kept.metadata.get("votes", []), *other.metadata.get("votes", [])]:
         metadata["votes"] = votes
+    if isinstance(metadata.get("built"), dict) and content != content_of(first):
+        metadata["built"] = _built(metadata["built"], (kept, other), content)
     also = [*links_of(kept), *links_of(other), other.id, second.source]
     metadata["also"] = [name for name in dict.fromkeys(also) if name and name not in {kept.id, first.source}]
     return Procedure(
@@ -335,6 +336,35 @@ def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         source=first.source,
         metadata=metadata,
     )
+
+
+def _built(built: Mapping[str, Any], originals: Sequence[Procedure], content: Content) -> dict[str, Any]:
+    """How a merged procedure was built: what was flagged in the two is flagged in its steps."""
+    facts = [one.metadata.get("built") for one in originals]
+    flags = [flag for fact in facts if isinstance(fact, dict) for flag in fact.get("flagged", [])]
+    names = list(dict.fromkeys(str(name) for flag in flags for name in flag["names"]))
+    found = [
+        {"step": number, "names": mentioned}
+        for number, step in enumerate(content["steps"], 1)
+        if (mentioned := [name for name in names if mentions(step, name)])
+    ]
+    kept = {name: value for name, value in built.items() if name not in {"flagged", "verified", "missing"}}
+    return {**kept, "flagged": found} if found else kept
+
+
+def renew(known: Procedure, procedure: Procedure) -> Procedure:
+    """What is there, with where else it comes from; a stale one has the source that teaches it now."""
+    metadata, source = dict(known.metadata), known.source
+    is_renewed = metadata.get("stale") or _document_of(procedure) == _document_of(known)
+    if is_renewed:
+        metadata.pop("stale", None)
+        source = procedure.source or source
+        if "built" in procedure.metadata and content_of(procedure) == content_of(known):
+            metadata["built"] = procedure.metadata["built"]
+    also = [*links_of(known), known.source if is_renewed else procedure.source]
+    if also := [name for name in dict.fromkeys(also) if name and name != source]:
+        metadata["also"] = also
+    return replace(known, metadata=metadata, source=source)
 
 
 def with_link(procedure: Procedure, other: Procedure) -> Procedure:
@@ -368,17 +398,18 @@ def check_writable(memory: ProcedureMemory) -> None:
         )
 
 
-async def write(memory: ProcedureMemory, *procedures: Procedure) -> None:
-    """Store procedures.
+async def change(
+    memory: ProcedureMemory, known: Procedure, make: Callable[[Procedure], Procedure]
+) -> Procedure | None:
+    """Change a procedure of a memory; return it as it is now, None if it is there no more.
 
     Raises:
-        MemoryFailure: One of them was not stored.
+        MemoryFailure: It cannot be written.
     """
-    report = await in_background(partial(memory.add, procedures))
-    if report.failed:
-        raise MemoryFailure(
-            f"{memory.name} did not take the procedure {report.failed[0].where}: {report.failed[0].reason}"
-        )
+    try:
+        return await in_background(partial(memory.update, known.id, make))
+    except BadInput:
+        return None
 
 
 async def in_background(call: Callable[[], T]) -> T:

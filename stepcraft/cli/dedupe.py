@@ -104,7 +104,7 @@ def _say(found: "Deduped", *, dry_run: bool) -> None:
     if found.undecided:
         parts.append(f"{found.undecided} without a verdict: the same command asks again")
     if found.gone:
-        parts.append(f"{found.gone} passed over because somebody else removed one of the two")
+        parts.append(f"{found.gone} passed over because somebody else changed or removed one of the two")
     say(
         f"{counted(found.procedures, 'procedure')}, {counted(found.compared, 'pair')} compared: {', '.join(parts)}"
     )

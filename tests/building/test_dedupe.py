@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from stepcraft import open_memory
-from stepcraft.building.dedupe import dedupe
+from stepcraft.building.dedupe import Change, dedupe
 from stepcraft.building.duplicates import Comparer
 from stepcraft.building.verdicts import VerdictFile
 from stepcraft.errors import ReadOnlyMemory
 from stepcraft.evals.progress import Progress
+from stepcraft.memory.history import versions
 from stepcraft.memory.local import LocalMemory
 from tests.scripted import ScriptedModel
 from tests.teas import BREAD, BREWED, GREEN, ICED, LEAF, SAME, taster
@@ -24,6 +25,10 @@ def memory() -> LocalMemory:
     return memory
 
 
+def shown(change: Change) -> tuple[object, ...]:
+    return change.kind, change.kept, change.other, change.result.output, change.result.steps
+
+
 async def test_what_is_the_same_becomes_one(memory: LocalMemory):
     told: list[Progress] = []
     found = await dedupe(Comparer(memory, model := taster()), on_progress=told.append)
@@ -31,7 +36,8 @@ async def test_what_is_the_same_becomes_one(memory: LocalMemory):
     assert [one.output for one in memory] == [GREEN.output, ICED.output, BREAD.output]
     kept = memory.get(GREEN.id)
     assert kept
-    assert kept.metadata == {"also": [BREWED.id, "kitchen.md"]}
+    assert kept.metadata["also"] == [BREWED.id, "kitchen.md"]
+    assert [one["steps"] for one in versions(kept)] == [list(BREWED.steps), list(GREEN.steps)]
     assert len(model.calls) == found.usage["calls"] == 3
     assert (told[0].done, told[0].total, told[-1].done, told[-1].calls) == (0, 3, 3, 3)
 
@@ -48,9 +54,7 @@ async def test_a_dry_run_says_what_would_be_done_and_what_it_asked_is_not_asked_
     verdicts.close()
     again = VerdictFile(tmp_path / "verdicts.db")
     done = await dedupe(Comparer(memory, model, cache=again))
-    assert [(one.kind, one.kept, one.other, one.result) for one in done.changes] == [
-        (one.kind, one.kept, one.other, one.result) for one in dry.changes
-    ]
+    assert [shown(one) for one in done.changes] == [shown(one) for one in dry.changes]
     assert (len(model.calls), memory.count()) == (3, 3)
     again.close()
 
@@ -86,7 +90,7 @@ async def test_what_is_stale_goes_into_what_is_not(memory: LocalMemory):
     await dedupe(Comparer(memory, taster()))
     kept = memory.get(BREWED.id)
     assert kept
-    assert kept.metadata == {"also": [GREEN.id, "tea.md"]}
+    assert (kept.metadata["also"], "stale" in kept.metadata) == ([GREEN.id, "tea.md"], False)
     assert memory.get(GREEN.id) is None
 
 

