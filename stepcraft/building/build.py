@@ -15,7 +15,7 @@ from stepcraft.building.directory import BuildDirectory, Placed, Record
 from stepcraft.building.documents import Document, Listed, Unreadable
 from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, in_background
 from stepcraft.building.extraction import METHOD, Extraction
-from stepcraft.building.placing import Before, as_current, as_stale, procedure_of
+from stepcraft.building.placing import Before, as_current, as_untaught, procedure_of
 from stepcraft.building.report import write_page
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.concurrency import in_thread
@@ -317,7 +317,7 @@ class _Build:
 
     async def _mark_stale(self, ids: Iterable[str], reason: str) -> list[str]:
         """Mark procedures as stale, unless other documents teach them, too; return the ids of those that were marked."""
-        mark = partial(as_stale, reason=reason)
+        mark = partial(as_untaught, reason=reason)
         return [name for name in sorted(ids) if await self.duplicates.update(name, mark)]
 
     def show(self) -> None:

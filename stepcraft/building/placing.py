@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.procedure import Procedure, is_uuid
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.extract.drafted import Drafted
 
@@ -73,8 +73,21 @@ def as_current(procedure: Procedure) -> Procedure:
     )
 
 
+def other_documents(procedure: Procedure) -> list[str]:
+    """The documents that teach a procedure beside the one that it was built from: the sources of what was merged into it."""
+    own, also = str(built_of(procedure).get("from")), procedure.metadata.get("also")
+    names = [str(name) for name in cast("list[object]", also)] if isinstance(also, list) else []
+    sources = [name for name in names if not is_uuid(name)]
+    return [name for name in sources if name != own and not name.startswith(f"{own}#")]
+
+
 def as_stale(procedure: Procedure, reason: str) -> Procedure | None:
-    """The procedure, marked as stale; None if it is marked already, or other documents teach it, too."""
-    if procedure.metadata.get("stale") or procedure.metadata.get("also"):
+    """The procedure, marked as stale; None if it is marked already."""
+    if procedure.metadata.get("stale"):
         return None
     return replace(procedure, metadata={**procedure.metadata, "stale": reason})
+
+
+def as_untaught(procedure: Procedure, reason: str) -> Procedure | None:
+    """As `as_stale`, unless another document teaches it, too."""
+    return None if other_documents(procedure) else as_stale(procedure, reason)

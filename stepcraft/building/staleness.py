@@ -1,14 +1,16 @@
 """Compare a memory with the documents that it was built from: what they no longer have, and what has changed since."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stepcraft.building.documents import Listed, Listing, Unreadable
-from stepcraft.building.placing import as_stale, built_of
+from stepcraft.building.placing import as_stale, built_of, other_documents
 from stepcraft.building.sources import Source, list_documents
-from stepcraft.errors import Failed, MemoryFailure, SourceFailure
+from stepcraft.errors import BadInput, Failed, SourceFailure
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 
@@ -46,23 +48,19 @@ def check_documents(memory: ProcedureMemory, sources: Sequence[Source], *, mark:
     listing = list_documents(sources)
     documents = _Documents(listing)
     found = Staleness(failed=documents.failed)
-    marked: list[Procedure] = []
     for procedure in memory:
         if not documents.cover(built_of(procedure)):
             found.others += 1
         elif reason := documents.reason(procedure):
             found.stale.append((procedure, reason))
-            if stale := as_stale(procedure, reason):
-                marked.append(stale)
         else:
             found.current += 1
-    if mark and marked:
-        report = memory.add(marked)
-        if report.failed:
-            raise MemoryFailure(
-                f"{memory.name} did not take the procedure {report.failed[0].where}: {report.failed[0].reason}"
-            )
-        found.marked = len(marked)
+    for procedure, reason in found.stale if mark else ():
+        if not as_stale(procedure, reason):
+            continue
+        with suppress(BadInput):  # somebody removed it meanwhile
+            memory.update(procedure.id, partial(_marked, reason=reason))
+            found.marked += 1
     return found
 
 
@@ -79,12 +77,13 @@ class _Documents:
 
     def cover(self, built: Mapping[str, Any]) -> bool:
         """Whether a procedure was built from one of the sources."""
-        if not built.get("from"):
-            return False
-        place = Path(_key(str(built["from"])))
-        return built.get("spec") in self._specs or any(
-            place == root.real or place.is_relative_to(root.real) for root in self._roots
+        return bool(built.get("from")) and (
+            built.get("spec") in self._specs or self._is_below(_key(str(built["from"])))
         )
+
+    def _is_below(self, key: str) -> bool:
+        place = Path(key)
+        return any(place == root.real or place.is_relative_to(root.real) for root in self._roots)
 
     def reason(self, procedure: Procedure) -> str:
         """Why a procedure that they cover is stale; "" if it is not, or nothing is known of its document."""
@@ -92,6 +91,8 @@ class _Documents:
         key = _key(str(built["from"]))
         if known := procedure.metadata.get("stale"):
             return str(known)
+        if any(self._is_there(one) for one in other_documents(procedure)):
+            return ""
         if key not in self._listed:
             return "" if key.startswith(self._unlisted) else f"{built['from']} is gone"
         if key not in self._digests:
@@ -99,12 +100,21 @@ class _Documents:
         changed = self._digests[key] not in {None, built.get("digest")}
         return f"{built['from']} has changed since it was built" if changed else ""
 
+    def _is_there(self, source: str) -> bool:
+        """Whether a document is among these, or is from elsewhere, so that nothing is known of it."""
+        keys = {_key(source), _key(source.rpartition("#")[0] or source)}
+        return bool(keys & self._listed.keys()) or not any(map(self._is_below, keys))
+
     def _digest(self, listed: Listed) -> str | None:
         try:
             return listed.read().digest
         except (Unreadable, SourceFailure) as error:
             self.failed.append(Failed(listed.source, str(error)))
             return None
+
+
+def _marked(procedure: Procedure, reason: str) -> Procedure:
+    return as_stale(procedure, reason) or procedure
 
 
 def _key(source: str) -> str:

@@ -145,3 +145,19 @@ def test_check_takes_a_file_or_documents(here: Path) -> None:
     assert run("check", "m.db", "p.jsonl").stdout == "2 the same, 0 missing, 0 extra, 0 different\n"
     for wrong in ([], ["p.jsonl", "--against", "docs"], ["p.jsonl", "--mark"]):
         assert "name either a file" in run("check", "m.db", *wrong, status=2).stderr
+
+
+def test_what_another_document_teaches_too_is_not_stale(here: Path) -> None:
+    for name in ("other.md", "third.md"):
+        (here / "docs" / name).write_text(HOW_TO)
+    told = json.loads(run("build", "docs", "-m", "m.db", "--json").stdout)
+    assert (told["procedures"], told["added"], told["present"]) == (4, 2, 2)
+    for name in ("tea.md", "other.md"):
+        (here / "docs" / name).unlink()
+        assert run("check", "m.db", "--against", "docs").stdout.startswith("2 current, 0 stale")
+    (here / "docs" / "third.md").unlink()
+    assert (
+        run("check", "m.db", "--against", "docs", status=1)
+        .stdout.splitlines()[-1]
+        .startswith("1 current, 1 stale")
+    )
