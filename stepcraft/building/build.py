@@ -154,7 +154,8 @@ async def build_memory(
                 report.warnings.append(KEYLESS)
             build = _Build(extraction, opened, duplicates, kept, tally, report)
             await build.prepare()
-            done = f", of which {len(kept.known):,} are recorded" if kept.known else ""
+            recorded = sum(listed.source in kept.known for listed in listing.documents)
+            done = f", of which {recorded:,} are recorded" if recorded else ""
             on_begin(
                 f"{len(listing.documents):,} documents{done}, read by {extraction.model}, into {opened.name}; "
                 f"the records are in {kept.path}"
@@ -272,6 +273,9 @@ class _Build:
         left = self.tally.total - len(self.tally.failed)
         at_once = max(1, self.tally.slots // max(1, min(self.tally.slots, left)))
         record = await self.extraction.run(document, listed, at_once)
+        if known and known.failed and (failed := self.kept.record(listed.source)):
+            record["usage"] = dict(add_usage(cast("Usage", failed["usage"]), cast("Usage", record["usage"])))
+            record["usd"] = self.extraction.cost(record["usage"])
         if record["procedures"]:
             self.kept.add(record)  # what is found is paid for, and is not lost while it is added
         return record

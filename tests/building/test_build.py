@@ -277,6 +277,7 @@ def test_a_page_that_fails_costs_the_page_and_is_tried_again(tmp_path: Path) -> 
     model = ScriptedModel(read)
     report = build(tmp_path, model)
     assert (len(model.calls), report.failed) == (1, [])
+    assert report.usage["calls"] == 4, "the call that failed is paid for, too"
     assert len(procedures(tmp_path)) == 3
 
 
@@ -415,3 +416,16 @@ def test_a_memory_in_weaviate(tmp_path: Path, new_collection: Callable[..., str]
             ("betaware", False),
             ("betaware", True),
         ]
+
+
+def test_sections_of_a_long_document_share_the_calls_at_the_same_time(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    parts = (f"# Task part{number}x\n\n" + "Nothing is done here. " * 40 for number in range(9))
+    (tmp_path / "docs" / "long.md").write_text("\n\n".join(parts))
+    model = ScriptedModel(read, latency=0.02)
+    build(tmp_path, model, concurrency=3, context={"max_characters": 1_000, "overlap": 0})
+    begun = sorted(call.started for call in model.calls)
+    ended = sorted(call.ended or 0.0 for call in model.calls)
+    at_once = [sum(one <= moment for one in begun) - sum(one < moment for one in ended) for moment in begun]
+    assert len(begun) == 9
+    assert max(at_once) == 3
