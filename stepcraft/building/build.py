@@ -1,17 +1,19 @@
 """Build a memory from documentation: each document is read whole, and the procedures that it teaches are added."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
-from stepcraft.building.directory import BuildDirectory, Placed, Record
+from stepcraft.building.directory import BuildDirectory, Counts, Placed, Record
 from stepcraft.building.documents import Document, Listed, Unreadable
 from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, in_background
 from stepcraft.building.extraction import METHOD, Extraction
@@ -25,11 +27,11 @@ from stepcraft.errors import BadInput, Failed, MemoryFailure, ModelFailure, RunS
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Finished, Progress, Tally, unpriced
-from stepcraft.llm.budget import Usage, add_usage
+from stepcraft.llm.budget import add_usage
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.urls import scheme_of
+from stepcraft.memory.urls import path_of, scheme_of
 from stepcraft.models.resolve import EXTRACTIVE
 from stepcraft.nodes.begin import KEYLESS
 
@@ -37,8 +39,8 @@ CONCURRENCY = 16
 """Documents that are built at the same time, unless another number is named."""
 
 
-@dataclass
-class BuildReport:
+@dataclass(kw_only=True)
+class BuildReport(Counts):
     """What came of the documents of a build, those included that earlier builds finished."""
 
     directory: Path
@@ -48,34 +50,18 @@ class BuildReport:
     documents: int
     unchanged: int = 0
     """Documents that were done before."""
-    procedures: int = 0
-    """Procedures that were found."""
-    placed: dict[str, int] = field(default_factory=dict[str, int])
-    """What became of them: added, present, merged, linked, skipped, failed."""
-    flagged: int = 0
-    """Procedures with something that their document does not have."""
-    rejected: int = 0
-    stale: int = 0
-    """Procedures of earlier versions of the documents that were marked stale."""
     failed: list[Failed] = field(default_factory=list[Failed])
     """Documents that could not be built, which the next build tries again, and what could not be listed or added."""
     warnings: list[str] = field(default_factory=list[str])
-    usage: Usage = field(default_factory=lambda: Usage(calls=0, input_tokens=0, output_tokens=0, nodes={}))
-    usd: float | None = 0.0
-    """What it cost; None where a price is unknown."""
 
     def count(self, record: Record) -> None:
         """Count what became of a document."""
-        self.procedures += len(record["procedures"])
-        self.rejected += len(record["rejected"])
-        self.flagged += sum(bool(one["flagged"]) for one in record["procedures"])
-        self.stale += len(record["stale"])
-        self.usage = add_usage(self.usage, cast("Usage", record["usage"]))
-        self.usd = None if self.usd is None or record["usd"] is None else self.usd + record["usd"]
-        for placed in record["placed"] or ():
-            self.placed[placed["how"]] = self.placed.get(placed["how"], 0) + 1
-            if placed["how"] == "failed":
-                self.failed.append(Failed(record["source"], f"a procedure was not added: {placed['reason']}"))
+        super().count(record)
+        self.failed += [
+            Failed(record["source"], f"a procedure was not added: {placed['reason']}")
+            for placed in record["placed"] or ()
+            if placed["how"] == "failed"
+        ]
         if record["error"]:
             self.failed.append(Failed(record["source"], record["error"]))
 
@@ -149,7 +135,12 @@ async def build_memory(
                 cost=lambda _outcome: None,
                 tell=on_progress,
             )
-            report = BuildReport(kept.path, kept.page, len(listing.documents), failed=list(listing.failed))
+            report = BuildReport(
+                directory=kept.path,
+                page=kept.page,
+                documents=len(listing.documents),
+                failed=list(listing.failed),
+            )
             if extraction.model == EXTRACTIVE:
                 report.warnings.append(KEYLESS)
             build = _Build(extraction, opened, duplicates, kept, tally, report)
@@ -179,14 +170,15 @@ async def build_memory(
 def directory_of(memory: str) -> Path:
     """Where the records of a memory's builds are kept: beside its file, or in the working directory."""
     if scheme_of(memory) in {"", "file"}:
-        path = Path(memory)
-        return path.with_name(f"{path.name}.build")
+        with suppress(BadInput):  # it has no file
+            path = path_of(memory)
+            return path.with_name(f"{path.name}.build")
     return Path(f"{_short(memory)}.build")
 
 
 def _short(memory: str) -> str:
-    """The last part of a memory's name, without options."""
-    return memory.partition("?")[0].rstrip("/").rpartition("/")[2] or "memory"
+    """The last part of a memory's name, without options, as the name of a file."""
+    return re.sub(r"[^\w.-]", "", memory.partition("?")[0].rstrip("/").rpartition("/")[2]) or "memory"
 
 
 @dataclass
@@ -230,7 +222,7 @@ class _Build:
         """
         self.tally.begin()
         try:
-            document = await asyncio.wrap_future(in_thread(listed.read))
+            document = listed.read() if listed.at_hand else await asyncio.wrap_future(in_thread(listed.read))
         except (Unreadable, SourceFailure) as error:
             # What is known of it stays: where its folder is back, it need not be built again.
             record = self.extraction.begun(listed)
@@ -249,7 +241,7 @@ class _Build:
                 id=record["source"],
                 output={},
                 error=record["error"],
-                usage=record["usage"],
+                usage=dict(record["usage"]),
                 seconds=record["seconds"],
                 models=[record["model"]],
                 usd=record["usd"],
@@ -274,7 +266,7 @@ class _Build:
         at_once = max(1, self.tally.slots // max(1, min(self.tally.slots, left)))
         record = await self.extraction.run(document, listed, at_once)
         if known and known.failed and (failed := self.kept.record(listed.source)):
-            record["usage"] = dict(add_usage(cast("Usage", failed["usage"]), cast("Usage", record["usage"])))
+            record["usage"] = add_usage(failed["usage"], record["usage"])
             record["usd"] = self.extraction.cost(record["usage"])
         if record["procedures"]:
             self.kept.add(record)  # what is found is paid for, and is not lost while it is added
@@ -313,7 +305,7 @@ class _Build:
         for number, procedure in procedures:
             made = await self.duplicates.add(procedure)
             placed[number] = Placed(id=made.procedure.id, how=made.kind, reason=made.verdict.why)
-            record["usage"] = dict(add_usage(cast("Usage", record["usage"]), made.usage))
+            record["usage"] = add_usage(record["usage"], made.usage)
             record["warnings"] += made.warnings
         record["placed"] = placed
         record["usd"] = self.extraction.cost(record["usage"])

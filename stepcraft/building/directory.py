@@ -7,15 +7,16 @@ procedures as the memory does, with whatever a document says; secrets are masked
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
 from stepcraft.journal import LOCK, FolderLock, LineFile, read_lines
+from stepcraft.llm.budget import Usage, add_usage, no_usage
 from stepcraft.nodes.extract.drafted import Drafted, Rejected
 
 DOCUMENTS = "documents.jsonl"
@@ -56,7 +57,7 @@ class Record(TypedDict):
     procedures: list[Drafted]
     rejected: list[Rejected]
     warnings: list[str]
-    usage: dict[str, Any]
+    usage: Usage
     seconds: float
     usd: float | None
     """What it cost; None where a price is unknown."""
@@ -64,6 +65,38 @@ class Record(TypedDict):
     """What became of the procedures, in their order; None before they are in the memory."""
     stale: list[str]
     """The ids of procedures of an earlier version that were marked stale."""
+
+
+@dataclass(kw_only=True)
+class Counts:
+    """What documents gave and cost, by their records."""
+
+    procedures: int = 0
+    """Procedures that were found."""
+    placed: dict[str, int] = field(default_factory=dict[str, int])
+    """What became of them: added, present, merged, linked, skipped, failed."""
+    flagged: int = 0
+    """Procedures with something that their document does not have."""
+    rejected: int = 0
+    stale: int = 0
+    """Procedures of earlier versions of the documents that were marked stale."""
+    usage: Usage = field(default_factory=no_usage)
+    usd: float | None = 0.0
+    """What it cost; None where a price is unknown."""
+    seconds: float = 0.0
+    """Of documents that were built side by side."""
+
+    def count(self, record: Record) -> None:
+        """Count what became of a document."""
+        self.procedures += len(record["procedures"])
+        self.rejected += len(record["rejected"])
+        self.flagged += sum(bool(one["flagged"]) for one in record["procedures"])
+        self.stale += len(record["stale"])
+        self.usage = add_usage(self.usage, record["usage"])
+        self.usd = None if self.usd is None or record["usd"] is None else self.usd + record["usd"]
+        self.seconds += record["seconds"]
+        for placed in record["placed"] or ():
+            self.placed[placed["how"]] = self.placed.get(placed["how"], 0) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +220,7 @@ def _known(record: Record, place: tuple[int, int] | None) -> Known:
         record["settings"],
         bool(record["error"]),
         tuple(one["id"] for one in placed or ()),
-        record["usage"].get("calls", 0) > 0 and not record["error"],
+        record["usage"]["calls"] > 0 and not record["error"],
         placed is not None,
         place,
     )

@@ -55,6 +55,8 @@ class Listed:
     """Reads it; may block. It raises Unreadable or SourceFailure."""
     spec: str = ""
     """The source that lists it, as it was named."""
+    at_hand: bool = False
+    """Whether reading it takes no time, because it came with the list."""
 
 
 @dataclass

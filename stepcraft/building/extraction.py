@@ -22,6 +22,7 @@ from stepcraft.evals.local import Calls
 from stepcraft.evals.prices import Prices
 from stepcraft.graphs.compile import resources_of
 from stepcraft.graphs.extract import build_extract
+from stepcraft.llm.budget import Usage, no_usage
 from stepcraft.models.resolve import model_name
 from stepcraft.secrets import without_secrets
 
@@ -93,7 +94,7 @@ class Extraction:
             procedures=[],
             rejected=[],
             warnings=[],
-            usage={"calls": 0, "input_tokens": 0, "output_tokens": 0, "nodes": {}},
+            usage=no_usage(),
             seconds=0.0,
             usd=0.0,
             placed=None,
@@ -149,13 +150,13 @@ class Extraction:
             raise
         except Exception as failure:
             record["error"] = without_secrets(f"{type(failure).__name__}: {failure}")[:1000]
-            record["usage"] = calls.usage()
+            record["usage"] = Usage(**calls.usage())  # type: ignore[typeddict-item]
             self._check_refusals(failure)
         else:
             if result["usage"]["calls"]:
                 self._refusals, self.answered = 0, True
             record["procedures"], record["rejected"] = result["procedures"], result["rejected"]
-            record["usage"] = dict(result["usage"])
+            record["usage"] = result["usage"]
             record["warnings"] += result["warnings"]
             if unread := result["unread"]:
                 parts = "1 part" if unread == 1 else f"{unread} parts"

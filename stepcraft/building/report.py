@@ -3,15 +3,15 @@
 It fetches nothing and runs no script, like the page of a run; all text of documents and models is escaped.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from stepcraft.building.directory import REPORT, Placed, Record, read_records
+from stepcraft.building.directory import DOCUMENTS, REPORT, Counts, Placed, Record, read_records
 from stepcraft.errors import Failed
-from stepcraft.llm.budget import NodeUsage, add_usage, no_usage
+from stepcraft.llm.budget import Usage
+from stepcraft.nodes.begin import KEYLESS
 from stepcraft.nodes.extract.drafted import Drafted
 from stepcraft.report.rendering import counted, rendered, seconds
 
@@ -72,33 +72,21 @@ def write_page(directory: Path, memory: str, failed: Sequence[Failed] = (), *, m
     rows: list[_Row] = []
     barren: list[Record] = []
     """Documents without tasks."""
-    usage, usd, took = no_usage(), 0.0, 0.0
-    unpriced, total, procedures, flagged, rejected, left_out = False, 0, 0, 0, 0, 0
+    counts, documents, is_keyless = Counts(), 0, False
     for record in read_records(directory):
-        total += 1
-        usage = add_usage(usage, {**no_usage(), **record["usage"]})  # type: ignore[typeddict-item]
-        unpriced, usd, took = (
-            unpriced or record["usd"] is None,
-            usd + (record["usd"] or 0.0),
-            took + record["seconds"],
-        )
-        row = _row(record)
-        procedures, flagged, rejected = (
-            procedures + len(row.procedures),
-            flagged + row.flagged,
-            rejected + len(record["rejected"]),
-        )
-        if not (row.procedures or record["rejected"] or record["error"]):
-            barren.append({**record, "procedures": []})
-        elif len(rows) < most:
-            rows.append(row)
+        documents += 1
+        counts.count(record)
+        is_keyless |= KEYLESS in record["warnings"]
+        record["warnings"] = [warning for warning in record["warnings"] if warning != KEYLESS]
+        if len(rows) + len(barren) >= most:
+            continue
+        if record["procedures"] or record["rejected"] or record["error"]:
+            rows.append(_row(record))
         else:
-            left_out += 1
-    warnings = [f"{one.where}: {one.reason}" for one in failed]
-    if left_out:
-        warnings.append(
-            f"{counted(left_out, 'further document')} are not on this page; documents.jsonl beside it has them"
-        )
+            barren.append(record)
+    warnings = [*([KEYLESS] if is_keyless else []), *(f"{one.where}: {one.reason}" for one in failed)]
+    if documents > most:
+        warnings.append(f"only {most:,} documents are on this page; {DOCUMENTS} beside it has all")
     text = rendered(
         "building.html.j2",
         folder=_HERE,
@@ -106,13 +94,13 @@ def write_page(directory: Path, memory: str, failed: Sequence[Failed] = (), *, m
         title="Building a memory",
         heading=memory,
         facts=[
-            counted(total, "document"),
-            counted(procedures, "procedure"),
-            f"{flagged:,} flagged",
-            f"{rejected:,} rejected",
-            counted(usage["calls"], "model call"),
-            f"{usage['input_tokens'] + usage['output_tokens']:,} tokens",
-            *([f"{usd:,.4f} USD"] if usd and not unpriced else []),
+            counted(documents, "document"),
+            counted(counts.procedures, "procedure"),
+            f"{counts.flagged:,} flagged",
+            f"{counts.rejected:,} rejected",
+            counted(counts.usage["calls"], "model call"),
+            f"{_tokens(counts.usage):,} tokens",
+            *([f"{counts.usd:,.4f} USD"] if counts.usd else []),
         ],
         sections=[
             *([("warnings", "Warnings")] if warnings else []),
@@ -123,10 +111,8 @@ def write_page(directory: Path, memory: str, failed: Sequence[Failed] = (), *, m
         warnings=warnings,
         rows=sorted(rows, key=lambda row: row.record["source"]),
         barren=sorted(barren, key=lambda record: record["source"]),
-        nodes=usage["nodes"],
-        usage=usage,
-        tokens=_tokens,
-        seconds=seconds(took),
+        usage=counts.usage,
+        seconds=seconds(counts.seconds),
     )
     path = directory / REPORT
     path.write_text(text, encoding="utf-8", errors="replace")
@@ -161,5 +147,5 @@ def _procedure(drafted: Drafted, placed: Placed | None) -> _Procedure:
     )
 
 
-def _tokens(used: NodeUsage | Mapping[str, Any]) -> int:
-    return int(used["input_tokens"]) + int(used["output_tokens"])
+def _tokens(used: Usage) -> int:
+    return used["input_tokens"] + used["output_tokens"]

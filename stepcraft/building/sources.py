@@ -201,7 +201,7 @@ def _of_documents(source: BaseLoader | Iterable[LangChainDocument | Document], s
         """The document of the parts so far; others with its source may have come before."""
         name = place if place not in seen else f"{place}#{number - len(parts)}"
         seen.add(place)
-        return Listed(name, _giving(_joined(name, parts)), spec)
+        return Listed(name, _giving(_joined(name, parts)), spec, at_hand=True)
 
     number = 0
     try:
