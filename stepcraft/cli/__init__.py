@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from stepcraft.cli.building import build
+from stepcraft.cli.check import check
 from stepcraft.cli.dedupe import dedupe
 from stepcraft.cli.doctor import doctor
 from stepcraft.cli.evals import eval_app
@@ -42,7 +43,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-memory_app.command("build")(build)
+memory_app.command()(build)
+memory_app.command()(check)
 memory_app.command(context_settings={"ignore_unknown_options": True})(rate)  # so that -1 is a vote
 memory_app.command()(history)
 memory_app.command()(restore)
