@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stepcraft.building.plan import Plan
     from stepcraft.evals.prices import Prices
 
+_PLACED = ("added", "present", "merged", "linked", "skipped")
 _SHOWN = 20
 """Failed documents that are named; the page has all."""
 
@@ -119,12 +120,12 @@ def build(
         except KeyboardInterrupt:
             progress.say("stopped; the same command goes on from here")
             raise
-    _show_report(report, as_json=as_json)
+    _show_report(report, as_json=as_json, quiet=quiet)
 
 
-def _show_report(report: "BuildReport", *, as_json: bool) -> None:
+def _show_report(report: "BuildReport", *, as_json: bool, quiet: bool) -> None:
     """Print what came of a build; exit with 1 if a document could not be built."""
-    for warning in report.warnings:
+    for warning in () if quiet else report.warnings:
         say(one_line(f"warning: {warning}"), err=True)
     _show_failed(report.failed)
     if as_json:
@@ -133,10 +134,7 @@ def _show_report(report: "BuildReport", *, as_json: bool) -> None:
                 "documents": report.documents,
                 "unchanged": report.unchanged,
                 "procedures": report.procedures,
-                **{
-                    how: report.placed.get(how, 0)
-                    for how in ("added", "present", "merged", "linked", "skipped")
-                },
+                **{how: report.placed.get(how, 0) for how in _PLACED},
                 "flagged": report.flagged,
                 "rejected": report.rejected,
                 "stale": report.stale,
@@ -148,7 +146,7 @@ def _show_report(report: "BuildReport", *, as_json: bool) -> None:
             }
         )
     else:
-        placed = "".join(f", {count:,} {how}" for how, count in report.placed.items() if how != "failed")
+        placed = "".join(f", {report.placed[how]:,} {how}" for how in _PLACED if report.placed.get(how))
         say(f"{report.documents:,} documents, {report.unchanged:,} unchanged, {len(report.failed):,} failed")
         say(
             f"{report.procedures:,} procedures{placed}; {report.flagged:,} flagged, {report.rejected:,} rejected, "
