@@ -33,6 +33,7 @@ from stepcraft.evals.progress import Budget, Progress
 from stepcraft.memory.local import LocalMemory
 from tests.building.built import page, procedure, read, write_pages
 from tests.scripted import Reply, ScriptedModel
+from tests.servers.chromium import opened
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,6 +108,18 @@ def test_the_page_shows_what_was_found_rejected_and_flagged(tmp_path: Path) -> N
         assert shown in text
     assert "<b>us</b>" not in text
     assert "<script" not in text
+
+
+def test_wide_code_does_not_widen_the_page(tmp_path: Path, browser: str) -> None:
+    write_pages(tmp_path / "docs", "alpha")
+    code = "alpha.start(" + "x" * 400 + ")"
+    wide = procedure("alpha").replace("`alpha.start`", f"so:\n```\n{code}\n```")
+    with opened(build(tmp_path, ScriptedModel([wide])).page, tmp_path / "profile") as tab:
+        tab.js("document.querySelector('details').open = true")
+        assert tab.js("document.documentElement.scrollWidth <= window.innerWidth")
+        assert tab.js("document.querySelector('li.flagged .missing').textContent").startswith(
+            "Not in the document:"
+        )
 
 
 def test_strict_rejects_what_the_document_does_not_have(tmp_path: Path) -> None:
