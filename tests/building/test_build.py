@@ -112,7 +112,7 @@ def test_the_page_shows_what_was_found_rejected_and_flagged(tmp_path: Path) -> N
 
 def test_wide_code_does_not_widen_the_page(tmp_path: Path, browser: str) -> None:
     write_pages(tmp_path / "docs", "alpha")
-    code = "alpha.start(" + "x" * 400 + ")"
+    code = "alpha.made(" + "x" * 400 + ")"
     wide = procedure("alpha").replace("`alpha.start`", f"so:\n```\n{code}\n```")
     with opened(build(tmp_path, ScriptedModel([wide])).page, tmp_path / "profile") as tab:
         tab.js("document.querySelector('details').open = true")
