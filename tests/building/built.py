@@ -1,7 +1,7 @@
 """Pages that teach a task each, a model that reads them, and a build in a process of its own.
 
-`python -m tests.building.built FOLDER MEMORY CALLS` builds the pages of a folder; each page that the model has read is
-appended to the file CALLS.
+`python -m tests.building.built FOLDER MEMORY` builds the pages of a folder, and prints the name of each that the model is
+asked about.
 """
 
 import asyncio
@@ -42,12 +42,17 @@ def read(_node: str, prompt: str) -> str:
     return procedure(found[1], found[2]) if found else NOTHING.format("nothing")
 
 
-def main(folder: str, memory: str, calls: str) -> None:
-    """Build, and note the pages that were read."""
-    log = Path(calls).open("ab", buffering=0)  # noqa: SIM115 - open until the process is killed
+def name_in(prompt: str) -> str:
+    """The name of the page in a prompt."""
+    return prompt.partition("# Task ")[2].split()[0]
+
+
+def main(folder: str, memory: str) -> None:
+    """Build, and print the pages that the model is asked about."""
 
     def reply(node: str, prompt: str) -> str:
-        log.write(f"{prompt.partition('# Task ')[2].split()[0]}\n".encode())
+        sys.stdout.write(f"{name_in(prompt)}\n")
+        sys.stdout.flush()
         return read(node, prompt)
 
     model = ScriptedModel(reply, latency=0.1)

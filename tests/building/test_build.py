@@ -31,7 +31,7 @@ from stepcraft.errors import AddReport
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Progress
 from stepcraft.memory.local import LocalMemory
-from tests.building.built import page, procedure, read, write_pages
+from tests.building.built import name_in, page, procedure, read, write_pages
 from tests.scripted import Reply, ScriptedModel
 from tests.servers.chromium import opened
 
@@ -180,17 +180,17 @@ def test_other_settings_build_again(tmp_path: Path) -> None:
 
 def test_a_killed_build_goes_on_where_it_was(tmp_path: Path) -> None:
     names = [f"page{number}x" for number in range(24)]
-    folder, memory, calls = write_pages(tmp_path / "docs", *names), tmp_path / "m.db", tmp_path / "calls"
-    command = [sys.executable, "-m", "tests.building.built", str(folder), str(memory), str(calls)]
-    with subprocess.Popen(command, cwd=ROOT) as process:
-        while process.poll() is None:
-            if calls.exists() and calls.read_bytes().count(b"\n") >= 9:
-                process.kill()
-        assert process.returncode == -signal.SIGKILL
+    folder = write_pages(tmp_path / "docs", *names)
+    command = [sys.executable, "-m", "tests.building.built", str(folder), str(tmp_path / "m.db")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        before = [process.stdout.readline().strip() for _ in range(9)]
+        process.kill()
+        before += process.stdout.read().split()
+    assert process.returncode == -signal.SIGKILL
     model = ScriptedModel(read)
     build(tmp_path, model)
-    again = [call.prompt.partition("# Task ")[2].split()[0] for call in model.calls]
-    asked = Counter([*calls.read_text("ascii").split(), *again])
+    asked = Counter([*before, *(name_in(call.prompt) for call in model.calls)])
     assert set(asked) == set(names)
     assert sum(asked.values()) - len(names) <= 4, "only what was under way at the kill is asked again"
     assert {record["source"] for record in read_records(tmp_path / "m.db.build")} == {
