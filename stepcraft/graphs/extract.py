@@ -13,7 +13,21 @@ from stepcraft.llm.budget import Usage
 from stepcraft.nodes.extract.drafted import Drafted, Flagged, Rejected
 from stepcraft.schema import described
 
-__all__ = ["Drafted", "ExtractContext", "Flagged", "Input", "Output", "Rejected", "build_extract"]
+__all__ = ["Drafted", "ExtractContext", "Flagged", "HeadingAt", "Input", "Output", "Rejected", "build_extract"]
+
+
+@described
+class HeadingAt(TypedDict):
+    """A heading of the document."""
+
+    start: int
+    """The offset of its first character in the text."""
+    stop: int
+    """The offset after it."""
+    level: int
+    """1 is the outermost."""
+    text: str
+    """The heading without its markup."""
 
 
 @described
@@ -28,8 +42,8 @@ class Input(TypedDict):
     """Where it comes from, such as a path or a URL."""
     kind: NotRequired[Literal["document", "transcript"]]
     """Whether it is written for readers, or the record of what an agent did; "document" by default."""
-    headings: NotRequired[list[str]]
-    """Its headings in order, where the text does not mark them; they stand in it on lines of their own."""
+    headings: NotRequired[list[HeadingAt]]
+    """Its headings in order, where the text does not mark them as Markdown does."""
 
 
 @described
@@ -40,6 +54,8 @@ class Output(TypedDict):
     """The procedures, in the order of the document."""
     rejected: list[Rejected]
     """What is no procedure, or was not kept, and why."""
+    unread: int
+    """Parts of the document that no model has read, because a call failed or a limit was reached; the warnings say why."""
     warnings: list[str]
     """Failed steps, reached limits, and whatever else a reader of the procedures should know."""
     usage: Usage
