@@ -102,6 +102,10 @@ class ProgressData(TypedDict, total=False):
     """The graph that answers a message of the chat."""
     searches: int
     """Number of searches that the agent made."""
+    procedures: int
+    """Number of procedures that were extracted from a document."""
+    rejected: int
+    """Number of tasks of a document that are no procedures, or were not kept."""
 
 
 @described

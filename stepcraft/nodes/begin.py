@@ -49,6 +49,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         prepare: Opens whatever else the run needs, from the initial state and the settings; raises BadInput.
         late_update: Keys of the state of a run that goes on before everything is open.
         other_nodes: Nodes of the graphs that this one runs; they may have models of their own, which are not opened here.
+        asks: Whether the input has a question; without one, `initial_state` checks all of the input.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         prepare: Callable[[Mapping[str, Any], Any], None] = lambda _state, _context: None,
         late_update: Mapping[str, Any] | None = None,
         other_nodes: Sequence[str] = (),
+        asks: bool = True,
     ) -> None:
         self.name = self.node = "begin"
         self.description = "Check the question and the settings, and open the models and what is searched."
@@ -71,6 +73,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         self.prepare = prepare
         self.late_update = late_update or {}
         self.other_nodes = other_nodes
+        self.asks = asks
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
         """The cleaned question with the initial state.
@@ -89,7 +92,8 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
             raise
         warnings: list[str] = update["warnings"].value
         data: ProgressData = {"warnings": warnings} if warnings else {}
-        read = Said("The question is read, and what the run needs is open.", data)
+        what = "question" if self.asks else "input"
+        read = Said(f"The {what} is read, and what the run needs is open.", data)
         tell(self.resources.method, self.node, "finished", lambda: read)
         return update
 
@@ -102,9 +106,11 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         access(refresh=True)
         context = self.resources.settings()
         self.resources.traced(config, context)
-        question = checked_text("question", given.get("question"))
-        if not question:
-            raise BadInput("the question is empty; say what is wanted")
+        asked: dict[str, str] = {}
+        if self.asks:
+            asked["question"] = checked_text("question", given.get("question"))
+            if not asked["question"]:
+                raise BadInput("the question is empty; say what is wanted")
         state = self.initial_state(given, context)
         limit = None if context.deadline_s is None else _OPENING_SHARE * context.deadline_s
         try:
@@ -121,7 +127,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         return {
             **state,
             **({} if calls is None else {"calls_allowed": calls}),
-            "question": question,
+            **asked,
             "warnings": Overwrite([*warnings, *state.pop("warnings", [])]),
             "usage": Overwrite(no_usage()),
             "settings": context.for_state(),

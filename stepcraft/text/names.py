@@ -14,7 +14,7 @@ _COMMENT = re.compile(r"(?:(?<=\s)|^)(?:#|//)[^\n]*", re.MULTILINE)
 _TOKEN = re.compile(r"(?<![\w.$/-])(?:--[a-z][\w-]*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)(?P<call>[ \t]?\()?")
 _SINGLE = re.compile(r"(?:--?|@|\./)?[A-Za-z_][\w.:/@-]{1,99}(?:\(\))?")
 _SHAPED = re.compile(r"[_.]|^--|[a-z0-9][A-Z]|[A-Za-z][0-9]|^[A-Z][a-z]+[A-Z]")
-_BOUND = re.compile(
+BOUND = re.compile(
     r"^[ \t]*(?:async )?(?:def|class) (\w+)|^[ \t]*([A-Za-z_]\w*)(?:[ \t]?:[^=\n]{1,80})?[ \t]=[ \t]|\bas (\w+)|\bfor (\w+) in\b",
     re.MULTILINE,
 )
@@ -23,7 +23,7 @@ _NAMED = re.compile(
     r"(?:[A-Za-z][a-z0-9]*+[A-Z_]\w*+|(?<=[a-z,] )[A-Z][\w-]++)(?:\.[A-Za-z_]\w*+)*+(?![\w-])"
 )
 _SEPARATOR = re.compile(r"[,;\n\uff0c\u3001]")
-_COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls", "args", "kwargs"})
+COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls", "args", "kwargs"})
 """Names that belong to Python itself."""
 
 
@@ -33,21 +33,35 @@ def names_in(texts: Iterable[str]) -> dict[str, int]:
     A code span of one word is a name; in other code only words that look like one: with a dot, an underscore or inner
     capitals, an option, or a call. Names that the code itself defines and names of Python and its library are none.
     """
-    codes = [list(_codes(text)) for text in texts]
+    pieces = [list(codes(text)) for text in texts]
     own = {
-        name for code in codes for piece in code for bound in _BOUND.findall(piece) for name in bound if name
+        name for code in pieces for piece in code for bound in BOUND.findall(piece) for name in bound if name
     }
     found: dict[str, int] = {}
-    for number, code in enumerate(codes, 1):
+    for number, code in enumerate(pieces, 1):
         for piece in code:
             for name in _names(piece):
                 parts = name.split(".")
-                while len(parts) > 1 and parts[0] in own | _COMMON:
+                while len(parts) > 1 and parts[0] in own | COMMON:
                     del parts[0]
                 rest = ".".join(parts)
-                if len(rest) > 2 and rest not in own | _COMMON and parts[0] not in sys.stdlib_module_names:
+                if len(rest) > 2 and rest not in own | COMMON and parts[0] not in sys.stdlib_module_names:
                     found.setdefault(rest, number)
     return found
+
+
+def codes(text: str) -> Iterator[str]:
+    """Yield the code spans and blocks of a text, without backticks and fences, in order."""
+    if "`" not in text and "~~~" not in text:
+        return
+    end = 0
+    for start, stop in [*markdown.outside_code(text), (len(text), len(text))]:
+        code = text[end:start]
+        if "\n" in code:
+            yield code.partition("\n")[2].rpartition("\n")[0]
+        elif code:
+            yield code.strip("`").strip()
+        end = stop
 
 
 def unused(asked: str, resources: str, text: str) -> list[str]:
@@ -83,20 +97,6 @@ def _has(text: str, name: str) -> bool:
 
 def _continues(character: str) -> bool:
     return character == "_" or character.isalnum()
-
-
-def _codes(text: str) -> Iterator[str]:
-    """Yield the code spans and blocks of a text, without backticks and fences."""
-    if "`" not in text and "~~~" not in text:
-        return
-    end = 0
-    for start, stop in [*markdown.outside_code(text), (len(text), len(text))]:
-        code = text[end:start]
-        if "\n" in code:
-            yield code.partition("\n")[2].rpartition("\n")[0]
-        elif code:
-            yield code.strip("`").strip()
-        end = stop
 
 
 def _names(code: str) -> Iterator[str]:

@@ -53,6 +53,12 @@ NO_INFO = "<no_info>"
 COMPLETE = "<complete>"
 """The reply of a planner when the answer covers the question."""
 
+REACHED = "REACHED"
+"""The verdict of a reader who can reach the output of a procedure with its steps alone."""
+
+UNDECIDED = "UNDECIDED"
+"""The verdict of the keyless model on any procedure."""
+
 NOT_SAID = "The procedures do not say."
 """The reply to a question that the evidence does not answer."""
 

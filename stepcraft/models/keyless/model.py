@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from stepcraft.models.keyless import procedures, prose
+from stepcraft.models.keyless import extraction, procedures, prose
 from stepcraft.models.keyless.material import Material
 from stepcraft.text.sections import parse
 
@@ -36,6 +36,8 @@ REPLIES: dict[str, Callable[[Material], str]] = {
     "combine": prose.combine,
     "finish": prose.join,
     "check": prose.check,
+    "procedures": extraction.find_procedures,
+    "verdict": extraction.verdict,
 }
 """The function that writes each format, by the id of the prompt's `reply_format` section."""
 

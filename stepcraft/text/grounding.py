@@ -1,0 +1,115 @@
+"""What the steps of a procedure name and the document that they were written from does not have."""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+
+from stepcraft.text.markdown import outside_code
+from stepcraft.text.names import BOUND, COMMON, codes
+
+_TOKEN = re.compile(
+    r"(?<![\w-])--?[A-Za-z][\w-]*"  # an option
+    r"|[A-Za-z_]\w*(?:[.-]\w+)*"  # a name, with those that it is reached by
+    r"|\d+(?:[.,]\d+)*\w*"  # a number, with its unit
+)
+_IN_PROSE = re.compile(
+    r"(?<![\w-])--[A-Za-z][\w-]*"
+    r"|(?<![\w.@/-])[A-Za-z_]\w*(?:\.\w+)*(?=\()"  # a call
+    r"|(?<![\w.@/-])[A-Za-z]\w*_\w+(?:\.\w+)*"
+    r"|(?<![\w.,:/#-])(?<!\b[Ss]tep )(?<!\b[Ss]teps )\d+(?:[.,]\d+)*(?![\w:/-])"
+)
+_PLACEHOLDER = re.compile(r"<[^<>\n]{1,80}>|\b(?:your|my)[-_]\w[\w-]*", re.IGNORECASE)
+_PROSE_STRING = re.compile(r"\"[^\"\n]*\s[^\"\n]*\"|'[^'\n]*\s[^'\n]*'")
+"""A string of several words, which is text for a person."""
+_PARTS = re.compile(r"[.-]")
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+_SHELL = frozenset({"cd", "cp", "echo", "export", "mkdir", "mv", "set"})
+_COUNTS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
+
+
+class Grounds:
+    """A document as evidence for what steps name.
+
+    Args:
+        text: The text of the document.
+    """
+
+    def __init__(self, text: str) -> None:
+        # "checkpoint\_id" and "1,000" are written so for the sake of Markdown and of people.
+        self._text = re.sub(r"\\(?=[^\w\s])", "", text)
+        self._words = frozenset(_WORD.findall(self._text))
+        self._folded = frozenset(word.lower() for word in self._words)
+
+    def missing(self, steps: Sequence[str]) -> dict[int, list[str]]:
+        """What each step names and the document does not have, by the number of the step (from 1).
+
+        Of code, that is every name, option and number, compared token by token, so that blanks and quotes do not matter;
+        of prose, options, calls, names with an underscore, and numbers. What belongs to Python and its library, what the
+        code itself defines, placeholders such as `<your key>`, and strings of several words are not looked up. Of a dotted
+        name each part counts on its own.
+        """
+        own = {
+            name
+            for step in steps
+            for piece in codes(step)
+            for bound in BOUND.findall(piece)
+            for name in bound
+            if name
+        }
+        found: dict[int, list[str]] = {}
+        for number, step in enumerate(steps, 1):
+            named = (name for name in _named(step) if not self._has(name, own))
+            if missing := list(dict.fromkeys(named)):
+                found[number] = missing
+        return found
+
+    def _has(self, name: str, own: set[str]) -> bool:
+        parts = _PARTS.split(name.lstrip("-"))
+        if name[0].isdigit():
+            return self._has_number(name)
+        if name[0] != "-" and (parts[0] in own | COMMON | _SHELL or parts[0] in sys.stdlib_module_names):
+            return True
+        if "-" in name:
+            return self._has_whole(name)
+        return all(self._has_word(part) or part in own for part in parts)
+
+    def _has_word(self, word: str) -> bool:
+        if word.isdigit():
+            return self._has_number(word)
+        ordinary = word.isalpha() and (word.islower() or word.istitle())
+        return word in self._words or (ordinary and word.lower() in self._folded)
+
+    def _has_whole(self, name: str) -> bool:
+        start, last = r"(?<![\w-])" if name[0] == "-" else r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
+        return re.search(f"{start}{re.escape(name)}{last}", self._text) is not None
+
+    def _has_number(self, number: str) -> bool:
+        if self._has_whole(number):
+            return True
+        plain = number.replace(",", "")
+        if re.search(rf"(?<![\d.]){re.escape(plain)}(?![\d.]*\d)", self._text.replace(",", "")):
+            return True
+        return plain.isdigit() and int(plain) < len(_COUNTS) and _COUNTS[int(plain)] in self._folded
+
+
+def _named(step: str) -> Iterator[str]:
+    """What a step names, in code and in prose."""
+    for code in codes(step):
+        plain = _PLACEHOLDER.sub(" ", _PROSE_STRING.sub(" ", code))
+        yield from (name.strip(".-") if name[0] != "-" else name for name in _TOKEN.findall(plain))
+    for start, stop in outside_code(step):
+        yield from _IN_PROSE.findall(step[start:stop])
