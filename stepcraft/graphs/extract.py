@@ -137,13 +137,14 @@ def _initial_state(given: Mapping[str, Any], context: ExtractContext) -> dict[st
             HeadingAt(start=one.start, stop=one.stop, level=one.level, text=one.text)
             for one in markdown_headings(text)
         ]
+    headings = _checked_headings(headings, len(text))
     seen, addressed = for_people(text)
     return {
         "title": checked_text("title", given.get("title") or ""),
         "text": seen,
         "source": checked_text("source", given.get("source") or ""),
         "kind": checked_option("kind", given.get("kind"), ("document", "transcript")),
-        "headings": _checked_headings(headings, len(text)),
+        "headings": headings,
         "parts": parts_of(seen, headings, context.max_characters, context.overlap),
         "found": Overwrite([]),
         "procedures": Overwrite([]),
@@ -179,7 +180,8 @@ def check(state: State) -> dict[str, Any]:
     procedures, rejected = checked(
         state["found"],
         f"{state['title']}\n{state['text']}",
-        state["headings"],
+        # A page that is one task has it under its title.
+        [HeadingAt(start=0, stop=0, level=0, text=state["title"]), *state["headings"]],
         state["source"],
         strict=ExtractContext.current(state).strict,
     )

@@ -30,9 +30,10 @@ _ADDRESSED = re.compile(
     r"[\W\d_]{0,12}(?:(?:important|note|notice|attention|warning|urgent|system)\b[\W_]{1,4})?(?:"
     # Ignore all previous instructions. Disregard everything above. Forget what you were told.
     r"(?:(?:please|now|you|must|should|will|first|then|also|kindly|\w+ly)[, ]+){0,4}"
-    r"(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|of|the|your|these|those|every|other|\w+ly)\s+){0,4}"
-    r"(?:(?:previous|prior|preceding|above|earlier|foregoing|existing|original|system|former|current)\s+(?:\w+\s+){0,2}"
+    r"(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|of|the|these|those|every|other|\w+ly)\s+){0,4}"
+    r"(?:(?:previous|prior|preceding|above|earlier|foregoing|former)\s+(?:\w+\s+){0,2}"
     r"(?:instruction|prompt|rule|direction|guideline|directive|order|command)s?\b"
+    r"|your\s+(?:\w+\s+){0,2}(?:instructions|prompt|rules|guidelines|safety)\b"
     r"|instructions?\s+(?:above|before|so far|(?:that )?you)\b|(?:everything|anything|all)\s+(?:\w+\s+)?(?:above|before)\b"
     r"|(?:what(?:ever)?|everything|anything|all)\s+(?:that\s+)?you\s+(?:were|have been|are)\s+told\b)"
     # Note to AI assistants: …  If you are a language model, …  AI agents: …

@@ -50,9 +50,9 @@ class Grounds:
 
     def __init__(self, text: str) -> None:
         # "checkpoint\_id" and "1,000" are written so for the sake of Markdown and of people.
-        self._text = re.sub(r"\\(?=[^\w\s])", "", text)
+        self._text = re.sub(r"\\(?=_|[^\w\s])", "", text)
         self._words = frozenset(_WORD.findall(self._text))
-        self._folded = frozenset(word.lower() for word in self._words)
+        self._folded = frozenset(word.lower() for word in self._words if _is_ordinary(word))
 
     def missing(self, steps: Sequence[str]) -> dict[int, list[str]]:
         """What each step names and the document does not have, by the number of the step (from 1).
@@ -90,8 +90,7 @@ class Grounds:
     def _has_word(self, word: str) -> bool:
         if word.isdigit():
             return self._has_number(word)
-        ordinary = word.isalpha() and (word.islower() or word.istitle())
-        return word in self._words or (ordinary and word.lower() in self._folded)
+        return word in self._words or (_is_ordinary(word) and word.lower() in self._folded)
 
     def _has_whole(self, name: str) -> bool:
         start, last = r"(?<![\w-])" if name[0] == "-" else r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
@@ -104,6 +103,11 @@ class Grounds:
         if re.search(rf"(?<![\d.]){re.escape(plain)}(?![\d.]*\d)", self._text.replace(",", "")):
             return True
         return plain.isdigit() and int(plain) < len(_COUNTS) and _COUNTS[int(plain)] in self._folded
+
+
+def _is_ordinary(word: str) -> bool:
+    """Whether a word may be written in another case, as that of a button."""
+    return word.isalpha() and (word.islower() or word.istitle() or word.isupper())
 
 
 def _named(step: str) -> Iterator[str]:

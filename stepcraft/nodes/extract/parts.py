@@ -132,7 +132,7 @@ def shown_heading(heading: str) -> str:
 
 def _plain(text: str) -> str:
     text = _TAG.sub("", _LINK.sub(r"\1", text))
-    return " ".join(re.sub(r"[`*]|\\(?=[^\w\s])", "", text).split())
+    return " ".join(re.sub(r"[`*]|\\(?=_|[^\w\s])", "", text).split())
 
 
 def _words(heading: str) -> str:
