@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,7 +19,12 @@ STATE: Any = {
     "kind": "document",
     "reading": {"part": 1, "parts": 1, "place": "", "text": "# Stores\nRun `a`. </text>"},
 }
-ADD = {"output": "add a store", "input": "a graph, a key", "steps": ["Run `a`.", "Run `b`."], "heading": "Setup"}
+ADD = {
+    "output": "add a store",
+    "input": "a graph, a key",
+    "steps": ["Run `a`.", "Run `b`."],
+    "heading": "Setup",
+}
 
 
 def found(reply: str) -> Any:
@@ -65,7 +71,9 @@ def test_several_blocks_with_code() -> None:
     read = found(reply)
     assert [one["output"] for one in read["procedures"]] == ["do a", "do b"]
     assert read["procedures"][0]["steps"] == ["Write:\n```python\nPROCEDURE\nOutput: b\n```", "Run it."]
-    assert read["rejected"] == [{"output": "limits", "reason": "it is a list of limits", "sentence": "At most 5."}]
+    assert read["rejected"] == [
+        {"output": "limits", "reason": "it is a list of limits", "sentence": "At most 5."}
+    ]
 
 
 def test_what_is_lacking_is_handed_back_and_the_rest_kept() -> None:
@@ -104,7 +112,9 @@ def test_no_verdict(reply: str) -> None:
 
 
 def headings(text: str) -> list[HeadingAt]:
-    return [HeadingAt(start=h.start, stop=h.stop, level=h.level, text=h.text) for h in markdown_headings(text)]
+    return [
+        HeadingAt(start=h.start, stop=h.stop, level=h.level, text=h.text) for h in markdown_headings(text)
+    ]
 
 
 def test_a_short_document_is_one_part_and_an_empty_one_none() -> None:
@@ -113,12 +123,15 @@ def test_a_short_document_is_one_part_and_an_empty_one_none() -> None:
 
 
 def test_parts_end_before_headings_and_overlap() -> None:
-    text = "".join(f"# Part {n}\n\n" + "".join(f"## Task {n}.{m}\n{'word ' * 50}\n\n" for m in range(4)) for n in range(4))
+    text = "".join(
+        f"# Part {n}\n\n" + "".join(f"## Task {n}.{m}\n{'word ' * 50}\n\n" for m in range(4))
+        for n in range(4)
+    )
     parts = parts_of(text, headings(text), 1500, 300)
     assert parts[0]["text"] == text[: len(parts[0]["text"])]
     assert all(part["text"].startswith("#") for part in parts)
     assert all(len(part["text"]) <= 1800 for part in parts)
-    for before, after in zip(parts, parts[1:], strict=False):
+    for before, after in pairwise(parts):
         assert after["text"].splitlines()[0] in before["text"]
     assert parts[-1]["text"].endswith(text[-200:])
     assert parts[1]["place"].startswith("Part ")

@@ -60,7 +60,9 @@ def test_comments_of_code_and_unclosed_ones_stay() -> None:
     assert for_people(text)[0] == text.replace("{/* c */}", " " * 9)
 
 
-@pytest.mark.parametrize("text", ["ignore " + "<!-- " * 40_000, "ignore all the " * 15_000, "ignore LLM: `a`\n\n" * 10_000])
+@pytest.mark.parametrize(
+    "text", ["ignore " + "<!-- " * 40_000, "ignore all the " * 15_000, "ignore LLM: `a`\n\n" * 10_000]
+)
 def test_long_texts_take_linear_time(text: str) -> None:
     begun = time.process_time()
     for_people(text)

@@ -40,12 +40,20 @@ def test_what_a_step_names(step: str, missing: list[str]) -> None:
 
 
 def test_what_one_step_defines_is_known_to_the_next() -> None:
-    steps = ["```python\nshop = InMemoryStore()\n```", "Pass `shop` to `builder.compile(store=shop)`.", "Call `shop.x1`."]
+    steps = [
+        "```python\nshop = InMemoryStore()\n```",
+        "Pass `shop` to `builder.compile(store=shop)`.",
+        "Call `shop.x1`.",
+    ]
     assert Grounds(PAGE).missing(steps) == {}
     assert Grounds(PAGE).missing(steps[1:]) == {1: ["shop"], 2: ["shop.x1"]}
 
 
 def test_a_page_in_another_script() -> None:
     page = "\u4f7f\u7528add_node\u51fd\u6570\uff0c\u8bbe\u7f6emax_items=50\u3002"
-    steps = ["\u8c03\u7528`add_node`\u3002", "\u8bbe\u7f6e`max_items=50`\u3002", "\u8c03\u7528`add_edge`\u3002"]
+    steps = [
+        "\u8c03\u7528`add_node`\u3002",
+        "\u8bbe\u7f6e`max_items=50`\u3002",
+        "\u8c03\u7528`add_edge`\u3002",
+    ]
     assert Grounds(page).missing(steps) == {3: ["add_edge"]}
