@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from stepcraft.text.markdown import outside_code
 from stepcraft.text.names import BOUND, COMMON, codes
@@ -23,6 +24,8 @@ _PROSE_STRING = re.compile(r"\"[^\"\n]*\s[^\"\n]*\"|'[^'\n]*\s[^'\n]*'")
 """A string of several words, which is text for a person."""
 _PARTS = re.compile(r"[.-]")
 _WORD = re.compile(r"[A-Za-z0-9_]+")
+_LONGER = re.compile(r"\.?\d")
+"""What makes a number another one, before it (from its end) or after it."""
 _SHELL = frozenset({"cd", "cp", "echo", "export", "mkdir", "mv", "set"})
 _COUNTS = (
     "zero",
@@ -84,7 +87,7 @@ class Grounds:
         if name[0] != "-" and (parts[0] in own | COMMON | _SHELL or parts[0] in sys.stdlib_module_names):
             return True
         if "-" in name:
-            return self._has_whole(name)
+            return _has(self._text, name)
         return all(self._has_word(part) or part in own for part in parts)
 
     def _has_word(self, word: str) -> bool:
@@ -92,17 +95,30 @@ class Grounds:
             return self._has_number(word)
         return word in self._words or (_is_ordinary(word) and word.lower() in self._folded)
 
-    def _has_whole(self, name: str) -> bool:
-        start, last = r"(?<![\w-])" if name[0] == "-" else r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
-        return re.search(f"{start}{re.escape(name)}{last}", self._text) is not None
-
     def _has_number(self, number: str) -> bool:
-        if self._has_whole(number):
-            return True
         plain = number.replace(",", "")
-        if re.search(rf"(?<![\d.]){re.escape(plain)}(?![\d.]*\d)", self._text.replace(",", "")):
+        if _has(self._text, number) or _has(self._without_commas, plain):
             return True
         return plain.isdigit() and int(plain) < len(_COUNTS) and _COUNTS[int(plain)] in self._folded
+
+    @cached_property
+    def _without_commas(self) -> str:
+        return self._text.replace(",", "")
+
+
+def _has(text: str, name: str) -> bool:
+    """Whether a text has a name, option or number as a whole; other scripts may stand right beside it."""
+    start = text.find(name)
+    while start >= 0:
+        before, after = text[max(0, start - 2) : start], text[start + len(name) : start + len(name) + 2]
+        if name[0].isdigit():
+            inside = _LONGER.match(before[::-1]) or _LONGER.match(after)
+        else:
+            inside = _WORD.match(before[-1:]) or _WORD.match(after) or (name[0] == before[-1:] == "-")
+        if not inside:
+            return True
+        start = text.find(name, start + 1)
+    return False
 
 
 def _is_ordinary(word: str) -> bool:
