@@ -10,7 +10,7 @@ import pytest
 from stepcraft.contexts.extract import ExtractContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.nodes.extract import extract, verify
-from stepcraft.nodes.extract.parts import HeadingAt, known_heading, parts_of, place_of
+from stepcraft.nodes.extract.parts import HeadingAt, Headings, parts_of, place_of
 from stepcraft.sources.corpus.content import markdown_headings
 
 CONTEXT = ExtractContext()
@@ -175,4 +175,4 @@ def test_the_place_of_a_heading(heading: str, place: str) -> None:
     ],
 )
 def test_a_heading_as_a_model_copies_it(said: str, heading: str) -> None:
-    assert known_heading(said, headings("# Add `stores`\n\n## 1. Install\n")) == heading
+    assert Headings(headings("# Add `stores`\n\n## 1. Install\n")).find(said) == heading

@@ -5,13 +5,13 @@ from typing import Any
 
 from stepcraft.nodes.extract.drafted import Drafted, Flagged, Rejected
 from stepcraft.nodes.extract.extract import PartRead, Written
-from stepcraft.nodes.extract.parts import HeadingAt, known_heading, place_of, shown_heading
+from stepcraft.nodes.extract.parts import HeadingAt, Headings, place_of, shown_heading
 from stepcraft.progress import Said, counted
 from stepcraft.text.addressed import addressed
 from stepcraft.text.clean import normalised, stems
 from stepcraft.text.grounding import Grounds
 
-_ALIKE = 0.5
+_ALIKE = 0.6
 """Part of the words of two outputs that are the same task, found in two parts under one heading."""
 
 
@@ -79,14 +79,16 @@ def _objection(written: Written) -> tuple[str, str]:
 def _merged(found: Sequence[PartRead], headings: Sequence[HeadingAt]) -> Iterator[tuple[Written, str]]:
     """Yield each procedure with its heading; of a task that was found twice under it, the one with more steps."""
     kept: list[tuple[int, Written, str]] = []
+    known = Headings(headings)
     for part in found:
         for written in part["procedures"]:
-            heading = known_heading(written["heading"], headings)
+            heading = known.find(written["heading"])
             twin = next(
                 (
                     place
                     for place, (number, other, above) in enumerate(kept)
-                    if above == heading and _same(written, other, apart=number != part["part"])
+                    if above == heading
+                    and _same(written, other, apart=bool(heading) and number != part["part"])
                 ),
                 None,
             )
@@ -98,7 +100,7 @@ def _merged(found: Sequence[PartRead], headings: Sequence[HeadingAt]) -> Iterato
 
 
 def _same(one: Written, other: Written, *, apart: bool) -> bool:
-    """Whether two procedures under one heading reach the same; in other words, too, where they are of different parts."""
+    """Whether two procedures under one heading reach the same; in similar words, too, where they come from different parts."""
     if normalised(one["output"]).casefold() == normalised(other["output"]).casefold():
         return True
     left, right = stems(one["output"]), stems(other["output"])

@@ -13,6 +13,9 @@ _ANCHOR = re.compile(r"\s*\{\s*#([\w.:-]+)\s*\}\s*$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
 _TAG = re.compile(r"<[^<>]{1,200}>")
 _NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+", re.IGNORECASE)
+_NEAR = 0.85
+_MAX_COMPARED = 2_000
+"""The most headings among which one is looked for that is not quite the same."""
 _BLANK_LINE = re.compile(r"\n[ \t]*\n+")
 
 
@@ -101,18 +104,28 @@ def _path(headings: Sequence[HeadingAt], position: int) -> list[str]:
     return [heading["text"] for heading in path]
 
 
-def known_heading(said: str, headings: Sequence[HeadingAt]) -> str:
-    """The heading of a document that is meant by what a model copied; "" where there is none like it."""
-    by_words: dict[str, str] = {}
-    for heading in headings:
-        by_words.setdefault(_words(heading["text"]), heading["text"])
-    for one in (said, said.rpartition(" > ")[2]):
-        if words := _words(one):
-            near = [words] if words in by_words else difflib.get_close_matches(words, by_words, 1, 0.85)
-            if near:
-                return by_words[near[0]]
-    bare = {_NUMBER.sub("", words): heading for words, heading in by_words.items()}
-    return bare.get(_NUMBER.sub("", _words(said)), "")
+class Headings:
+    """The headings of a document, to look up what a model copied.
+
+    Args:
+        headings: The headings in order.
+    """
+
+    def __init__(self, headings: Sequence[HeadingAt]) -> None:
+        self._by_words: dict[str, str] = {}
+        for heading in headings:
+            self._by_words.setdefault(_words(heading["text"]), heading["text"])
+        self._unnumbered = {_NUMBER.sub("", words): text for words, text in self._by_words.items()}
+
+    def find(self, said: str) -> str:
+        """The heading that is meant; "" where there is none like it. Of "A > B" the last may be it alone."""
+        for words in filter(None, (_words(said), _words(said.rpartition(" > ")[2]))):
+            if found := self._by_words.get(words) or self._unnumbered.get(_NUMBER.sub("", words)):
+                return found
+            few = len(self._by_words) <= _MAX_COMPARED
+            if few and (near := difflib.get_close_matches(words, self._by_words, 1, _NEAR)):
+                return self._by_words[near[0]]
+        return ""
 
 
 def place_of(source: str, heading: str) -> str:
