@@ -111,11 +111,9 @@ def _has(text: str, name: str) -> bool:
     start = text.find(name)
     while start >= 0:
         before, after = text[max(0, start - 2) : start], text[start + len(name) : start + len(name) + 2]
-        if name[0].isdigit():
-            inside = _LONGER.match(before[::-1]) or _LONGER.match(after)
-        else:
-            inside = _WORD.match(before[-1:]) or _WORD.match(after) or (name[0] == before[-1:] == "-")
-        if not inside:
+        longer = _LONGER if name[0].isdigit() else _WORD
+        inside = longer.match(before[::-1]) or longer.match(after)
+        if not inside and not name[0] == before[-1:] == "-":
             return True
         start = text.find(name, start + 1)
     return False
