@@ -41,7 +41,7 @@ from stepcraft.retrieval.target import RetrievalTarget
 from stepcraft.schema import described
 from stepcraft.secrets import excerpt
 from stepcraft.sources.corpus.content import markdown_headings
-from stepcraft.text.addressed import for_people
+from stepcraft.text.addressed import addressed, for_people
 from stepcraft.text.clean import clean
 
 __all__ = [
@@ -137,10 +137,15 @@ def _initial_state(given: Mapping[str, Any], context: ExtractContext) -> dict[st
             HeadingAt(start=one.start, stop=one.stop, level=one.level, text=one.text)
             for one in markdown_headings(text)
         ]
-    headings = _checked_headings(headings, len(text))
-    seen, addressed = for_people(text)
+    headings = [
+        heading for heading in _checked_headings(headings, len(text)) if not addressed(heading["text"])
+    ]
+    title = checked_text("title", given.get("title") or "")
+    seen, orders = for_people(text)
+    if sentence := addressed(title):
+        title, orders = "", [sentence, *orders]
     return {
-        "title": checked_text("title", given.get("title") or ""),
+        "title": title,
         "text": seen,
         "source": checked_text("source", given.get("source") or ""),
         "kind": checked_option("kind", given.get("kind"), ("document", "transcript")),
@@ -151,8 +156,8 @@ def _initial_state(given: Mapping[str, Any], context: ExtractContext) -> dict[st
         "rejected": [],
         "unread": 0,
         "warnings": [
-            f"a paragraph of the document was left out, because it is addressed to a model: {quoted(sentence)}"
-            for sentence in addressed
+            f"a part of the document was left out, because it is addressed to a model: {quoted(sentence)}"
+            for sentence in orders
         ],
     }
 
