@@ -25,7 +25,7 @@ FORMAT = """\
 Blocks with a blank line between them, in the order of the text, and nothing else. For each procedure:
 PROCEDURE
 Heading: the heading of the text under which it stands, copied exactly, without its number signs
-Output: what is reached, as a phrase that begins with a verb
+Output: what is reached, as a phrase in small letters that begins with a verb ("add a tool to an agent")
 Input: what has to be there before, separated by commas
 1. the first step
 2. the second step
