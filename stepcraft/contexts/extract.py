@@ -40,6 +40,12 @@ attempts and talk. Take everything from the text: add no step, name or value of 
 Where the goal was not reached, or the record shows no actions, reject it."""
 """What the node extract is told of a document of the kind "transcript"."""
 
+PART_INSTRUCTIONS = """\
+The text is a part of a longer document, whose other parts are read by somebody else. Write the tasks whose steps are in the
+text from the first to the last. Of one that goes on behind its end, or has begun before it, write nothing: it is whole in
+another part."""
+"""What the node extract is told beside, of a part of a long document."""
+
 VERIFY_INSTRUCTIONS = """\
 Somebody wants to reach the goal. They have the resources and these steps, the usual skills of their trade, and nothing
 else: not the document that the steps were taken from.
@@ -89,4 +95,5 @@ class ExtractContext(Context, nodes=("extract", "verify")):
     ] = False
     extract_instructions: Annotated[str, prompt_of("extract")] = EXTRACT_INSTRUCTIONS
     transcript_instructions: Annotated[str, prompt_of("extract")] = TRANSCRIPT_INSTRUCTIONS
+    part_instructions: Annotated[str, prompt_of("extract")] = PART_INSTRUCTIONS
     verify_instructions: Annotated[str, prompt_of("verify")] = VERIFY_INSTRUCTIONS
