@@ -41,9 +41,9 @@ Where the goal was not reached, or the record shows no actions, reject it."""
 """What the node extract is told of a document of the kind "transcript"."""
 
 PART_INSTRUCTIONS = """\
-The text is a part of a longer document, whose other parts are read by somebody else. Write the tasks whose steps are in the
-text from the first to the last. Of one that goes on behind its end, or has begun before it, write nothing: it is whole in
-another part."""
+The text is a part of a longer document; the parts before and after it are read as well, and overlap with it. Write the
+tasks that are in this part from the first step to the last. A task that has begun before it or goes on behind it belongs to
+the part that has most of it: leave it out where that is another one, and otherwise write what can be followed by itself."""
 """What the node extract is told beside, of a part of a long document."""
 
 VERIFY_INSTRUCTIONS = """\
