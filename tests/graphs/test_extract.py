@@ -227,10 +227,7 @@ def test_what_is_addressed_to_the_model_is_left_out_and_counts_as_no_evidence() 
     assert "evil" not in model.calls[0].prompt
     assert "rm -rf" not in model.calls[0].prompt
     assert result["procedures"][0]["flagged"][0]["step"] == 3
-    assert (
-        "a part of the document was left out, because it is addressed to a model"
-        in result["warnings"][0]
-    )
+    assert "a part of the document was left out, because it is addressed to a model" in result["warnings"][0]
 
 
 def test_titles_and_headings_are_no_way_in() -> None:
