@@ -49,6 +49,12 @@ Judge by the results of its calls rather than by what the agent says of them. A 
 made up for it. An answer that asks back, declines, guesses or reports a failure has not reached the goal."""
 """What the node success is told of a document of the kind "transcript"."""
 
+PART_INSTRUCTIONS = """\
+The text is a part of a longer document; the parts before and after it are read as well, and overlap with it. Write the
+tasks that are in this part from the first step to the last. A task that has begun before it or goes on behind it belongs to
+the part that has most of it: leave it out where that is another one, and otherwise write what can be followed by itself."""
+"""What the node extract is told beside, of a part of a long document."""
+
 VERIFY_INSTRUCTIONS = """\
 Somebody wants to reach the goal. They have the resources and these steps, the usual skills of their trade, and nothing
 else: not the document that the steps were taken from.
@@ -99,4 +105,5 @@ class ExtractContext(Context, nodes=("success", "extract", "verify")):
     extract_instructions: Annotated[str, prompt_of("extract")] = EXTRACT_INSTRUCTIONS
     transcript_instructions: Annotated[str, prompt_of("extract")] = TRANSCRIPT_INSTRUCTIONS
     success_instructions: Annotated[str, prompt_of("success")] = SUCCESS_INSTRUCTIONS
+    part_instructions: Annotated[str, prompt_of("extract")] = PART_INSTRUCTIONS
     verify_instructions: Annotated[str, prompt_of("verify")] = VERIFY_INSTRUCTIONS

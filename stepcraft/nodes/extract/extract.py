@@ -25,7 +25,7 @@ FORMAT = """\
 Blocks with a blank line between them, in the order of the text, and nothing else. For each procedure:
 PROCEDURE
 Heading: the heading of the text under which it stands, copied exactly, without its number signs
-Output: what is reached, as a phrase that begins with a verb
+Output: what is reached, with the verb first, as in "add a tool to an agent"
 Input: what has to be there before, separated by commas
 1. the first step
 2. the second step
@@ -81,7 +81,10 @@ def ask(state: Reading, context: ExtractContext) -> list[BaseMessage]:
     """Show a part of the document under its title; of a part that is not the first, also the headings above it."""
     part = state["reading"]
     told = context.transcript_instructions if state["kind"] == "transcript" else context.extract_instructions
-    number = f"part {part['part']} of {part['parts']}" if part["parts"] > 1 else ""
+    number = ""
+    if part["parts"] > 1:
+        number = f"part {part['part']} of {part['parts']}"
+        told = f"{told.rstrip()}\n{context.part_instructions}"
     titles = "\n".join(filter(None, (state["title"], part["place"])))
     text = re.sub(r"\n(?:[ \t]*\n){3,}", "\n\n\n", part["text"])
     sections = [section("titles", titles) if titles else "", section("text", text, id=number)]
