@@ -21,6 +21,7 @@ from .graphs.chat import ChatContext as ChatContext
 from .graphs.chat import build_chat as build_chat
 from .graphs.embed import as_node as as_node
 from .graphs.embed import as_tool as as_tool
+from .graphs.memory_tools import memory_tools as memory_tools
 from .graphs.rat import RatContext as RatContext
 from .graphs.rat import build_rat as build_rat
 from .graphs.reducers import MergedResults as MergedResults
