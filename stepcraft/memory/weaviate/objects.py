@@ -31,6 +31,9 @@ Weaviate stretches the scores of the nearest 100 vectors over 0 to 1, as it does
 memory lie closer together, so that they take a larger weight to count as much.
 """
 
+_WORDS_LIMIT = 100
+"""How many a search by words alone looks for at least: Weaviate 1.39 misses better ones, and gives other scores, with less."""
+
 _DISTANCE, _SCORE = MetadataQuery(distance=True), MetadataQuery(score=True)
 
 
@@ -80,11 +83,12 @@ async def search(
         )
         scale = 1.0
     else:
+        shared["limit"] = max(k, _WORDS_LIMIT)
         found = await objects.query.bm25(**shared)
         scale = max((hit.metadata.score or 0 for hit in found.objects), default=0) or 1
     return [
         Found(procedure, (hit.metadata.score or 0) / scale)
-        for hit in found.objects
+        for hit in found.objects[:k]
         if (procedure := procedure_of(str(hit.uuid), hit.properties))
     ]
 
@@ -99,6 +103,16 @@ async def stored(objects: Objects, ids: Iterable[str]) -> dict[str, Stored]:
         str(item.uuid): Stored(procedure_of(str(item.uuid), item.properties), item.properties.get("created"))
         for item in found.objects
     }
+
+
+async def stored_with_vector(objects: Objects, name: str) -> tuple[Stored, NDArray[np.float32]] | None:
+    """Look up an id, and return what is stored under it with its vector; None if nothing is."""
+    item = await objects.query.fetch_object_by_id(
+        name, return_properties=[*CONTENT, "created"], include_vector=True
+    )
+    if item is None:  # pyright: ignore[reportUnnecessaryComparison] - the client's type leaves it out
+        return None
+    return Stored(procedure_of(name, item.properties), item.properties.get("created")), vector_of(item)
 
 
 async def indexed(objects: Objects, ids: Iterable[str], dimensions: int) -> set[str]:
