@@ -24,6 +24,7 @@ NAMES = (
     "notes",
     "plan",
     "plans",
+    "procedure",
     "question",
     "reply_format",
     "resources",

@@ -36,6 +36,7 @@ REPLIES: dict[str, Callable[[Material], str]] = {
     "combine": prose.combine,
     "finish": prose.join,
     "check": prose.check,
+    "comparison": procedures.compare,
     "procedures": extraction.find_procedures,
     "verdict": extraction.verdict,
 }

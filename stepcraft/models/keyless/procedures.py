@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stepcraft.models.keyless.material import Example, Material, fit, is_alike, mentions, weight, weights
-from stepcraft.text.clean import stems, without_markers
-from stepcraft.text.lists import numbered, read_bullets
+from stepcraft.text.clean import normalised, stems, without_markers
+from stepcraft.text.lists import numbered, read_bullets, read_steps
 from stepcraft.text.sections import CONTENT, NOT_SAID, UNCHANGED, UNFAMILIAR
 
 MAX_STEPS = 12
@@ -35,6 +35,18 @@ def write_steps(material: Material) -> str:
 def assess(_material: Material) -> str:
     """It knows nothing but its evidence."""
     return UNFAMILIAR
+
+
+def compare(material: Material) -> str:
+    """Two procedures are for the same task where their outputs are equal; merged where the one has all steps of the other."""
+    texts = [section.text for section in material.named("procedure")]
+    heads = [normalised(text.partition("\n")[0]).casefold() for text in texts]
+    if len(set(heads)) > 1:
+        return "DIFFERENCE: their outputs are not equal\nVERDICT: DIFFERENT"
+    steps = [frozenset(read_steps(text.partition("\nSTEPS:\n")[2])) for text in texts]
+    whole = next((text for text, own in zip(texts, steps, strict=True) if own >= steps[0] | steps[-1]), "")
+    lines = ["DIFFERENCE: NONE", "VERDICT: SAME"]
+    return "\n".join([*lines, whole] if whole and "STEPS:" in material.instructions else lines)
 
 
 def write_patch(material: Material) -> str:

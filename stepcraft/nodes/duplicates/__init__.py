@@ -1,0 +1,1 @@
+"""The node of the comparison of two procedures."""
