@@ -16,6 +16,7 @@ FILES = {
 LAYERS = [
     "cli",
     "server",
+    "building",
     "evals",
     "report",
     "graphs",

@@ -1,0 +1,447 @@
+"""Near duplicates: procedures for the same task in other words, found as they are added, or in a whole memory.
+
+Candidates are the nearest procedures that a search of the memory finds with the whole text of a procedure, as far as they
+share enough of their words; a model says of each whether it is for the same task. Names, calls and options make most of
+the words of a procedure, which is why words tell more than vectors do. Of the 57 pairs in
+tests/data/duplicate_pairs.jsonl the 30 for the same task share 0.55 or more of the words of the shorter one. At that
+threshold, 100 procedures of LGStep have 32 pairs to ask about among their five nearest (41 in a memory without vectors); at
+0.5, the default, 70 (84). With cosines of WordLlama the same 30 take a threshold of 0.65, which leaves 256. So 10,000
+procedures cost 10,000 searches and some 8,000 calls, not 50 million.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, TypeVar, cast, get_args
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.cache.base import BaseCache
+
+from stepcraft.contexts.duplicates import DuplicatesContext
+from stepcraft.errors import BadInput, MemoryFailure, ModelFailure, ReadOnlyMemory
+from stepcraft.graphs.duplicates import Content, build_duplicates
+from stepcraft.llm.budget import Usage, add_usage, no_usage
+from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.text.clean import stems
+from stepcraft.text.names import mentions
+
+OnDuplicate = Literal["merge", "keep", "skip"]
+"""What becomes of a procedure for whose task there is one already: both become one, both stay, or it is not added."""
+
+THRESHOLD = 0.5
+"""The share of the words of the shorter of two procedures that the other has, from which on a model is asked."""
+
+NEAREST = 5
+"""How many of the nearest procedures are looked at."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a model said of two procedures."""
+
+    same: bool | None
+    """Whether they are for the same task; None where no model could say."""
+    why: str = ""
+    merged: Content | None = None
+    """The procedure in place of both, if there is one."""
+    left_out: tuple[str, ...] = ()
+    """Names, options and numbers of the two that the merged one does not have."""
+    warnings: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=no_usage)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What became of a procedure that was added."""
+
+    kind: Literal["added", "present", "merged", "linked", "skipped"]
+    procedure: Procedure
+    """The procedure as the memory holds it; of a skipped one, the one that is there for its task."""
+    of: str = ""
+    """The id of the procedure that it was merged into, linked to or skipped for; "" if there is none."""
+    verdict: Verdict = field(default_factory=lambda: Verdict(same=False))
+    """What the model said of the two."""
+    warnings: tuple[str, ...] = ()
+    """What went wrong in the comparisons."""
+    usage: Usage = field(default_factory=no_usage)
+    """The usage of all comparisons."""
+
+
+class Comparer:
+    """Finds the procedures of a memory that are like another one, and asks a model whether they are for the same task.
+
+    Args:
+        memory: The memory.
+        model: The model, or its name; None for that of STEPCRAFT_MODEL, or else the keyless one, to which tasks are the same
+            where the outputs are equal.
+        threshold: The share of words in common, from 0 to 1, from which on the model is asked; THRESHOLD if None.
+        cache: Keeps verdicts.
+        context: Further settings of the comparisons.
+        config: The config of the runs, such as callbacks that trace them.
+
+    Raises:
+        BadInput: The threshold or the model cannot be used.
+    """
+
+    def __init__(
+        self,
+        memory: ProcedureMemory,
+        model: BaseChatModel | str | None = None,
+        *,
+        threshold: float | None = None,
+        cache: BaseCache[Any] | None = None,
+        context: DuplicatesContext | None = None,
+        config: RunnableConfig | None = None,
+    ) -> None:
+        self.memory = memory
+        self.threshold = THRESHOLD if threshold is None else threshold
+        if not 0 <= self.threshold <= 1:
+            raise BadInput(f"the threshold must be a share of words between 0 and 1, not {threshold}")
+        self._graph = build_duplicates(model=model, cache=cache)
+        self._context = context or DuplicatesContext()
+        self._config = config
+        self._has_answered = False
+
+    async def like(self, procedure: Procedure) -> list[Procedure]:
+        """The procedures of the memory that are like one, nearest first, without itself."""
+        text = procedure.text(self.memory.template)
+        found = await self.memory.asearch(text, NEAREST + 1, alpha=1)
+        others = [hit.procedure for hit in found if hit.procedure.id != procedure.id]
+        return [other for other in others[:NEAREST] if self.is_like(procedure, other)]
+
+    def is_like(self, one: Procedure, other: Procedure) -> bool:
+        """Whether they are enough alike for the model to be asked."""
+        return similarity(one, other) >= self.threshold
+
+    async def compare(self, first: Procedure, second: Procedure, *, merge: bool) -> Verdict:
+        """What the model says of two procedures; of equal ones it is not asked.
+
+        Args:
+            first: The one.
+            second: The other.
+            merge: Whether they are to be merged. What a person has approved is not rewritten.
+
+        Raises:
+            ModelFailure: The model refuses the first call; a later one costs the verdict.
+        """
+        contents = content_of(first), content_of(second)
+        if contents[0] == contents[1]:
+            return Verdict(same=True, merged=contents[0])
+        approved = any(one.metadata.get("approved") for one in (first, second))
+        context = replace(self._context, merge=merge and not approved)
+        try:
+            result: Mapping[str, Any] = await self._graph.ainvoke(
+                {"first": contents[0], "second": contents[1]}, self._config, context=context
+            )
+        except ModelFailure as error:
+            if not self._has_answered:
+                raise
+            return Verdict(same=None, why=str(error), warnings=(str(error),))
+        self._has_answered = self._has_answered or result["same"] is not None
+        return Verdict(
+            result["same"],
+            result["why"],
+            result["merged"],
+            tuple(result["left_out"]),
+            tuple(result["warnings"]),
+            result["usage"],
+        )
+
+
+class Duplicates:
+    """Adds procedures to a memory in which those for the same task are to stand once.
+
+    Many may be added at the same time, on one event loop: the model is asked about them side by side, and each is compared
+    with what was added meanwhile before it is added itself. Other processes that add to the memory are not waited for:
+    `dedupe` finds what both add.
+
+    Args:
+        comparer: The memory, and the model that says what is the same.
+        on_duplicate: What becomes of a procedure for whose task there is one already. "merge" makes one of both, under the id
+            of the one that is there; "keep" adds it, and links the two by `also` in their metadata; "skip" does not add it.
+            "merge" links, too, where the two contradict each other, where the merged one names what neither has, and where a
+            person has approved one of them.
+
+    Raises:
+        BadInput: `on_duplicate` is none of the three.
+        ReadOnlyMemory: The memory cannot be changed.
+    """
+
+    def __init__(self, comparer: Comparer, on_duplicate: OnDuplicate = "merge") -> None:
+        if on_duplicate not in get_args(OnDuplicate):
+            raise BadInput(
+                f"on_duplicate={on_duplicate!r} cannot be used; it is one of {', '.join(get_args(OnDuplicate))}"
+            )
+        check_writable(comparer.memory)
+        self._comparer = comparer
+        self._memory = comparer.memory
+        self._on_duplicate = on_duplicate
+        self._writing = asyncio.Lock()
+        self._adding = 0
+        self._written: list[Procedure] = []
+        """What was written while others were being added."""
+
+    async def add(self, procedure: Procedure) -> Placed:
+        """Add a procedure, or what is made of it and the one that is there for its task.
+
+        A procedure whose id is in the memory, or was merged into another one there, is present: no model is asked.
+
+        Raises:
+            ModelFailure: The model refuses every call.
+            MemoryFailure: The memory cannot be read or written.
+        """
+        self._adding += 1
+        try:
+            return await self._added(procedure, len(self._written))
+        finally:
+            self._adding -= 1
+            if not self._adding:
+                self._written.clear()
+
+    async def _added(self, procedure: Procedure, since: int) -> Placed:
+        verdicts: dict[str, Verdict] = {}
+        newer: dict[str, Procedure | None] = {}
+        while True:
+            match = None if await self._get(procedure.id) else await self._match(procedure, verdicts, newer)
+            async with self._writing:
+                if known := await self._get(procedure.id):
+                    renewed = await self._change(known, partial(renew, procedure=procedure))
+                    return _placed("present", renewed or known, verdicts)
+                newer |= {one.id: one for one in self._written[since:]}
+                if match:
+                    if placed := await self._place_beside(match, procedure, verdicts):
+                        return placed
+                    newer[match.id] = await self._get(match.id)
+                elif all(
+                    _key(one) in verdicts or not self._competes(procedure, one)
+                    for one in newer.values()
+                    if one
+                ):
+                    await self._write(procedure)
+                    return _placed("added", procedure, verdicts)
+
+    async def update(self, name: str, change: Callable[[Procedure], Procedure | None]) -> Procedure | None:
+        """Change a procedure while no other one is written; return the changed one, None if nothing was changed.
+
+        Args:
+            name: Its id.
+            change: Makes the changed procedure; None for no change.
+
+        Raises:
+            MemoryFailure: The memory cannot be read or written.
+        """
+        async with self._writing:
+            known = await self._get(name)
+            changed = change(known) if known else None
+            return await self._change(known, lambda one: change(one) or one) if known and changed else None
+
+    def _competes(self, procedure: Procedure, other: Procedure) -> bool:
+        """Whether two procedures may be for the same task. A stale one is of an earlier version, and is not merged."""
+        return not other.metadata.get("stale") and self._comparer.is_like(procedure, other)
+
+    async def _match(
+        self, procedure: Procedure, verdicts: dict[str, Verdict], newer: Mapping[str, Procedure | None]
+    ) -> Procedure | None:
+        """The nearest procedure for the same task, None if there is none.
+
+        Args:
+            procedure: The procedure that is added.
+            verdicts: What is known of others, by their contents; what is asked is added.
+            newer: Procedures that have changed since they were searched for, by id; None for one that was deleted.
+        """
+        found: dict[str, Procedure | None] = {one.id: one for one in await self._comparer.like(procedure)}
+        for other in {**found, **newer}.values():
+            if other is None or not self._competes(procedure, other):
+                continue
+            if _key(other) not in verdicts:
+                verdicts[_key(other)] = (
+                    Verdict(same=True)
+                    if procedure.id in links_of(other)
+                    else await self._comparer.compare(other, procedure, merge=self._on_duplicate == "merge")
+                )
+            if verdicts[_key(other)].same:
+                return other
+        return None
+
+    async def _place_beside(
+        self, known: Procedure, procedure: Procedure, verdicts: Mapping[str, Verdict]
+    ) -> Placed | None:
+        """Merge a procedure with the one for the same task, link it to that one, or leave it out.
+
+        None if that one has changed since it was compared, or is gone; nothing was done then.
+        """
+        verdict, content = verdicts[_key(known)], content_of(known)
+        if procedure.id in links_of(known):
+            return _placed("present", known, verdicts, known.id)
+        if self._on_duplicate == "skip":
+            return _placed("skipped", known, verdicts, known.id, verdict)
+        if self._on_duplicate == "merge" and (merged := verdict.merged):
+            changed = await self._change(
+                known, lambda one: merge(one, procedure, merged) if content_of(one) == content else one
+            )
+            if changed is None or procedure.id not in links_of(changed):
+                return None
+            return _placed("merged", changed, verdicts, known.id, verdict)
+        now = await self._get(known.id)
+        if now is None or content_of(now) != content:
+            return None
+        # The new one first: a link to what was never stored would pass for one that was merged.
+        linked = with_link(procedure, known)
+        await self._write(linked)
+        await self._change(known, partial(with_link, other=procedure))
+        return _placed("linked", linked, verdicts, known.id, verdict)
+
+    async def _get(self, name: str) -> Procedure | None:
+        return await in_background(partial(self._memory.get, name))
+
+    async def _write(self, procedure: Procedure) -> None:
+        report = await in_background(partial(self._memory.add, [procedure]))
+        if report.failed:
+            raise MemoryFailure(f"{self._memory.name} did not take {procedure.id}: {report.failed[0].reason}")
+        self._written.append(procedure)
+
+    async def _change(self, known: Procedure, make: Callable[[Procedure], Procedure]) -> Procedure | None:
+        changed = await change(self._memory, known, make)
+        self._written += [changed] if changed else []
+        return changed
+
+
+def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
+    """The procedure in place of two, under the id of the one that is kept.
+
+    It has the metadata of both, that of the one that is kept before that of the other, the votes for both, and in `also` the id
+    and the source of the other one. If only the one that is kept is stale, the source of the other takes the place of its own.
+    """
+    renewed = kept.metadata.get("stale") and not other.metadata.get("stale")
+    first, second = (other, kept) if renewed else (kept, other)
+    metadata = {
+        name: value for name, value in {**second.metadata, **first.metadata}.items() if name != "history"
+    }
+    if not first.metadata.get("stale"):
+        metadata.pop("stale", None)
+    if "history" in kept.metadata:
+        metadata["history"] = kept.metadata["history"]
+    if votes := [*kept.metadata.get("votes", []), *other.metadata.get("votes", [])]:
+        metadata["votes"] = votes
+    if isinstance(metadata.get("built"), dict) and content != content_of(first):
+        metadata["built"] = _built(metadata["built"], (kept, other), content)
+    also = [*links_of(kept), *links_of(other), other.id, second.source]
+    metadata["also"] = [name for name in dict.fromkeys(also) if name and name not in {kept.id, first.source}]
+    return Procedure(
+        input=content["input"],
+        output=content["output"],
+        steps=tuple(content["steps"]),
+        id=kept.id,
+        source=first.source,
+        metadata=metadata,
+    )
+
+
+def _built(built: Mapping[str, Any], originals: Sequence[Procedure], content: Content) -> dict[str, Any]:
+    """How a merged procedure was built: what was flagged in the two is flagged in its steps."""
+    facts = [one.metadata.get("built") for one in originals]
+    flags = [flag for fact in facts if isinstance(fact, dict) for flag in fact.get("flagged", [])]
+    names = list(dict.fromkeys(str(name) for flag in flags for name in flag["names"]))
+    found = [
+        {"step": number, "names": mentioned}
+        for number, step in enumerate(content["steps"], 1)
+        if (mentioned := [name for name in names if mentions(step, name)])
+    ]
+    kept = {name: value for name, value in built.items() if name not in {"flagged", "verified", "missing"}}
+    return {**kept, "flagged": found} if found else kept
+
+
+def renew(known: Procedure, procedure: Procedure) -> Procedure:
+    """What is there, with where else it comes from; a stale one has the source that teaches it now."""
+    metadata, source = dict(known.metadata), known.source
+    is_renewed = metadata.get("stale") or _document_of(procedure) == _document_of(known)
+    if is_renewed:
+        metadata.pop("stale", None)
+        source = procedure.source or source
+        if "built" in procedure.metadata and content_of(procedure) == content_of(known):
+            metadata["built"] = procedure.metadata["built"]
+    also = [*links_of(known), known.source if is_renewed else procedure.source]
+    if also := [name for name in dict.fromkeys(also) if name and name != source]:
+        metadata["also"] = also
+    return replace(known, metadata=metadata, source=source)
+
+
+def with_link(procedure: Procedure, other: Procedure) -> Procedure:
+    """The procedure with the id of another one in `also`."""
+    also = list(dict.fromkeys([*links_of(procedure), other.id]))
+    return replace(procedure, metadata={**procedure.metadata, "also": also})
+
+
+def links_of(procedure: Procedure) -> list[str]:
+    """The ids and sources of the duplicates of a procedure: those that were merged into it, and those that it is linked to."""
+    also = procedure.metadata.get("also")
+    return [str(name) for name in cast("list[object]", also)] if isinstance(also, list) else []
+
+
+def similarity(one: Procedure, other: Procedure) -> float:
+    """The share of the words of the shorter of two procedures that the other one has, too."""
+    words, others = stems(one.text()), stems(other.text())
+    return len(words & others) / min(len(words), len(others)) if words and others else 0.0
+
+
+def content_of(procedure: Procedure) -> Content:
+    """What a procedure says."""
+    return Content(output=procedure.output, input=procedure.input, steps=list(procedure.steps))
+
+
+def check_writable(memory: ProcedureMemory) -> None:
+    """Raise ReadOnlyMemory for a memory that cannot be changed."""
+    if memory.read_only:
+        raise ReadOnlyMemory(
+            f"{memory.name} can be searched, not changed; copy it into a .db file with `stepcraft memory copy` first"
+        )
+
+
+async def change(
+    memory: ProcedureMemory, known: Procedure, make: Callable[[Procedure], Procedure]
+) -> Procedure | None:
+    """Change a procedure of a memory; return it as it is now, None if it is there no more.
+
+    Raises:
+        MemoryFailure: It cannot be written.
+    """
+    try:
+        return await in_background(partial(memory.update, known.id, make))
+    except BadInput:
+        return None
+
+
+async def in_background(call: Callable[[], T]) -> T:
+    """The result of a blocking call on a memory, made in a thread of the event loop's pool: starting one for each takes longer."""
+    return await asyncio.to_thread(call)
+
+
+def _placed(
+    kind: Literal["added", "present", "merged", "linked", "skipped"],
+    procedure: Procedure,
+    verdicts: Mapping[str, Verdict],
+    of: str = "",
+    verdict: Verdict | None = None,
+) -> Placed:
+    usage, warnings = no_usage(), list[str]()
+    for one in verdicts.values():
+        usage = add_usage(usage, one.usage)
+        warnings += one.warnings
+    return Placed(kind, procedure, of, verdict or Verdict(same=False), tuple(dict.fromkeys(warnings)), usage)
+
+
+def _document_of(procedure: Procedure) -> object:
+    """What document a procedure was built from, or else its source."""
+    built: Any = procedure.metadata.get("built")
+    return (built.get("from") if isinstance(built, dict) else None) or procedure.source
+
+
+def _key(procedure: Procedure) -> str:
+    """Identifies a procedure with this content."""
+    return json.dumps([procedure.id, content_of(procedure)])
