@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from stepcraft.cli.dedupe import dedupe
 from stepcraft.cli.doctor import doctor
 from stepcraft.cli.evals import eval_app
 from stepcraft.cli.learning import history, rate, restore
@@ -48,6 +49,7 @@ app.add_typer(source_app, name="source")
 app.add_typer(eval_app, name="eval")
 app.add_typer(server_app, name="server")
 app.command()(doctor)
+memory_app.command()(dedupe)
 
 
 def main() -> None:
