@@ -3,12 +3,14 @@
 import operator
 from typing import Annotated, Any, TypedDict
 
+from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
+from stepcraft.graphs.compile import InlineNode
 from stepcraft.memory.protocol import ProcedureMemory
 
 
@@ -33,31 +35,43 @@ class State(Output, total=False):
 
 
 def bare_aag(model: BaseChatModel, memory: ProcedureMemory, max_updates: int = 3) -> Any:
-    """The compiled graph. A node puts its state into a prompt, calls the model and stores the reply, no more."""
+    """The compiled graph. A node puts its state into a prompt, calls the model and stores the reply, no more.
+
+    Searches go through the memory's retriever, so that they show in traces, and functions that wait for nothing run on
+    the event loop, both as in our graph: neither is the difference that is measured.
+    """
     builder = StateGraph(State, input_schema=Input, output_schema=Output)
-    builder.add_node("begin", lambda state: {"queries": [], "updates": 0})
-    builder.add_node(
-        "retrieve", lambda state: {"found": [_search(memory, query) for query in _queries(state)]}
-    )
+    builder.add_node("begin", InlineNode(lambda state: {"queries": [], "updates": 0}))
+    builder.add_node("retrieve", _searching(memory))
     for name in ("draft", "to_query", "answer", "revise", "critic", "edit"):
         builder.add_node(name, _calling(model, name))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "retrieve")
-    builder.add_conditional_edges("retrieve", _fan_out, ["draft", "to_query", "answer"])
+    builder.add_conditional_edges("retrieve", InlineNode(_fan_out), ["draft", "to_query", "answer"])
     builder.add_edge("to_query", "retrieve")
     builder.add_edge(["draft", "answer"], "revise")
     builder.add_edge("revise", "critic")
-    builder.add_conditional_edges(
-        "critic", lambda state: "edit" if "- " in state["edits"] else END, ["edit", END]
-    )
-    builder.add_conditional_edges(
-        "edit", lambda state: "critic" if state["updates"] < max_updates else END, ["critic", END]
-    )
+    after_critic = InlineNode(lambda state: "edit" if "- " in state["edits"] else END)
+    builder.add_conditional_edges("critic", after_critic, ["edit", END])
+    after_edit = InlineNode(lambda state: "critic" if state["updates"] < max_updates else END)
+    builder.add_conditional_edges("edit", after_edit, ["critic", END])
     return builder.compile()
 
 
-def _search(memory: ProcedureMemory, query: str) -> list[str]:
-    return [found.procedure.text() for found in memory.search(query, 3)]
+def _searching(memory: ProcedureMemory) -> RunnableLambda:
+    retriever = memory.as_retriever(3)
+
+    def search(state: State) -> dict[str, Any]:
+        return _found(retriever.batch(_queries(state)))
+
+    async def asearch(state: State) -> dict[str, Any]:
+        return _found(await retriever.abatch(_queries(state)))
+
+    return RunnableLambda(search, afunc=asearch)
+
+
+def _found(documents: list[list[Document]]) -> dict[str, Any]:
+    return {"found": [[document.page_content for document in found] for found in documents]}
 
 
 def _queries(state: State) -> list[str]:

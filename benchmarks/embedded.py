@@ -7,7 +7,7 @@ import asyncio
 import sys
 from functools import partial
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any, TypedDict
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -103,13 +103,18 @@ async def many_at_once(table: Table) -> None:
         partial(at_once, partial(graph.ainvoke, GOAL, context=context))
         for graph, context in zip(graphs, (PAPER, None), strict=True)
     ]
-    ours, bare = await looped_in_turns(works, 5)
-    table.add_row(
-        f"throughput of {RUNS_AT_ONCE} runs at once / same topology with bare nodes",
-        f"{bare / ours:.2f}",
-        "≥ 0.97",
-        f"{ours:.2f} s over {bare:.2f} s",
-    )
+    # On a machine that does other work, too, only the processor time says something.
+    for what, clock in (
+        ("throughput of runs", perf_counter),
+        ("processor time of runs, inverse", process_time),
+    ):
+        ours, bare = await looped_in_turns(works, 5, clock)
+        table.add_row(
+            f"{what}, {RUNS_AT_ONCE} at once / same topology with bare nodes",
+            f"{bare / ours:.2f}",
+            "≥ 0.97",
+            f"{ours:.2f} s over {bare:.2f} s",
+        )
 
 
 def main() -> None:

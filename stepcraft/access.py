@@ -8,13 +8,13 @@ for the user whom the server passes, so that what a client writes into its reque
 import logging
 import os
 import tomllib
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
-from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from stepcraft.errors import BadInput
@@ -245,7 +245,7 @@ def caller() -> Caller | None:
     The server sets the user itself and strips the key from what a client sends. In a run it is an object, which no JSON
     of a client becomes.
     """
-    user = _user()
+    user = _configurable().get(_USER)
     identity = str(getattr(user, "identity", "") or "")
     groups: Any = getattr(user, "groups", ()) or ()
     return Caller(identity, tuple(str(name) for name in groups)) if identity else None
@@ -259,7 +259,7 @@ def rules() -> Rules:
     Raises:
         BadInput: the caller may do nothing, or the server runs without the `auth` that the file is for.
     """
-    if "langgraph_auth_user" not in ensure_config().get("configurable", {}):
+    if _USER not in _configurable():
         return _UNRESTRICTED
     known = access()
     if known is None:
@@ -315,8 +315,13 @@ def policy(allow: Policy | None) -> Policy:
 _UNRESTRICTED = Rules()
 
 
-def _user() -> object:
-    return ensure_config().get("configurable", {}).get("langgraph_auth_user")
+_USER = "langgraph_auth_user"
+"""The key of the configuration under which the server passes who started a run."""
+
+
+def _configurable() -> Mapping[str, Any]:
+    """The configuration of the run in progress, read in place: every node asks for it, and `ensure_config` copies."""
+    return (var_child_runnable_config.get() or {}).get("configurable") or {}
 
 
 def _higher(left: int | None, right: int | None) -> int | None:

@@ -132,6 +132,8 @@ def without_secrets(text: str) -> str:
 
 def redacted(value: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
     """Return a value of JSON with all its texts masked, the names in mappings included."""
+    if value is None or isinstance(value, bool | int | float):
+        return value  # most settings are no text, and need no look at the environment
     return _redacted(value, _environment())
 
 

@@ -205,7 +205,7 @@ def graphs() -> None:
     from stepcraft.graphs.registry import CHAT, GRAPHS
 
     for name, listed in {**GRAPHS, **CHAT}.items():
-        say(f"{name:<9} {listed.line}")
+        say(f"{name:<9} {'baseline, ' if listed.is_baseline else ''}{listed.line}")
 
 
 @app.command()

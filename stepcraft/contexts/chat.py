@@ -16,13 +16,14 @@ AUTO: Mapping[str, MethodName] = {"GOAL": "aag", "HOPS": "rpg", "OTHER": "rat", 
 
 ROUTE_INSTRUCTIONS = """\
 Somebody talks with an assistant. The question is their last message; the conversation, where there is one, is what was
-said before it. Do not answer the message; prepare it for those who will answer it and do not see the conversation.
-A message stands on its own if it can be understood without the conversation. Where it cannot, write it so that it can:
-put in what it takes from the conversation ("it", "the second one", "and in Go?"), and leave all else as it is, with its
-names, numbers and code.
-The kind of a message is GOAL if it asks how something is done that takes several steps: a procedure to follow. It is
-HOPS if a fact has to be found first to know what to look for next, or if things are compared of which each has to be
-looked up. It is OTHER if it asks anything else, and TALK if it asks nothing: a greeting, thanks, a remark."""
+said before it. Do not answer the message; prepare it for those who will answer it and do not see the conversation. Write
+the lines that reply_format asks for, and no others:
+KIND is GOAL if the message asks how something is done that takes several steps: a procedure to follow. It is HOPS if a
+fact has to be found first to know what to look for next, or if things are compared of which each has to be looked up. It
+is OTHER if the message asks anything else, and TALK if it asks nothing: a greeting, thanks, a remark.
+QUESTION is the message as it can be understood without the conversation: put in what it takes from the conversation
+("it", "the second one", "and in Go?"), leave out greetings and thanks around what it asks, and leave all else as it is,
+with its names, numbers and code."""
 
 
 @dataclass(frozen=True)

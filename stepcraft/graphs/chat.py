@@ -36,6 +36,7 @@ from stepcraft.graphs.compile import (
     add_node,
     compile_graph,
     graph_resources,
+    node_names,
     resources_of,
 )
 from stepcraft.graphs.rat import build_rat
@@ -134,6 +135,8 @@ def build_chat(
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
+    interrupt_before: Sequence[str] = (),
+    interrupt_after: Sequence[str] = (),
 ) -> CompiledStateGraph[State, ChatContext, Input, Output]:
     """Build and compile the chat. Its methods are built with the same arguments.
 
@@ -150,10 +153,15 @@ def build_chat(
             resumed.
         store: The store of the nodes; the memory `store:` is kept in it.
         cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
+        interrupt_before: Nodes before which every run stops until it is resumed, which takes a checkpointer: those of the
+            chat, which are `begin`, `route` and the methods, and other nodes of the methods.
+        interrupt_after: Nodes after which every run stops.
 
     Raises:
-        BadInput: A model is neither a chat model nor a name, or an entry of `allow` is not understood.
+        BadInput: A model is neither a chat model nor a name, an entry of `allow` is not understood, or a run is to stop
+            at a node that there is not.
     """
+    persistence = Persistence(checkpointer, store, cache, interrupt_before, interrupt_after)
     common: dict[str, Any] = {"model": model, "allow": allow, "cache": cache}
     searched: dict[str, Any] = {"memory": memory, "retriever": retriever}
     sources: dict[str, Any] = {"retriever": retriever, "fallback": fallback}
@@ -168,13 +176,12 @@ def build_chat(
         "react": (build_react, searched),
     }
     methods: dict[str, Method] = {
-        name: _method(name, build, {**common, **own}, node_models or {})
+        name: _method(name, build, {**common, **own}, node_models or {}, persistence)
         for name, (build, own) in builds.items()
     }
     resources = graph_resources(
         "chat", ChatContext, RetrievalTarget("nothing"), model=model, node_models=node_models, allow=allow
     )
-    persistence = Persistence(checkpointer, store, cache)
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
     add_node(builder, ChatBeginNode(methods, resources))
     add_model_node(builder, resources, route, persistence)
@@ -192,16 +199,18 @@ def _method(
     build: Callable[..., Graph],
     arguments: Mapping[str, Any],
     node_models: Mapping[str, BaseChatModel | str],
+    persistence: Persistence,
 ) -> Method:
-    """A method, built with those of the models that are for nodes of its own."""
+    """A method, built with those of the models and stops that are for nodes of its own."""
     graph = build(**arguments)
     begin = graph.builder.nodes["begin"].runnable
     if not isinstance(begin, BeginNode):
         raise TypeError(f"the first node of {name} is no BeginNode, so its nodes with a model are not known")
-    if own := {node: model for node, model in node_models.items() if node in begin.model_nodes}:
-        graph = build(**arguments, node_models=own)
-    line = GRAPHS[name].line
-    return Method(name, f"{line[0].upper()}{line[1:]}.", graph, resources_of(graph), begin.model_nodes)
+    own = {node: model for node, model in node_models.items() if node in begin.model_nodes}
+    stops = persistence.interrupts(set(node_names(graph)) - {"begin", "route", *METHODS})
+    if own or any(stops.values()):
+        graph = build(**arguments, **stops, node_models=own)
+    return Method(name, f"{GRAPHS[name].sentence}.", graph, resources_of(graph), begin.model_nodes)
 
 
 graph = build_chat(fallback="memory")

@@ -303,12 +303,17 @@ def compile_graph(
         name=resources.method,
         **persistence.interrupts(builder.nodes),
     )
-    steps = [step.builder for _, step in compiled.get_subgraphs() if isinstance(step, CompiledStateGraph)]
-    nodes = list(dict.fromkeys(node for one in (builder, *steps) for node in one.nodes))
+    nodes = node_names(compiled)
     for name in (*persistence.interrupt_before, *persistence.interrupt_after):
         check_name(name, nodes, f"{resources.method} has no node {name!r} to stop at")
     metadata = {"stepcraft_method": resources.method, "stepcraft_version": VERSION}
     return compiled.with_config(RunnableConfig(metadata=metadata, recursion_limit=recursion_limit))
+
+
+def node_names(graph: Graph) -> list[str]:
+    """The names of the nodes of a graph and of its subgraphs, each once."""
+    inner = [one for _, one in graph.get_subgraphs(recurse=True) if isinstance(one, CompiledStateGraph)]
+    return list(dict.fromkeys(node for one in (graph, *inner) for node in one.builder.nodes))
 
 
 def compile_step(builder: Builder, name: str, persistence: Persistence) -> Graph:

@@ -241,8 +241,8 @@ def as_tool(
 
 
 def _description(graph: Graph) -> str:
-    line = GRAPHS[resources_of(graph).method].line.removeprefix("baseline: ")
-    return f"{line[0].upper()}{line[1:]}. It sees nothing of this conversation: the question has to say all that it needs."
+    sentence = GRAPHS[resources_of(graph).method].sentence
+    return f"{sentence}. It sees nothing of this conversation: the question has to say all that it needs."
 
 
 def _filled(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,34 +17,67 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Listed:
-    """The module of a graph, and what it does in one line."""
+    """The module of a graph, when to take it and what it does."""
 
     module: str
     line: str
+    """When to take it and what it does, as people and tool-calling models choose by it."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """What its `graph` is built with."""
+    is_baseline: bool = False
+    """Whether it is there for the others to be compared with."""
+
+    @property
+    def sentence(self) -> str:
+        """The line with a capital letter."""
+        return self.line[0].upper() + self.line[1:]
 
 
 GRAPHS = {
-    "aag": Listed("aag", "a procedure for a goal, by analogy with remembered ones, criticised and edited"),
-    "rat": Listed("rat", "an answer whose every thought is checked against sources", {"fallback": "memory"}),
-    "rpg": Listed(
-        "rpg",
-        "an answer in segments, each planned and written from sentences selected for it",
+    "aag": Listed(
+        "aag",
+        "for a goal: the steps that reach it, written with the help of remembered procedures and criticised",
+    ),
+    "rat": Listed(
+        "rat",
+        "for a question that takes reasoning, code or a long text: a draft, each thought of which is corrected by sources",
         {"fallback": "memory"},
     ),
-    "direct": Listed("baselines.direct", "baseline: the model is asked the question, without evidence"),
-    "cot": Listed("baselines.cot", "baseline: the model thinks step by step, then answers, in one call"),
-    "rag": Listed("baselines.rag", "baseline: one search for the question, one answer from what it finds"),
-    "few_shot": Listed("baselines.few_shot", "baseline: random procedures of the memory as examples"),
-    "react": Listed("baselines.react", "baseline: an agent that may search again before it answers"),
+    "rpg": Listed(
+        "rpg",
+        "for an answer that joins facts of several sources: planned topic by topic, each sentence traced to its evidence",
+        {"fallback": "memory"},
+    ),
+    "direct": Listed(
+        "baselines.direct", "for talk and what needs no sources: one reply of the model", is_baseline=True
+    ),
+    "cot": Listed(
+        "baselines.cot",
+        "for arithmetic and logic without sources: the model thinks step by step, then answers, in one call",
+        is_baseline=True,
+    ),
+    "rag": Listed(
+        "baselines.rag",
+        "for one fact from the sources, quickly: one search for the question, one answer from what it finds",
+        is_baseline=True,
+    ),
+    "few_shot": Listed(
+        "baselines.few_shot",
+        "for a goal, in one call: the steps, written after the pattern of random procedures of the memory",
+        is_baseline=True,
+    ),
+    "react": Listed(
+        "baselines.react",
+        "for a fact that is found only by trying: an agent that searches as often as it sees fit, then answers",
+        is_baseline=True,
+    ),
 }
 """The methods, then the baselines."""
 
 CHAT = {
     "chat": Listed(
         "chat",
-        "a conversation: each message is answered by the method that fits it, with sources",
+        "for a conversation: each message is answered by the method that fits it, with sources",
         {"fallback": "memory"},
     )
 }

@@ -95,8 +95,7 @@ class Budgeted(TypedDict):
     started: NotRequired[Annotated[float | None, UntrackedValue(float, guard=False)]]
     """When this process began or resumed the run, on the monotonic clock."""
     settings: dict[str, Any]
-    """The settings that the run began with (`Context.for_state`), which hold when it is resumed, and a digest of the
-    settings and models, part of the key of every cached reply."""
+    """The settings that the run began with (`Context.for_state`), which hold when it is resumed."""
     share: NotRequired[int]
     """Model calls that this branch may make; only in the input of a parallel branch."""
     answered: NotRequired[bool]

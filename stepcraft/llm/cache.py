@@ -3,15 +3,21 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.cache.base import BaseCache, FullKey
+
+from stepcraft.contexts.base import Context
+from stepcraft.models.resolve import model_identity
 
 Update = dict[str, Any]
 
 _NOT_IN_KEY = frozenset(
     {
+        "settings",
         "usage",
         "warnings",
         "started",
@@ -56,10 +62,11 @@ class ReplyCache:
         await self.cache.aset({key: (update, None)})
 
 
-def reply_key(node: str, state: Mapping[str, Any]) -> FullKey:
-    """The key of a reply: the node and its state, of which `settings` identifies settings and models."""
+def reply_key(node: str, model: BaseChatModel | str, context: Context, state: Mapping[str, Any]) -> FullKey:
+    """The key of a reply: the node, its model, all settings of the run, and the state."""
+    settings = {one.name: getattr(context, one.name) for one in fields(context)}
     inputs = {name: value for name, value in state.items() if name not in _NOT_IN_KEY}
-    text = json.dumps(inputs, sort_keys=True, default=_message_key)
+    text = json.dumps([model_identity(model), settings, inputs], sort_keys=True, default=_message_key)
     return ("stepcraft", node), hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

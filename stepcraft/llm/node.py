@@ -158,7 +158,7 @@ class ModelNode(Runnable[Any, Update]):
                 step.warnings.append(limit)
                 step.update = self.fallback(state, limit)
             elif self.replies:
-                step.key = reply_key(self.node, state)
+                step.key = reply_key(self.node, step.choice, context, state)
         except StepcraftError as error:
             self._tell_failure(step, error)
             raise

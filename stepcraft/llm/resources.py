@@ -59,12 +59,9 @@ class GraphResources:
             BadInput: They hold what the caller may not set, or instructions where runs may set none.
         """
         access.check_fields(context.chosen)
-        if self.policy.refuses("instructions"):
-            changed = [name for name in context.changed if name.endswith("_instructions")]
-            if changed:
-                raise BadInput(
-                    f"a run may not set {', '.join(changed)} here (STEPCRAFT_ALLOW has !instructions)"
-                )
+        changed = [name for name in context.changed if name.endswith("_instructions")]
+        if changed and self.policy.refuses("instructions"):
+            raise BadInput(f"a run may not set {', '.join(changed)} here (STEPCRAFT_ALLOW has !instructions)")
         return context
 
     def labels(self, context: Context) -> Mapping[str, Any]:

@@ -1,11 +1,8 @@
 """The first node of every graph: checks the input, opens what the run needs, and resets the state."""
 
 import asyncio
-import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -20,7 +17,7 @@ from stepcraft.limits import allowance
 from stepcraft.llm.budget import no_usage
 from stepcraft.llm.resources import GraphResources
 from stepcraft.models.keyless.model import ExtractiveModel
-from stepcraft.models.resolve import model_identity, resolve_model
+from stepcraft.models.resolve import resolve_model
 from stepcraft.progress import ProgressData, Said, tell
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
@@ -133,7 +130,7 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
             **asked,
             "warnings": Overwrite([*warnings, *state.pop("warnings", [])]),
             "usage": Overwrite(no_usage()),
-            "settings": {"digest": self._digest(context), **context.for_state()},
+            "settings": context.for_state(),
             "started": started,
         }
 
@@ -151,14 +148,6 @@ class BeginNode(Runnable[Any, dict[str, Any]]):
         if self.searches(given, context):
             warnings += self.resources.searched.warnings(context)
         return warnings
-
-    def _digest(self, context: Context) -> str:
-        """Identifies the settings and the models, for the keys of cached replies."""
-        choices = [self.resources.models.choice(node, context) for node in self.model_nodes]
-        distinct = {id(choice): choice for choice in choices}
-        identities = {key: model_identity(choice) for key, choice in distinct.items()}
-        models = [identities[id(choice)] for choice in choices]
-        return hashlib.sha256(json.dumps([models, asdict(context)], sort_keys=True).encode()).hexdigest()
 
 
 def checked_text(name: str, value: object) -> str:

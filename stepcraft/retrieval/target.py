@@ -190,17 +190,11 @@ class RetrievalTarget:
         return Named("memory", url, "deployment" if url else "default")
 
     def _sources(self, settings: SearchSettings) -> list[Named]:
-        choices: list[tuple[Sources, Origin]] = [
-            (settings.retriever, "run"),
-            (self.retriever, "deployment"),
-            (os.environ.get(SOURCE_VARIABLE), "deployment"),
-            (self.fallback, "default"),
-        ]
-        sources, origin = next((choice for choice in choices if choice[0]), ([], "default"))
-        listed = [sources] if isinstance(sources, str | BaseRetriever) else sources or []
-        if origin == "run":
-            return [self._named_by_run("source", str(one)) for one in listed]
-        return [Named("source", one, origin) for one in listed]
+        if settings.retriever:
+            return [self._named_by_run("source", str(one)) for one in _listed(settings.retriever)]
+        if sources := self.retriever or os.environ.get(SOURCE_VARIABLE):
+            return [Named("source", one, "deployment") for one in _listed(sources)]
+        return [Named("source", self.fallback, "default")] if self.fallback else []
 
     @property
     def _policy(self) -> Policy:
@@ -266,3 +260,7 @@ class RetrievalTarget:
             embeddings = self._embeddings(settings)
         store = get_runtime().store if scheme_of(url) == "store" else None
         return memory_opening(url, embeddings=embeddings, store=store, policy=policy)
+
+
+def _listed(sources: BaseRetriever | str | Sequence[BaseRetriever | str]) -> Sequence[BaseRetriever | str]:
+    return [sources] if isinstance(sources, str | BaseRetriever) else sources

@@ -14,7 +14,6 @@ from weaviate.classes.query import HybridFusion, MetadataQuery
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.index import Embedder, query_vector, query_words
 from stepcraft.memory.open import open_memory
-from stepcraft.memory.protocol import ALPHA
 from stepcraft.memory.weaviate.connection import Connection, Session
 from stepcraft.memory.weaviate.url import Address, parse_url
 from stepcraft.models.embeddings import resolve_embeddings
@@ -31,6 +30,8 @@ _TITLES = ("title", "name", "heading", "headline")
 _SOURCES = ("source", "url", "link", "path")
 _PROCEDURE = {"input", "output", "steps"}
 _SCORE = MetadataQuery(score=True)
+_ALPHA = 0.4
+"""The weight of the vectors in a hybrid search, as in a corpus."""
 
 
 class WeaviateDocuments(Source):
@@ -83,7 +84,7 @@ class WeaviateDocuments(Source):
         if vector is None:
             return list((await query.bm25(**shared)).objects)
         fusion = HybridFusion.RELATIVE_SCORE
-        return list((await query.hybrid(vector=vector, alpha=ALPHA, fusion_type=fusion, **shared)).objects)
+        return list((await query.hybrid(vector=vector, alpha=_ALPHA, fusion_type=fusion, **shared)).objects)
 
     def _document(self, hit: Any, best: float) -> Document:  # noqa: ANN401 - the client's classes for it are private
         found = hit.properties

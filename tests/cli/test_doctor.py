@@ -520,8 +520,9 @@ def test_the_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (row["state"], "Permission denied" in row["found"]) == ("wrong", True)
 
 
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 def test_a_sandbox_that_works() -> None:
+    if not shutil.which("bwrap"):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("bubblewrap is not installed")
     row = only("sandbox")
     assert row["state"] == "ok"
     assert row["found"].startswith("generated programs run in bubblewrap, Python")

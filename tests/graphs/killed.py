@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from threading import Event
 from typing import Any
 
@@ -96,26 +94,48 @@ def chat(server: OpenAIServer, model: str = "served") -> ChatOpenAI:
     )
 
 
-def kill_within(dying: Dying, server: OpenAIServer, run: Sequence[str], graph: Any, beside: int) -> None:
-    """Kill the run of a Python program in the fatal call, once `beside` tasks that run beside it are kept."""
-    kill_when({"1": lambda: dying.reached.is_set() and kept(graph, THREAD) == beside}, server, run)
+def kill_within(
+    dying: Dying, server: OpenAIServer, graph: Any, beside: int, run: Callable[..., None], *given: Any
+) -> None:
+    """Kill a run in the fatal call, once `beside` tasks that run beside it are kept."""
+    kill_when({"1": lambda: dying.reached.is_set() and kept(graph, THREAD) == beside}, server, run, *given)
 
 
-def kill_when(reached: Mapping[str, Callable[[], bool]], server: OpenAIServer, run: Sequence[str]) -> None:
-    """Kill the runs of a Python program once each thread has come as far as it shall."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", *run],
-        env={**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"},
-    )
+def kill_when(
+    reached: Mapping[str, Callable[[], bool]], server: OpenAIServer, run: Callable[..., None], *given: Any
+) -> None:
+    """Run a function in a process of its own, and kill that once each thread has come as far as it shall."""
+    process = _PROCESSES.Process(target=_run, args=(server.base_url, run, given), daemon=True)
+    process.start()
     end, pause, left = time.monotonic() + 90, Event(), dict(reached)
     try:
         while left := {thread: holds for thread, holds in left.items() if not holds()}:
-            assert process.poll() is None, "the process ended by itself"
+            assert process.is_alive(), "the process ended by itself"
             assert time.monotonic() < end, f"not there yet: {', '.join(left)}"
             pause.wait(0.02)
     finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
+        process.join()
+
+
+def run_at_once(server: OpenAIServer, run: Callable[..., None], given: Iterable[tuple[Any, ...]]) -> None:
+    """Run a function with each of these arguments in a process of its own, all at once."""
+    processes = [_PROCESSES.Process(target=_run, args=(server.base_url, run, each)) for each in given]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * len(processes)
+
+
+def _run(base_url: str, run: Callable[..., None], given: tuple[Any, ...]) -> None:
+    os.environ |= {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "k"}
+    run(*given)
+
+
+_PROCESSES = multiprocessing.get_context("forkserver")
+"""Processes begin as copies of one that has imported the package and ran nothing, because importing takes seconds."""
+_PROCESSES.set_forkserver_preload(["tests.graphs.persisted"])
 
 
 def kept(graph: Any, thread: Any) -> int:

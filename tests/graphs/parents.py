@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
-from stepcraft import as_node, build_aag, build_rat, build_rpg
+from stepcraft import as_node, build_aag, build_chat, build_rat, build_rpg
 from stepcraft.graphs import baselines
 from tests import bridge
 from tests.kitchen import GOAL, cook, forever, small_memory
@@ -47,10 +47,16 @@ def built(name: str, **options: Any) -> tuple[Any, str, ScriptedModel]:
         "rag": (baselines.build_rag, ScriptedModel(said), {"retriever": shelf}),
         "few_shot": (baselines.build_few_shot, ScriptedModel(said), {"memory": small_memory()}),
         "react": (baselines.build_react, ToolModel(said), {"retriever": shelf}),
+        "chat": (build_chat, ScriptedModel(routed), {"retriever": shelf}),
     }
     build, model, found = makers[name]
     asked = {"aag": GOAL["question"], "rpg": bridge.QUESTION["question"]}.get(name, QUESTION["question"])
     return build(**{"model": model, **found, **options}), asked, model
+
+
+def routed(node: str, prompt: str) -> str:
+    """RAT answers."""
+    return "KIND: OTHER\nWHY: a plain fact" if node == "route" else thinker("...")(node, prompt)
 
 
 def said(_node: str, _prompt: str) -> str:

@@ -7,8 +7,6 @@ has the same name, so that a scripted server knows which run asks.
 from __future__ import annotations
 
 import asyncio
-import os
-import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -161,22 +159,3 @@ async def _on_a_loop(url: str, threads: Sequence[str]) -> None:
             )
 
         await asyncio.gather(*map(one, threads))
-
-
-def work(url: str, workers: int, threads: Sequence[str]) -> None:
-    """Deal these threads out to as many processes.
-
-    They are forked before anything is opened, as a server forks its workers once it has loaded.
-    """
-    children: list[int] = []
-    for worker in range(workers):
-        child = os.fork()
-        if not child:
-            try:
-                run(url, threads[worker::workers])
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-            os._exit(0)
-        children.append(child)
-    raise SystemExit(sum(os.waitpid(child, 0)[1] != 0 for child in children))

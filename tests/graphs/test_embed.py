@@ -293,7 +293,7 @@ def test_the_schema_of_a_tool(name: str) -> None:
     assert (tool.name, shown["required"]) == (name, ["question"])
     assert set(shown["properties"]) - {"resources"} == {"question"}
     assert all(argument["description"] for argument in shown["properties"].values())
-    assert GRAPHS[name].line.removeprefix("baseline: ")[1:] in tool.description
+    assert tool.description.startswith(GRAPHS[name].sentence)
 
 
 def test_arguments_that_the_model_may_fill() -> None:
@@ -436,6 +436,7 @@ def test_a_tool_through_langchain_openai() -> None:
         ("rpg", "selct", "did you mean 'select'?"),
         ("react", "tool", "did you mean 'tools'?"),
         ("direct", "critic", "there is begin, answer"),
+        ("chat", "roter", "did you mean 'route'?"),
     ],
 )
 @pytest.mark.parametrize("option", ["interrupt_before", "interrupt_after"])
@@ -463,6 +464,8 @@ def test_a_text_instead_of_a_list_of_nodes() -> None:
         ("rag", {"interrupt_after": ["retrieve"]}),
         ("few_shot", {"interrupt_before": ["sample"]}),
         ("react", {"interrupt_before": ["model"]}),
+        ("chat", {"interrupt_before": ["revise"]}),
+        ("chat", {"interrupt_after": ["route"], "interrupt_before": ["rat"]}),
     ],
 )
 def test_every_graph_stops_where_it_is_told(name: str, stops: Any) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,8 +14,8 @@ from typing import Any
 import pytest
 
 from stepcraft import open_memory
-from tests.graphs.killed import Dying, chat, kept, kill_when
-from tests.graphs.persisted import CASES, MEMORY, aopened, case_of, config, opened
+from tests.graphs.killed import Dying, chat, kept, kill_when, run_at_once
+from tests.graphs.persisted import CASES, MEMORY, aopened, case_of, config, opened, run
 from tests.kitchen import PROCEDURES
 from tests.servers.openai_replies import Body, Reply
 from tests.servers.openai_server import OpenAIServer
@@ -41,9 +38,6 @@ DEATHS = [
 """Graph, node, which of its calls is fatal, and how many tasks beside that call are finished before the kill."""
 
 HOW = ("sync", "async")
-PROGRAM = "import sys; from tests.graphs.persisted import run, work; "
-RUN = f"{PROGRAM}run(sys.argv[1], sys.argv[2:])"
-WORK = f"{PROGRAM}work(sys.argv[1], 8, sys.argv[2:])"
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +85,7 @@ def test_killed_runs_go_on_without_asking_again(database: str, undisturbed: dict
                     return False
                 return thread in lost or kept(graphs[thread], config(thread)) == deaths[thread][2]
 
-            kill_when({thread: partial(there, thread) for thread in dying}, server, [RUN, database, *dying])
+            kill_when({thread: partial(there, thread) for thread in dying}, server, run, database, [*dying])
             results = {
                 thread: graphs[thread].invoke(None, config(thread))
                 for thread in deaths
@@ -134,8 +128,7 @@ def test_eight_processes_share_a_database(database: str, undisturbed: dict[str, 
         return Reply(reply, until=all_ask) if isinstance(reply, str) else replace(reply, until=all_ask)
 
     with OpenAIServer(answer) as server:
-        environment = {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"}
-        subprocess.run([sys.executable, "-c", WORK, database, *threads], env=environment, check=True)
+        run_at_once(server, run, [(database, threads[worker::8]) for worker in range(8)])
     with opened(database) as (saver, _):
         for thread in threads:
             case, expected = case_of(thread), undisturbed[thread.partition("-")[0]]

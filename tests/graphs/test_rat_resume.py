@@ -17,18 +17,6 @@ from tests.servers.openai_replies import Body
 from tests.servers.openai_server import OpenAIServer
 from tests.shelf import DRAFT, QUESTION, THOUGHTS, Shelf, thinker
 
-RUN = """
-import sys
-from langgraph.checkpoint.sqlite import SqliteSaver
-from stepcraft import build_rat
-from tests.shelf import QUESTION, Shelf
-
-with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
-    build_rat(model="openai:served", retriever=Shelf(), checkpointer=saver).invoke(
-        QUESTION, {"configurable": {"thread_id": "1"}}, durability="sync"
-    )
-"""
-
 CHANGES = ".x."
 """The third thought is looked up beside the second, and again after it was changed."""
 CALLS = ["draft", *["to_query", "revise"] * 4, "finish"]
@@ -38,6 +26,12 @@ def rat(checkpointer: Any, model: Any = None) -> Any:
     return build_rat(
         model=model or ScriptedModel(thinker(CHANGES)), retriever=Shelf(), checkpointer=checkpointer
     )
+
+
+def run(threads: str) -> None:
+    """The run that is killed."""
+    with SqliteSaver.from_conn_string(threads) as saver:
+        rat(saver, "openai:served").invoke(QUESTION, THREAD, durability="sync")
 
 
 def check_state(kept: Any, result: dict[str, Any]) -> None:
@@ -98,7 +92,7 @@ def test_a_killed_run_goes_on_without_asking_again(
     dying = Dying(reply_to, RatContext(), node, number)
     with OpenAIServer(dying) as server:
         with SqliteSaver.from_conn_string(threads) as saver:
-            kill_within(dying, server, [RUN, threads], rat(saver, chat(server)), beside)
+            kill_within(dying, server, rat(saver, chat(server)), beside, run, threads)
         with SqliteSaver.from_conn_string(threads) as saver:
             graph = rat(saver, chat(server))
             result = graph.invoke(None, THREAD)

@@ -39,7 +39,7 @@ def test_the_server_serves_it(name: str) -> None:
     listed = (GRAPHS | CHAT)[name]
     assert config["graphs"][name] == {
         "path": f"stepcraft.graphs.{listed.module}:graph",
-        "description": f"{listed.line[0].upper()}{listed.line[1:]}.",
+        "description": f"{listed.sentence}.",
     }
     assert sorted(config["graphs"]) == sorted([*NAMES, "chat"])
 

@@ -20,17 +20,15 @@ from tests.servers.openai_server import OpenAIServer
 
 DIFFERENT = "the run was resumed with other settings than it was begun with: {}"
 
-RUN = """
-import sys
-from langgraph.checkpoint.sqlite import SqliteSaver
-from stepcraft import build_aag, open_memory
-from tests.kitchen import GOAL, PAPER
 
-with SqliteSaver.from_conn_string(sys.argv[1]) as saver, open_memory(sys.argv[2], embeddings="none") as memory:
-    build_aag(model="openai:served", memory=memory, checkpointer=saver).invoke(
-        GOAL, {"configurable": {"thread_id": "1"}}, context=PAPER, durability="sync"
-    )
-"""
+def run(threads: str, procedures: str) -> None:
+    """The run that is killed."""
+    with (
+        SqliteSaver.from_conn_string(threads) as saver,
+        open_memory(procedures, embeddings="none") as memory,
+    ):
+        graph = build_aag(model="openai:served", memory=memory, checkpointer=saver)
+        graph.invoke(GOAL, THREAD, context=PAPER, durability="sync")
 
 
 @pytest.fixture
@@ -103,7 +101,7 @@ def test_a_killed_run_goes_on_without_asking_again(
         kitchen.add(PROCEDURES)
         with SqliteSaver.from_conn_string(threads) as saver:
             graph = build_aag(model=chat(server), memory=kitchen, checkpointer=saver)
-            kill_within(dying, server, [RUN, threads, procedures], graph, beside)
+            kill_within(dying, server, graph, beside, run, threads, procedures)
         with SqliteSaver.from_conn_string(threads) as saver:
             graph = build_aag(model=chat(server), memory=kitchen, checkpointer=saver)
             result = graph.invoke(None, THREAD)

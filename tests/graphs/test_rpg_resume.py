@@ -18,19 +18,6 @@ from tests.servers.openai_replies import Body
 from tests.servers.openai_server import OpenAIServer
 from tests.shelf import Shelf
 
-RUN = """
-import sys
-from langgraph.checkpoint.sqlite import SqliteSaver
-from stepcraft import build_rpg
-from tests.bridge import QUESTION, documents
-from tests.shelf import Shelf
-
-with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
-    build_rpg(model="openai:served", retriever=Shelf(says=documents), checkpointer=saver).invoke(
-        {**QUESTION, "kind": "multihop"}, {"configurable": {"thread_id": "1"}}, context={"paper": True}, durability="sync"
-    )
-"""
-
 HOPS = {**QUESTION, "kind": "multihop"}
 PAPER = RpgContext(paper=True)
 CALLS = [*["plan", "answer"] * 3, "combine"]
@@ -39,6 +26,12 @@ CALLS = [*["plan", "answer"] * 3, "combine"]
 def rpg(checkpointer: Any, model: Any = None) -> Any:
     shelf = Shelf(says=documents)
     return build_rpg(model=model or ScriptedModel(planner()), retriever=shelf, checkpointer=checkpointer)
+
+
+def run(threads: str) -> None:
+    """The run that is killed."""
+    with SqliteSaver.from_conn_string(threads) as saver:
+        rpg(saver, "openai:served").invoke(HOPS, THREAD, context=PAPER, durability="sync")
 
 
 def check_state(kept: Any, result: dict[str, Any]) -> None:
@@ -92,7 +85,7 @@ def test_a_killed_run_goes_on_without_asking_again(
     shelf = Shelf(says=documents)
     with OpenAIServer(dying) as server:
         with SqliteSaver.from_conn_string(threads) as saver:
-            kill_within(dying, server, [RUN, threads], rpg(saver, chat(server)), beside)
+            kill_within(dying, server, rpg(saver, chat(server)), beside, run, threads)
         with SqliteSaver.from_conn_string(threads) as saver:
             graph = build_rpg(model=chat(server), retriever=shelf, checkpointer=saver)
             result = graph.invoke(None, THREAD)

@@ -127,11 +127,19 @@ def test_the_prompt_asks_for_what_is_needed() -> None:
         prompt_of(TALK, method="rat"),
         prompt_of(TALK[2:]),
     )
-    assert [("KIND:" in shown, "QUESTION:" in shown) for shown in (both, question, kind)] == [
+    forms = [
+        shown.partition("<reply_format")[2].partition("</reply_format>")[0]
+        for shown in (both, question, kind)
+    ]
+    assert [("KIND:" in form, "QUESTION:" in form) for form in forms] == [
         (True, True),
         (False, True),
         (True, False),
     ]
+    assert all(
+        "the lines that reply_format asks for, and no others" in " ".join(shown.split())
+        for shown in (both, question, kind)
+    )
     assert (
         "<conversation>\nPerson: What is a store?\n\nAssistant: It keeps memories.\n</conversation>" in both
     )

@@ -350,7 +350,7 @@ def test_a_changed_state_sets_nothing_more(users: Callable[[str], Path]) -> None
     thread = caller("ann")
     thread["configurable"]["thread_id"] = "1"
     graph.invoke(QUESTION, thread)
-    settings = {"digest": "", "values": {"temperature": 1.0}, "withheld": []}
+    settings = {"values": {"temperature": 1.0}, "withheld": []}
     graph.update_state(thread, {"settings": settings}, as_node="begin")
     with pytest.raises(BadInput, match="may not set temperature here"):
         graph.invoke(None, thread)

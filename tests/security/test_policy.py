@@ -323,7 +323,7 @@ def test_a_changed_state_names_nothing_more(shelf: Path) -> None:
     graph = build_rag(checkpointer=InMemorySaver(), retriever="memory")
     thread: Any = {"configurable": {"thread_id": "1"}}
     graph.invoke(QUESTION, thread)
-    settings = {"digest": "", "values": {"retriever": f"corpus:{shelf}/docs"}, "withheld": []}
+    settings = {"values": {"retriever": f"corpus:{shelf}/docs"}, "withheld": []}
     graph.update_state(thread, {"settings": settings}, as_node="begin")
     result = graph.invoke(None, thread)
     assert "under the pot" not in json.dumps(result["evidence"])

@@ -13,7 +13,7 @@ from stepcraft.errors import AddReport, BadInput, MemoryFailure
 from stepcraft.index import Matrix, aquery_vector, query_vector, query_words
 from stepcraft.memory.history import revised
 from stepcraft.memory.procedure import Procedure, is_uuid
-from stepcraft.memory.protocol import ALPHA, Found, MadeWith, VectorMemory, WithVector, unknown_id
+from stepcraft.memory.protocol import Found, MadeWith, VectorMemory, WithVector, unknown_id
 from stepcraft.memory.weaviate import objects
 from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.embedded import acquire_server, locator, release_server
@@ -217,7 +217,7 @@ class WeaviateMemory(VectorMemory):
 
 
 def _weight(k: int, alpha: float | None) -> float:
-    weight = ALPHA if alpha is None else alpha
+    weight = objects.ALPHA if alpha is None else alpha
     if k < 1 or not 0 <= weight <= 1:
         raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
     return weight

@@ -27,6 +27,13 @@ BATCH = 1000
 _WORDS_LIMIT = 100
 """How many a search by words alone looks for at least: Weaviate 1.39 misses better ones, and gives other scores, with less."""
 
+ALPHA = 0.5
+"""The weight of vectors in a hybrid search by default.
+
+Weaviate stretches the scores of the nearest 100 vectors over 0 to 1, as it does those of words. The cosines of a local
+memory lie closer together, so that they take a larger weight to count as much.
+"""
+
 _DISTANCE, _SCORE = MetadataQuery(distance=True), MetadataQuery(score=True)
 
 

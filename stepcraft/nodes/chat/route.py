@@ -27,8 +27,8 @@ from stepcraft.text.sections import section
 _KIND = """\
 A line KIND: with one word, GOAL, HOPS, OTHER or TALK. Then a line WHY: with the reason in a few words."""
 _QUESTION = """\
-{start} QUESTION: with the message as it stands on its own, or with the one word SAME if it does already. Nothing after
-that."""
+{start} QUESTION: with the message as it stands on its own, or with the one word SAME if nothing in it is to be changed.
+Nothing after that."""
 
 _LABEL = re.compile(
     r"[ \t>*_#`-]{0,8}(kind|why|question)[ \t*_`]{0,4}[:\uff1a][ \t*_`]{0,4}(.*)", re.IGNORECASE

@@ -25,7 +25,7 @@ from stepcraft.text.clean import clean
 from stepcraft.text.markdown import lines
 
 _ALPHA = 0.4
-"""The weight of the vectors in the ranking of passages, as in a memory's search."""
+"""The weight of the vectors in the ranking of passages, as in a corpus."""
 _CHARACTERS = 1000
 """The most characters of a passage."""
 _MAX_PASSAGES = 500
