@@ -20,7 +20,6 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.base import BaseCache
 
-from stepcraft.concurrency import in_thread
 from stepcraft.contexts.duplicates import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.graphs.duplicates import Content, build_duplicates
@@ -414,8 +413,8 @@ async def change(
 
 
 async def in_background(call: Callable[[], T]) -> T:
-    """The result of a blocking call, made in a thread of its own."""
-    return await asyncio.wrap_future(in_thread(call))
+    """The result of a blocking call on a memory, made in a thread of the event loop's pool: starting one for each takes longer."""
+    return await asyncio.to_thread(call)
 
 
 def _placed(
