@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.cache.base import BaseCache
 
 from stepcraft.contexts.duplicates import DuplicatesContext
-from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import BadInput, MemoryFailure, ModelFailure, ReadOnlyMemory
 from stepcraft.graphs.duplicates import Content, build_duplicates
 from stepcraft.llm.budget import Usage, add_usage, no_usage
 from stepcraft.memory.procedure import Procedure
@@ -106,6 +106,7 @@ class Comparer:
         self._graph = build_duplicates(model=model, cache=cache)
         self._context = context or DuplicatesContext()
         self._config = config
+        self._has_answered = False
 
     async def like(self, procedure: Procedure) -> list[Procedure]:
         """The procedures of the memory that are like one, nearest first, without itself."""
@@ -127,17 +128,22 @@ class Comparer:
             merge: Whether they are to be merged. What a person has approved is not rewritten.
 
         Raises:
-            ModelFailure: The model refuses every call.
+            ModelFailure: The model refuses the first call; a later one costs the verdict.
         """
         contents = content_of(first), content_of(second)
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=contents[0])
         approved = any(one.metadata.get("approved") for one in (first, second))
-        result: Mapping[str, Any] = await self._graph.ainvoke(
-            {"first": contents[0], "second": contents[1]},
-            self._config,
-            context=replace(self._context, merge=merge and not approved),
-        )
+        context = replace(self._context, merge=merge and not approved)
+        try:
+            result: Mapping[str, Any] = await self._graph.ainvoke(
+                {"first": contents[0], "second": contents[1]}, self._config, context=context
+            )
+        except ModelFailure as error:
+            if not self._has_answered:
+                raise
+            return Verdict(same=None, why=str(error), warnings=(str(error),))
+        self._has_answered = self._has_answered or result["same"] is not None
         return Verdict(
             result["same"],
             result["why"],

@@ -82,6 +82,7 @@ def test_a_merged_procedure():
         "**DIFFERENCE:** The first loads, the second saves\n**VERDICT:** DIFFERENT.",
         "Sure, here is the comparison:\n\nDIFFERENCE: The first loads, the second saves.\n\nVERDICT: different",
         "```\nDIFFERENCE: The first loads, the second saves.\nVERDICT: DIFFERENT\n```",
+        "- DIFFERENCE: The first loads, the second saves.\n- VERDICT: they are DIFFERENT\nI hope this helps!",
     ],
 )
 def test_two_tasks(reply: str):
@@ -107,6 +108,7 @@ def test_what_only_one_of_them_names_is_told():
     ("reply", "problem"),
     [
         ("They are alike.", "no line VERDICT"),
+        ("DIFFERENCE: NONE\nVERDICT: SAME or DIFFERENT", "no line VERDICT"),
         (WHOLE.replace("`name`", "`dataset_name`"), "has dataset_name, which stands in neither"),
         (WHOLE.replace("limit=3", "limit=5"), "has 5, which stands in neither"),
         (WHOLE.replace("`input_keys`", "the inputs"), "lacks input_keys, which both of them have"),
