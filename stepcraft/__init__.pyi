@@ -19,6 +19,8 @@ from .graphs.aag import AagContext as AagContext
 from .graphs.aag import build_aag as build_aag
 from .graphs.chat import ChatContext as ChatContext
 from .graphs.chat import build_chat as build_chat
+from .graphs.duplicates import DuplicatesContext as DuplicatesContext
+from .graphs.duplicates import build_duplicates as build_duplicates
 from .graphs.embed import as_node as as_node
 from .graphs.embed import as_tool as as_tool
 from .graphs.extract import ExtractContext as ExtractContext

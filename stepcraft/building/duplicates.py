@@ -2,11 +2,11 @@
 
 Candidates are the nearest procedures that a search of the memory finds with the whole text of a procedure, as far as they
 share enough of their words; a model says of each whether it is for the same task. Names, calls and options make most of
-the words of a procedure, which is why the words tell more than vectors do. Of the 57 pairs in
-tests/data/duplicate_pairs.jsonl the 30 that are for the same task share at least 0.55 of the words of the shorter one; so do
-1 in 3 of the procedures of LGStep with one of their five nearest. Cosines of WordLlama would have to be kept from 0.65 on
-for the same 30, which leaves 2.5 pairs a procedure to ask about. At 0.5, the default, it is 0.8 a procedure: 10,000
-procedures cost 10,000 searches and some 8,000 calls of a model, not 50 million.
+the words of a procedure, which is why words tell more than vectors do. Of the 57 pairs in
+tests/data/duplicate_pairs.jsonl the 30 for the same task share 0.55 or more of the words of the shorter one. At that
+threshold, 100 procedures of LGStep have 32 pairs to ask about among their five nearest (41 in a memory without vectors); at
+0.5, the default, 70 (84). With cosines of WordLlama the same 30 take a threshold of 0.65, which leaves 256. So 10,000
+procedures cost 10,000 searches and some 8,000 calls, not 50 million.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.cache.base import BaseCache
 
 from stepcraft.contexts.duplicates import DuplicatesContext
-from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import BadInput, MemoryFailure, ModelFailure, ReadOnlyMemory
 from stepcraft.graphs.duplicates import Content, build_duplicates
 from stepcraft.llm.budget import Usage, add_usage, no_usage
 from stepcraft.memory.procedure import Procedure
@@ -106,6 +106,7 @@ class Comparer:
         self._graph = build_duplicates(model=model, cache=cache)
         self._context = context or DuplicatesContext()
         self._config = config
+        self._has_answered = False
 
     async def like(self, procedure: Procedure) -> list[Procedure]:
         """The procedures of the memory that are like one, nearest first, without itself."""
@@ -127,17 +128,22 @@ class Comparer:
             merge: Whether they are to be merged. What a person has approved is not rewritten.
 
         Raises:
-            ModelFailure: The model refuses every call.
+            ModelFailure: The model refuses the first call; a later one costs the verdict.
         """
         contents = content_of(first), content_of(second)
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=contents[0])
         approved = any(one.metadata.get("approved") for one in (first, second))
-        result: Mapping[str, Any] = await self._graph.ainvoke(
-            {"first": contents[0], "second": contents[1]},
-            self._config,
-            context=replace(self._context, merge=merge and not approved),
-        )
+        context = replace(self._context, merge=merge and not approved)
+        try:
+            result: Mapping[str, Any] = await self._graph.ainvoke(
+                {"first": contents[0], "second": contents[1]}, self._config, context=context
+            )
+        except ModelFailure as error:
+            if not self._has_answered:
+                raise
+            return Verdict(same=None, why=str(error), warnings=(str(error),))
+        self._has_answered = self._has_answered or result["same"] is not None
         return Verdict(
             result["same"],
             result["why"],
@@ -271,7 +277,6 @@ class Duplicates:
         None if that one has changed since it was compared, or is gone; nothing was done then.
         """
         verdict, content = verdicts[_key(known)], content_of(known)
-        changed: Procedure | None
         if procedure.id in links_of(known):
             return _placed("present", known, verdicts, known.id)
         if self._on_duplicate == "skip":
@@ -283,13 +288,13 @@ class Duplicates:
             if changed is None or procedure.id not in links_of(changed):
                 return None
             return _placed("merged", changed, verdicts, known.id, verdict)
-        changed = await self._change(
-            known, lambda one: with_link(one, procedure) if content_of(one) == content else one
-        )
-        if changed is None or procedure.id not in links_of(changed):
+        now = await self._get(known.id)
+        if now is None or content_of(now) != content:
             return None
+        # The new one first: a link to what was never stored would pass for one that was merged.
         linked = with_link(procedure, known)
         await self._write(linked)
+        await self._change(known, partial(with_link, other=procedure))
         return _placed("linked", linked, verdicts, known.id, verdict)
 
     async def _get(self, name: str) -> Procedure | None:

@@ -125,6 +125,14 @@ async def test_a_model_that_refuses_every_call_ends_it(memory: LocalMemory):
     assert list(memory) == [GREEN]
 
 
+async def test_a_later_refusal_costs_the_verdict(memory: LocalMemory):
+    duplicates = adding(memory, ScriptedModel([SAME, PermissionDenied(), SAME]), "keep")
+    await duplicates.add(GREEN)
+    placed = [await duplicates.add(one) for one in (BREWED, LEAF)]
+    assert [one.kind for one in placed] == ["linked", "linked"]
+    assert "403" in placed[1].warnings[0]
+
+
 class PermissionDenied(Exception):
     """As a provider's client raises it."""
 

@@ -1,5 +1,7 @@
 """Comparing two procedures: the prompt, and what is read from replies."""
 
+from pathlib import Path
+
 import pytest
 
 from stepcraft.contexts.duplicates import DuplicatesContext
@@ -7,7 +9,12 @@ from stepcraft.errors import BadInput, UnreadableReply
 from stepcraft.graphs.duplicates import Content, build_duplicates
 from stepcraft.llm.budget import no_usage
 from stepcraft.nodes.duplicates.compare import Reading, compare
+from stepcraft.records import records
 from stepcraft.text.sections import parse
+
+REPLIES = [
+    one.values or {} for one in records(Path(__file__).parents[1] / "data" / "duplicate_replies.jsonl")
+]
 
 CSV = Content(
     output="create a dataset from a CSV file",
@@ -75,6 +82,7 @@ def test_a_merged_procedure():
         "**DIFFERENCE:** The first loads, the second saves\n**VERDICT:** DIFFERENT.",
         "Sure, here is the comparison:\n\nDIFFERENCE: The first loads, the second saves.\n\nVERDICT: different",
         "```\nDIFFERENCE: The first loads, the second saves.\nVERDICT: DIFFERENT\n```",
+        "- DIFFERENCE: The first loads, the second saves.\n- VERDICT: they are DIFFERENT\nI hope this helps!",
     ],
 )
 def test_two_tasks(reply: str):
@@ -100,6 +108,7 @@ def test_what_only_one_of_them_names_is_told():
     ("reply", "problem"),
     [
         ("They are alike.", "no line VERDICT"),
+        ("DIFFERENCE: NONE\nVERDICT: SAME or DIFFERENT", "no line VERDICT"),
         (WHOLE.replace("`name`", "`dataset_name`"), "has dataset_name, which stands in neither"),
         (WHOLE.replace("limit=3", "limit=5"), "has 5, which stands in neither"),
         (WHOLE.replace("`input_keys`", "the inputs"), "lacks input_keys, which both of them have"),
@@ -116,6 +125,15 @@ def test_replies_that_cannot_be_used(reply: str, problem: str):
 
 def test_a_verdict_without_merging_ignores_a_procedure():
     assert compare.read(WHOLE, STATE, DuplicatesContext(merge=False))["merged"] is None
+
+
+@pytest.mark.parametrize("given", REPLIES, ids=lambda given: given["second"]["output"])
+def test_replies_of_a_language_model(given: dict):
+    """Among them are a pair that contradicts itself, and one with orders to the reader in a step."""
+    update = compare.read(given["reply"], {**STATE, "first": given["first"], "second": given["second"]}, BOTH)
+    steps = update["merged"]["steps"] if update["merged"] else []
+    assert (update["same"], len(steps)) == (given["same"], given["steps"])
+    assert update["left_out"] == given["left_out"]
 
 
 async def test_without_a_language_model_equal_outputs_are_the_same():

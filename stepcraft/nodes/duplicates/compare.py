@@ -32,7 +32,7 @@ _LABEL = re.compile(
     r"[ \t>*_#`-]{0,8}(difference|verdict|output|input|steps)[ \t*_`]{0,4}[:\uff1a][ \t*_`]{0,4}(.*)",
     re.IGNORECASE,
 )
-_SAME = re.compile(r"\W*(same|different)\b", re.IGNORECASE)
+_WORD = re.compile(r"\b(?:SAME|DIFFERENT)\b")
 _NONE = re.compile(r"\W*none\b\W*", re.IGNORECASE)
 
 
@@ -75,13 +75,13 @@ def read(reply: str, state: Reading, context: DuplicatesContext) -> dict[str, An
             neither procedure has, or lacks a name that both have.
     """
     lines = _labelled(unwrapped(text_of(reply)))
-    verdict = _SAME.match(lines.get("verdict", ""))
-    if not verdict:
+    verdicts = set(_WORD.findall(lines.get("verdict", "").partition("\n")[0].upper()))
+    if len(verdicts) != 1:
         raise UnreadableReply("there was no line VERDICT: with one of the words SAME and DIFFERENT.")
     difference = " ".join(lines.get("difference", "").split())[:300]
     why = "" if _NONE.fullmatch(difference) else difference.rstrip(" .")
     update: dict[str, Any] = {
-        "same": verdict[1].upper() == "SAME",
+        "same": verdicts == {"SAME"},
         "why": why,
         "merged": None,
         "left_out": [],
