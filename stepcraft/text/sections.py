@@ -55,19 +55,17 @@ COMPLETE = "<complete>"
 """The reply of a planner when the answer covers the question."""
 
 REACHED = "REACHED"
-"""The verdict of a reader who can reach the output of a procedure with its steps alone."""
+"""The verdict of a reader who can reach the output of a procedure with its steps alone, and on a run that did what it was
+asked for."""
+
+FAILED = "NOT REACHED"
+"""The verdict on a run that did not."""
 
 UNDECIDED = "UNDECIDED"
 """The verdict of the keyless model on any procedure."""
 
 NOT_SAID = "The procedures do not say."
 """The reply to a question that the evidence does not answer."""
-
-REACHED = "REACHED"
-"""The verdict on a run that did what it was asked for."""
-
-FAILED = "NOT REACHED"
-"""The verdict on a run that did not."""
 
 _NAME = "|".join(NAMES)
 _TAG_END = re.compile(
