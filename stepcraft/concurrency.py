@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -55,6 +56,16 @@ def overdue() -> bool:
 
 
 _ends: ContextVar[float] = ContextVar("ends", default=math.inf)
+
+
+def shared_lock(key: Hashable) -> Lock:
+    """The lock that all who name this key have in common in this process, for as long as one of them holds on to it."""
+    with _naming:
+        return _locks.setdefault(key, Lock())
+
+
+_locks: WeakValueDictionary[Hashable, Lock] = WeakValueDictionary()
+_naming = Lock()
 
 
 class OncePerKey(Generic[K, V]):

@@ -4,7 +4,7 @@ import itertools
 import json
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,15 +155,21 @@ def word_ranks(connection: sqlite3.Connection, expression: str) -> NDArray[np.fl
     return np.fromiter((value for row in found for value in row), np.float64, 2 * len(found)).reshape(-1, 2)
 
 
-def unique(entries: Iterable[Entry]) -> tuple[dict[str, Entry], Changes]:
+Merge = Callable[[Entry, Entry], Entry]
+"""Makes what is stored of the stored entry and of a new one with its id."""
+
+
+def unique(entries: Iterable[Entry], merge: Merge | None = None) -> tuple[dict[str, Entry], Changes]:
     """Return the last entry of each id, cleaned, and the changes that the earlier ones count as."""
     last: dict[str, Entry] = {}
     repeats = Changes()
     for given in entries:
         entry = Entry(clean(given.id), clean(given.text), given.payload)
-        if entry.id in last:
-            repeats.present += last[entry.id] == entry
-            repeats.updated += last[entry.id] != entry
+        if before := last.get(entry.id):
+            is_same = before == entry
+            repeats.present += is_same
+            repeats.updated += not is_same
+            entry = merge(before, entry) if merge and not is_same else entry
         last[entry.id] = entry
     return last, repeats
 

@@ -4,7 +4,7 @@ import json
 import sqlite3
 import threading
 import weakref
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,7 @@ from stepcraft.index._file import (
     transaction,
     unwritable,
 )
-from stepcraft.index._rows import Changes, Damage, Entry, Row
+from stepcraft.index._rows import Changes, Damage, Entry, Merge, Row
 from stepcraft.index._vectors import (
     Embedder,
     Hit,
@@ -91,7 +91,13 @@ class LocalIndex:
         with self._reading():
             return recorded(self._connection)
 
-    def put(self, entries: Sequence[Entry], vectors: Mapping[str, bytes] | None = None) -> Changes:
+    def put(
+        self,
+        entries: Sequence[Entry],
+        vectors: Mapping[str, bytes] | None = None,
+        *,
+        merge: Merge | None = None,
+    ) -> Changes:
         """Store entries, all or none, in one transaction; an entry with the id of another replaces it in place.
 
         A text that is already stored under its id is not embedded again. An entry whose vector is not finite is
@@ -100,18 +106,41 @@ class LocalIndex:
         Args:
             entries: what to store.
             vectors: known unit vectors by text, empty for a text that has none; other texts are embedded.
+            merge: makes what is stored of an entry that is there and another one with its id, as one of the transaction's
+                steps; None stores the other one.
 
         Raises:
             MemoryFailure: the file cannot be written, or the embedder failed; nothing was stored.
         """
-        unique, repeats = rows.unique(entries)
+        unique, repeats = rows.unique(entries, merge)
         known: dict[str, bytes | None] = {**(vectors or {})}
         self._embed_ahead(unique, known)
         with self._writing():
-            changes = self._write(unique, known)
+            changes = self._write(unique, known, merge)
         changes.present += repeats.present
         changes.updated += repeats.updated
         return changes
+
+    def update(self, id: str, change: Callable[[Entry], Entry]) -> Entry | None:  # noqa: A002 - the field is called id
+        """Read an entry, change it and write it, in one transaction; return the new one, None if there is none.
+
+        Args:
+            id: the id of the entry.
+            change: makes the new entry, with the same id. No other thread or process writes meanwhile, so it must be
+                quick, and it cannot use the index.
+
+        Raises:
+            MemoryFailure: the file cannot be written, or the embedder failed; nothing was changed.
+        """
+        name = clean(id)
+        with self._writing():
+            row = rows.stored(self._connection, [name]).get(name)
+            if row is None:
+                return None
+            entry = change(row.entry)
+            for reason in self._write({name: entry}, {}).failed.values():
+                raise MemoryFailure(f"{name} was not changed: {reason}")
+        return entry
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete entries; return how many of the ids were there."""
@@ -236,10 +265,15 @@ class LocalIndex:
             )
         return dict.fromkeys(texts, b"")
 
-    def _write(self, entries: Mapping[str, Entry], vectors: dict[str, bytes | None]) -> Changes:
+    def _write(
+        self, entries: Mapping[str, Entry], vectors: dict[str, bytes | None], merge: Merge | None = None
+    ) -> Changes:
         """Store entries within a transaction; another process may have changed rows since they were embedded."""
         stored = rows.stored(self._connection, entries)
         changed = [one for one in entries.values() if one.id not in stored or stored[one.id].entry != one]
+        if merge:
+            whole = (merge(stored[one.id].entry, one) if one.id in stored else one for one in changed)
+            changed = [one for one in whole if one.id not in stored or stored[one.id].entry != one]
         vectors |= self._embed([text for text in rows.new_texts(changed, stored) if text not in vectors])
         dimensions = next((len(vector) // 4 for vector in vectors.values() if vector), 0)
         if dimensions:

@@ -12,11 +12,13 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
-from stepcraft.concurrency import in_thread
-from stepcraft.errors import AddReport, AddStopped, BadInput, MemoryFailure, StepcraftError
+from stepcraft.concurrency import in_thread, shared_lock
+from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError
 from stepcraft.index import Entry, LocalIndex
+from stepcraft.memory.history import changes, latest, revised
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
-from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.memory.protocol import ProcedureMemory, unknown_id
+from stepcraft.memory.transfer import add_in_batches
 from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
 
@@ -50,6 +52,7 @@ class StoreMemory(ProcedureMemory):
         self._template = checked_template(template or TEMPLATE)
         self._words = LocalIndex(":memory:")
         self._updating = threading.Lock()
+        self._changing = shared_lock(("changing", self.name))
 
     @property
     def name(self) -> str:
@@ -65,18 +68,18 @@ class StoreMemory(ProcedureMemory):
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
         """Add procedures, a hundred at a time."""
-        report, done, left = AddReport(), 0, iter(procedures)
-        try:
-            while batch := list(itertools.islice(left, _BATCH)):
-                report.include(self._put(batch))
-                done += len(batch)
-                if progress:
-                    progress(done)
-        except MemoryFailure as error:
-            if not done:
-                raise
-            raise AddStopped(str(error), report, done) from error
-        return report
+        return add_in_batches(procedures, _BATCH, self._put, progress)
+
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
+        """Read a procedure, change it and write it; of two processes that do so at the same moment, the last one wins."""
+        with self._exclusively():
+            kept = self.get(id)
+            if kept is None:
+                raise unknown_id(self, id)
+            changed = revised(kept, change(kept))
+            if changed != kept:
+                self._write([changed])
+        return changed
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """Find the k procedures that fit best: by the store's vector index if it has one and alpha is not 0, else by words."""
@@ -123,18 +126,29 @@ class StoreMemory(ProcedureMemory):
         self._words.close()
 
     def _put(self, procedures: list[Procedure]) -> AddReport:
-        report = AddReport()
-        unique: dict[str, Procedure] = {procedure.id: procedure for procedure in procedures}
-        report.present = len(procedures) - len(unique)
+        unique = latest(procedures)
         kept = self._kept(list(unique))
-        changed = [procedure for procedure in unique.values() if kept.get(procedure.id) != procedure]
-        report.present += len(unique) - len(changed)
-        report.updated = sum(procedure.id in kept for procedure in changed)
-        report.added = len(changed) - report.updated
+        changed = changes(kept, unique.values())
+        replaced = [name for name in changed if name in kept]
+        if replaced:
+            with self._exclusively():  # what was read before may have changed
+                kept = self._kept(replaced)
+                changed |= changes(kept, [unique[name] for name in replaced])
+                self._write(changed.values())
+        else:
+            self._write(changed.values())
+        return AddReport(len(changed) - len(replaced), len(procedures) - len(changed), len(replaced))
+
+    @contextmanager
+    def _exclusively(self) -> Generator[None]:
+        """Keep others from changing what is stored. New procedures are added without it."""
+        with self._changing:
+            yield
+
+    def _write(self, procedures: Iterable[Procedure]) -> None:
         # Writers that lock rows in one order do not wait for each other in a circle.
-        changed.sort(key=lambda procedure: procedure.id)
-        self._batch([PutOp(self._namespace, item.id, self._value(item), index=["text"]) for item in changed])
-        return report
+        ordered = sorted(procedures, key=lambda procedure: procedure.id)
+        self._batch([PutOp(self._namespace, item.id, self._value(item), index=["text"]) for item in ordered])
 
     def _kept(self, ids: list[str]) -> dict[str, Procedure]:
         """The procedures with these ids. What no procedure can have as an id, a database may refuse to look for."""

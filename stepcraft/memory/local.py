@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from stepcraft.errors import AddReport, AddStopped, BadInput, Failed, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, Entry, Hit, LocalIndex, recorded_settings
 from stepcraft.memory.files import read_all
+from stepcraft.memory.history import merged, revised
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
-from stepcraft.memory.protocol import ALPHA, MadeWith, VectorMemory, WithVector
+from stepcraft.memory.protocol import ALPHA, MadeWith, VectorMemory, WithVector, unknown_id
+from stepcraft.memory.transfer import add_in_batches
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:
@@ -110,18 +111,21 @@ class LocalMemory(VectorMemory):
     ) -> AddReport:
         """As `add`; only vectors that are None are made."""
         self._check_writable()
-        report, done, left = AddReport(), 0, iter(items)
-        try:
-            while batch := list(islice(left, _BATCH)):
-                report.include(self._put(batch))
-                done += len(batch)
-                if progress:
-                    progress(done)
-        except MemoryFailure as error:
-            if not done:
-                raise
-            raise AddStopped(str(error), report, done) from error
-        return report
+        return add_in_batches(items, _BATCH, self._put, progress)
+
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
+        """Read a procedure, change it and write it, in one transaction of the file."""
+        self._check_writable()
+
+        def changed(entry: Entry) -> Entry:
+            kept = _procedure(entry)
+            procedure = revised(kept, change(kept))
+            return self._entry(procedure)
+
+        entry = self._index.update(id, changed)
+        if entry is None:
+            raise unknown_id(self, id)
+        return _procedure(entry)
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """Find the k procedures that fit best, by an exact ranking."""
@@ -167,17 +171,18 @@ class LocalMemory(VectorMemory):
             )
 
     def _put(self, batch: list[WithVector]) -> AddReport:
-        entries = [
-            Entry(procedure.id, procedure.text(self._template), procedure.to_dict()) for procedure, _ in batch
-        ]
+        entries = [self._entry(procedure) for procedure, _ in batch]
         known = {
             entry.text: vector.astype(np.float32).tobytes()
             for entry, (_, vector) in zip(entries, batch, strict=True)
             if vector is not None
         }
-        changes = self._index.put(entries, known)
+        changes = self._index.put(entries, known, merge=_merged)
         failed = [Failed(name, reason) for name, reason in changes.failed.items()]
         return AddReport(changes.added, changes.present, changes.updated, failed)
+
+    def _entry(self, procedure: Procedure) -> Entry:
+        return Entry(procedure.id, procedure.text(self._template), procedure.to_dict())
 
 
 def _found(hits: Iterable[Hit]) -> list[Found]:
@@ -190,6 +195,14 @@ def _procedure(entry: Entry) -> Procedure:
         return Procedure.of_kept(**stored)
     except TypeError:  # another program wrote it, so that it must be checked
         return Procedure.from_dict(stored)
+
+
+def _merged(kept: Entry, added: Entry) -> Entry:
+    try:
+        whole = merged(_procedure(kept), _procedure(added))
+    except BadInput:  # another program wrote what is there, and it is no procedure
+        return added
+    return Entry(added.id, added.text, whole.to_dict())
 
 
 def _template(path: str, made_with: Mapping[str, str]) -> str:

@@ -1,6 +1,7 @@
 """A memory in the LangGraph store of a Postgres database, opened by its URL."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import AddReport, BadInput, MemoryFailure
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 5
 _POOL = 8
+_WAIT_S = 60
+"""How long a change waits for other processes that change the same namespace."""
 _DIMENSIONS = """
 SELECT to_regclass('store') IS NOT NULL, (
     SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass('store_vectors') AND attname = 'embedding'
 )
 """
+
+_LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
+"""A lock of the session on a namespace; closing the connection releases it."""
 
 
 class PostgresMemory(StoreMemory):
@@ -72,6 +78,7 @@ class PostgresMemory(StoreMemory):
         if not made and not create:
             raise MemoryFailure(f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`")
         self._has_unread_vectors = dimensions is not None and index is None
+        self._connect = lambda: psycopg.connect(parsed.database, **options)
         self._pool: Any = ConnectionPool(
             parsed.database,
             min_size=1,
@@ -111,6 +118,36 @@ class PostgresMemory(StoreMemory):
                 f"{self.name} has vectors: open it with the embeddings that it was made with to add"
             )
         return super().add(procedures, progress=progress)
+
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
+        """Read a procedure, change it and write it; no version or vote of another process is lost.
+
+        Raises:
+            MemoryFailure: the text changes, and the store has vectors and was opened without embeddings.
+        """
+
+        def checked(kept: Procedure) -> Procedure:
+            changed = change(kept)
+            if self._has_unread_vectors and changed.text(self.template) != kept.text(self.template):
+                raise MemoryFailure(
+                    f"{self.name} has vectors: open it with the embeddings that it was made with to change a text"
+                )
+            return changed
+
+        return super().update(id, checked)
+
+    @contextmanager
+    def _exclusively(self) -> Generator[None]:
+        """Keep others from changing what is stored, also other processes that use this class."""
+        # A connection of its own: those of the pool might all wait for one that none of them gives back.
+        with super()._exclusively():
+            with self._plain_failures():
+                connection = self._connect()
+            with connection:
+                with self._plain_failures():
+                    connection.execute(f"SET lock_timeout = '{_WAIT_S}s'")
+                    connection.execute(_LOCK, (super().name,))
+                yield
 
     def close(self) -> None:
         """Close the connections."""

@@ -5,15 +5,26 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
 
-from stepcraft.errors import AddReport
+from stepcraft.errors import AddReport, BadInput
+from stepcraft.memory.history import revised
 from stepcraft.memory.procedure import Found, Procedure
+from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
     import numpy as np
     from langchain_core.retrievers import BaseRetriever
     from numpy.typing import NDArray
 
-__all__ = ["ALPHA", "Found", "MadeWith", "ProcedureMemory", "VectorMemory", "WithVector"]
+__all__ = [
+    "ALPHA",
+    "Found",
+    "MadeWith",
+    "ProcedureMemory",
+    "VectorMemory",
+    "WithVector",
+    "by_short_id",
+    "unknown_id",
+]
 
 ALPHA = 0.7
 """The weight of vectors in a hybrid search by default: 1 is vectors alone (the AAG paper), 0 is words alone.
@@ -48,6 +59,9 @@ class ProcedureMemory(Protocol):
     ) -> AddReport:
         """Add procedures. Adding one twice is adding it once; the same id with other content is an update.
 
+        What an update replaces becomes a version of the procedure. Versions, votes and approvals that the memory has stay,
+        and count as no difference where the added procedure does not have them (see `stepcraft.memory.history`).
+
         Args:
             procedures: the procedures.
             progress: called with the number of procedures processed so far.
@@ -58,6 +72,29 @@ class ProcedureMemory(Protocol):
                 holds the report so far.
         """
         ...
+
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
+        """Read a procedure, change it and write it; return it as it is now.
+
+        What it was before becomes a version of it. No vote or version of another thread is lost. Whether that holds for
+        other processes, too, is up to the memory: it does in a SQLite file and for `store+postgresql:`; elsewhere the last
+        of two that write at the same moment wins. By default there is no such promise at all.
+
+        Args:
+            id: the id.
+            change: makes the new procedure of the stored one, with the same id, as `dataclasses.replace` does. Others wait
+                meanwhile, so it must be quick, and it must not use the memory.
+
+        Raises:
+            BadInput: there is no procedure with this id, or `change` gave it another one.
+            ReadOnlyMemory, MemoryFailure: as `add`; nothing was changed.
+        """
+        kept = self.get(id)
+        if kept is None:
+            raise unknown_id(self, id)
+        changed = revised(kept, change(kept))
+        self.add([changed])
+        return changed
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """Find the k procedures that fit a query best, best first.
@@ -114,6 +151,31 @@ class ProcedureMemory(Protocol):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def unknown_id(memory: ProcedureMemory, id: str) -> BadInput:  # noqa: A002 - the field is called id
+    """The error for an id that no procedure of a memory has."""
+    return BadInput(
+        f"no procedure has the id {excerpt(id)} in {memory.name}; take one that a search of it shows"
+    )
+
+
+def by_short_id(memory: ProcedureMemory, beginning: str) -> Procedure:
+    """Return the procedure with this id, or the only one whose id begins like this.
+
+    Raises:
+        BadInput: there is none, or more than one.
+    """
+    wanted = beginning.strip().lower()
+    if exact := memory.get(wanted):
+        return exact
+    fitting = [procedure for procedure in memory if wanted and procedure.id.startswith(wanted)]
+    if len(fitting) != 1:
+        problem = "no procedure has" if not fitting else f"{len(fitting)} procedures have"
+        raise BadInput(
+            f"{problem} an id that starts with {excerpt(beginning)} in {memory.name}; a search of it shows the ids"
+        )
+    return fitting[0]
 
 
 WithVector: TypeAlias = "tuple[Procedure, NDArray[np.float32] | None]"
