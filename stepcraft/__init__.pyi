@@ -23,6 +23,7 @@ from .graphs.embed import as_node as as_node
 from .graphs.embed import as_tool as as_tool
 from .graphs.extract import ExtractContext as ExtractContext
 from .graphs.extract import build_extract as build_extract
+from .graphs.memory_tools import memory_tools as memory_tools
 from .graphs.rat import RatContext as RatContext
 from .graphs.rat import build_rat as build_rat
 from .graphs.reducers import MergedResults as MergedResults

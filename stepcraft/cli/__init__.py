@@ -9,6 +9,7 @@ import typer
 
 from stepcraft.cli.doctor import doctor
 from stepcraft.cli.evals import eval_app
+from stepcraft.cli.learning import history, rate, restore
 from stepcraft.cli.memory import memory_app
 from stepcraft.cli.options import (
     AsJson,
@@ -39,6 +40,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+memory_app.command(context_settings={"ignore_unknown_options": True})(rate)  # so that -1 is a vote
+memory_app.command()(history)
+memory_app.command()(restore)
 app.add_typer(memory_app, name="memory")
 app.add_typer(source_app, name="source")
 app.add_typer(eval_app, name="eval")

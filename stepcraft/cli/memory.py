@@ -58,7 +58,7 @@ def import_(
     report, names, stop = AddReport(), _field_names(fields), None
     for file in files:
         check_file(file)
-    with _opened(memory, embeddings, create=True) as opened, counting("procedures read") as count:
+    with opened_memory(memory, embeddings, create=True) as opened, counting("procedures read") as count:
         for file in files:
             count.next_source()
             try:
@@ -105,7 +105,7 @@ def add(
         if not isinstance(record, dict):
             raise BadInput(f"the standard input must hold one JSON object, not a {type(record).__name__}")
         procedure = Procedure.from_dict(record)  # pyright: ignore[reportUnknownArgumentType] - checked there
-    with _opened(memory, embeddings, create=True) as opened:
+    with opened_memory(memory, embeddings, create=True) as opened:
         report = opened.add([procedure])
     _show_report(report, as_json=as_json)
 
@@ -120,28 +120,38 @@ def search(
     alpha: Annotated[
         float | None, typer.Option(help="The share of vectors in the score, from 0 (words alone) to 1.")
     ] = None,
+    feedback_weight: Annotated[
+        float | None,
+        typer.Option(
+            help="By how much votes move a score at most, from 0 (not at all) to 1; by default 0.1."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the procedures that fit a query best, best first."""
-    with _opened(memory, embeddings) as opened:
-        found = opened.search(query, k, alpha=alpha)
+    from stepcraft.memory.feedback import FEEDBACK_WEIGHT, fetched, reranked
+
+    weight = FEEDBACK_WEIGHT if feedback_weight is None else feedback_weight
+    wanted = fetched(k, weight)
+    with opened_memory(memory, embeddings) as opened:
+        found = reranked(opened.search(query, wanted, alpha=alpha), k, weight)
         if as_json:
             print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in found])
             return
         for hit in found:
-            say(f"{hit.score:.3f}  {_headline(hit.procedure)}")
+            say(f"{hit.score:.3f}  {headline(hit.procedure)}")
 
 
 @memory_app.command("list")
 @reported()
 def list_(memory: MemoryUrl = None, as_json: AsJson = False) -> None:
     """List all procedures: the beginning of the id, and the output."""
-    with _opened(memory, "none") as opened:
+    with opened_memory(memory, "none") as opened:
         if as_json:
             print_json([procedure.to_dict() for procedure in opened])
             return
         for procedure in opened:
-            say(_headline(procedure))
+            say(headline(procedure))
 
 
 @memory_app.command()
@@ -152,14 +162,27 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one procedure."""
-    with _opened(memory, "none") as opened:
-        procedure = _by_prefix(opened, id)
+    from stepcraft.memory.feedback import counts, votes
+    from stepcraft.memory.history import versions
+    from stepcraft.memory.protocol import by_short_id
+
+    with opened_memory(memory, "none") as opened:
+        procedure = by_short_id(opened, id)
     if as_json:
         print_json(procedure.to_dict())
         return
     say(f"{procedure.output}\n\nid      {procedure.id}\nneeds   {procedure.input}")
     if procedure.source:
         say(f"source  {procedure.source}")
+    if given := votes(procedure):
+        say(f"votes   {counts(procedure)}")
+        for vote in given:
+            if vote["why"]:
+                say(f"        {vote['vote']:+}  {one_line(vote['why'])}")
+    if stale := procedure.metadata.get("stale"):
+        say(f"stale   {one_line(str(stale))}")
+    if known := len(versions(procedure)):
+        say(f"version {known + 1}; `stepcraft memory history {procedure.id[:8]}` shows the earlier ones")
     say("")
     for number, text in enumerate(procedure.steps, 1):
         say(f"{number}. {text}")
@@ -172,8 +195,10 @@ def remove(
     memory: MemoryUrl = None,
 ) -> None:
     """Remove procedures: all that are named, or none if one of them is not in the memory."""
-    with _opened(memory, "none") as opened:
-        say(f"{opened.delete([_by_prefix(opened, prefix).id for prefix in ids])} removed")
+    from stepcraft.memory.protocol import by_short_id
+
+    with opened_memory(memory, "none") as opened:
+        say(f"{opened.delete([by_short_id(opened, prefix).id for prefix in ids])} removed")
 
 
 @memory_app.command()
@@ -189,7 +214,7 @@ def export(
 
     if to:
         check_writable(to)
-    with _opened(memory, "none") as opened:
+    with opened_memory(memory, "none") as opened:
         if to:
             say(f"{write_jsonl(opened, to)} written to {to}", err=True)
             return
@@ -201,7 +226,7 @@ def export(
 @reported()
 def count(memory: MemoryUrl = None) -> None:
     """Print the number of procedures."""
-    with _opened(memory, "none") as opened:
+    with opened_memory(memory, "none") as opened:
         say(str(opened.count()))
 
 
@@ -223,8 +248,8 @@ def copy(
     from stepcraft.memory.transfer import copy as copy_procedures
 
     with (
-        _opened(source, "none") as read,
-        _opened(target, embeddings, create=True) as filled,
+        opened_memory(source, "none") as read,
+        opened_memory(target, embeddings, create=True) as filled,
         counting("procedures copied") as count,
     ):
         try:
@@ -251,7 +276,7 @@ def check(
         if isinstance(outcome, Failed):
             raise BadInput(f"{outcome.where}: {outcome.reason}; nothing was compared")
         expected.append(outcome)
-    with _opened(memory, "none") as opened:
+    with opened_memory(memory, "none") as opened:
         found = compare(opened, expected)
     groups = {"missing": found.missing, "extra": found.extra, "different": found.different}
     if as_json:
@@ -260,14 +285,21 @@ def check(
     else:
         for name, group in groups.items():
             for procedure in group:
-                say(f"{name:9}  {_headline(procedure)}")
+                say(f"{name:9}  {headline(procedure)}")
         counts = ", ".join(f"{len(group)} {name}" for name, group in groups.items())
         say(f"{found.same} the same, {counts}")
     if not found.equal:
         raise typer.Exit(1)
 
 
-def _opened(url: str | None, embeddings: str | None, *, create: bool = False) -> "ProcedureMemory":
+def opened_memory(url: str | None, embeddings: str | None, *, create: bool = False) -> "ProcedureMemory":
+    """Open the memory that a command names.
+
+    Args:
+        url: as `open_memory` takes it.
+        embeddings: "none" where nothing is embedded; None for the model that the memory was made with.
+        create: whether a missing database is created.
+    """
     from stepcraft.memory.open import open_memory
 
     return open_memory(url, embeddings=embeddings, create=create)
@@ -287,26 +319,16 @@ def _field_names(text: str) -> dict[str, str]:
     return {field.strip(): name.strip() for field, _, name in pairs}
 
 
-def _by_prefix(memory: "ProcedureMemory", prefix: str) -> "Procedure":
-    """Return the procedure with this id, or the only one whose id begins like this.
+def headline(procedure: "Procedure") -> str:
+    """A procedure on one line: the beginning of its id, its output, and its votes if it has any."""
+    from stepcraft.memory.feedback import counts
 
-    Raises:
-        BadInput: there is none, or more than one.
-    """
-    wanted = prefix.strip().lower()
-    if exact := memory.get(wanted):
-        return exact
-    fitting = [procedure for procedure in memory if wanted and procedure.id.startswith(wanted)]
-    if len(fitting) != 1:
-        problem = "no procedure has" if not fitting else f"{len(fitting)} procedures have"
-        raise BadInput(
-            f"{problem} an id that starts with {prefix!r} in {memory.name}; `stepcraft memory list` shows them"
-        )
-    return fitting[0]
-
-
-def _headline(procedure: "Procedure") -> str:
-    return f"{procedure.id[:8]}  {one_line(procedure.output)}"
+    given = counts(procedure)
+    marks = [str(given)] if any(given) else []
+    if procedure.metadata.get("stale"):
+        marks.append("stale")
+    said = f"  ({', '.join(marks)})" if marks else ""
+    return f"{procedure.id[:8]}  {one_line(procedure.output)}{said}"
 
 
 def _show_report(report: AddReport, *, as_json: bool, stop: AddStopped | None = None) -> None:

@@ -130,6 +130,15 @@ class AagContext(Context, nodes=("assess", "draft", "to_query", "answer", "revis
             json_schema_extra=in_nodes("retrieve", "look_up"),
         ),
     ] = None
+    feedback_weight: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="By how much votes and stale marks move a procedure's score at most; by default 0.1, 0 is not at all.",
+            json_schema_extra=in_nodes("retrieve", "look_up"),
+        ),
+    ] = None
     k: Annotated[
         int,
         Field(
@@ -268,6 +277,7 @@ class AagContext(Context, nodes=("assess", "draft", "to_query", "answer", "revis
             embeddings=self.embeddings,
             retriever=self.retriever,
             alpha=self.alpha,
+            feedback_weight=self.feedback_weight,
             k=self.k,
             compose=self.compose,
             both=self.answer_from == "memory+source",

@@ -34,6 +34,8 @@ class SearchSettings:
     retriever: str | Sequence[str] | None = None
     alpha: float | None = None
     """Weight of the vectors in a memory's search; None means the memory's own."""
+    feedback_weight: float | None = None
+    """By how much votes move a procedure's score at most; None means the memory's own."""
     k: int = 3
     """Passages a search returns."""
     compose: bool = False

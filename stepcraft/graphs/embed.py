@@ -236,7 +236,7 @@ def as_tool(
         infer_schema=False,
         response_format="content_and_artifact",
         handle_tool_error=True,
-        handle_validation_error=_argument_sentence,
+        handle_validation_error=argument_sentence,
     )
 
 
@@ -266,7 +266,7 @@ def _source(passage: Evidence) -> str:
     return f"{title} ({passage['source']})" if passage["source"] else title
 
 
-def _argument_sentence(error: Any) -> str:  # noqa: ANN401 - pydantic's error, of either version
+def argument_sentence(error: Any) -> str:  # noqa: ANN401 - pydantic's error, of either version
     """What is wrong with the arguments of a call."""
     if not isinstance(error, ValidationError):
         return str(error)

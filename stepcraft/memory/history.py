@@ -105,6 +105,18 @@ def versions(procedure: Procedure) -> list[Version]:
     return [_version(entry) for entry in entries if _is_version(entry)]
 
 
+def current(procedure: Procedure) -> Version:
+    """Return the procedure as it is now in the form of its versions, with no end."""
+    return Version(
+        output=procedure.output,
+        input=procedure.input,
+        steps=list(procedure.steps),
+        source=procedure.source,
+        metadata={name: value for name, value in procedure.metadata.items() if name not in _OF_PROCEDURE},
+        until="",
+    )
+
+
 def restored(number: int | None = None) -> Callable[[Procedure], Procedure]:
     """Return the change for `ProcedureMemory.update` that makes an earlier version the current one again.
 
@@ -144,9 +156,9 @@ def _replacing(kept: Procedure, new: Procedure, metadata: dict[str, Any]) -> Pro
         entries: list[Any] = history if isinstance(history, list) else []
         known: Any = kept.metadata.get("history")
         brought = entries[len(known) if isinstance(known, list) else 0 :]
-        version = {**_content(kept), "until": now()}
-        if not any(_is_version(entry) and _same(_version(entry), version) for entry in brought):
-            metadata["history"] = [*entries, version][-MAX_VERSIONS:]
+        replaced = current(kept)
+        if not any(_is_version(entry) and {**_version(entry), "until": ""} == replaced for entry in brought):
+            metadata["history"] = [*entries, {**replaced, "until": now()}][-MAX_VERSIONS:]
     return Procedure.of_kept(
         id=kept.id,
         input=new.input,
@@ -164,37 +176,19 @@ def _text(procedure: Procedure) -> tuple[object, ...]:
 def _own(procedure: Procedure) -> tuple[object, ...]:
     """What a version is told apart by: all but what is said of the procedure or of its text."""
     metadata = {
-        name: value
-        for name, value in procedure.metadata.items()
-        if name not in (*_OF_PROCEDURE, *_OF_TEXT)
+        name: value for name, value in procedure.metadata.items() if name not in (*_OF_PROCEDURE, *_OF_TEXT)
     }
     return *_text(procedure), procedure.source, metadata
 
 
-def _content(procedure: Procedure) -> dict[str, Any]:
-    """A version without its date."""
-    metadata = {name: value for name, value in procedure.metadata.items() if name not in _OF_PROCEDURE}
-    return {
-        "output": procedure.output,
-        "input": procedure.input,
-        "steps": list(procedure.steps),
-        "source": procedure.source,
-        "metadata": metadata,
-    }
-
-
-def _same(version: Version, other: Mapping[str, Any]) -> bool:
-    return {**version, "until": ""} == {**other, "until": ""}
-
-
-def _joined(name: str, kept: object, added: object) -> object:
+def _joined(name: str, kept: Any, added: Any) -> object:  # noqa: ANN401 - any JSON values
     """Both lists, each entry once; what is no list is the user's own value, and the added one counts."""
     if added is None:
         return kept
     if not isinstance(kept, list) or not isinstance(added, list):
-        return cast("object", added)
-    known = cast("list[Any]", kept)
-    new = [entry for entry in cast("list[Any]", added) if entry not in known]
+        return added
+    known: list[Any] = kept
+    new = [entry for entry in added if entry not in known]
     if not new:
         return known
     return sorted([*known, *new], key=_date) if name == "history" else [*known, *new]

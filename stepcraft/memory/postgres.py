@@ -78,7 +78,7 @@ class PostgresMemory(StoreMemory):
         if not made and not create:
             raise MemoryFailure(f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`")
         self._has_unread_vectors = dimensions is not None and index is None
-        self._connect = lambda: psycopg.connect(parsed.database, **options)
+        self._connect: Callable[[], Any] = lambda: psycopg.connect(parsed.database, **options)
         self._pool: Any = ConnectionPool(
             parsed.database,
             min_size=1,

@@ -9,6 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
 from stepcraft.errors import BadInput
+from stepcraft.memory.feedback import FEEDBACK_WEIGHT, fetched, reranked
 from stepcraft.memory.procedure import Found, compose
 
 
@@ -39,6 +40,8 @@ class ProcedureRetriever(BaseRetriever):
     """How many procedures to find."""
     alpha: float | None = Field(default=None, ge=0, le=1)
     """The weight of vectors; None for the memory's default."""
+    feedback_weight: float = Field(default=FEEDBACK_WEIGHT, ge=0, le=1)
+    """By how much votes and stale marks move a procedure's score at most; 0 switches them off."""
     compose: bool = False
     """Whether two procedures are returned as one where the output of one is an input of the other."""
 
@@ -47,20 +50,23 @@ class ProcedureRetriever(BaseRetriever):
     ) -> list[Document]:
         del run_manager
         memory: _Searched = self.memory
-        found = memory.search(query, self.k if k is None else k, alpha=self.alpha)
-        return self._documents(found, memory.template)
+        wanted = self.k if k is None else k
+        found = memory.search(query, fetched(wanted, self.feedback_weight), alpha=self.alpha)
+        return self._documents(found, wanted)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
         memory: _Searched = self.memory
-        found = await memory.asearch(query, self.k if k is None else k, alpha=self.alpha)
-        return self._documents(found, memory.template)
+        wanted = self.k if k is None else k
+        found = await memory.asearch(query, fetched(wanted, self.feedback_weight), alpha=self.alpha)
+        return self._documents(found, wanted)
 
-    def _documents(self, found: Sequence[Found], template: str) -> list[Document]:
-        groups = composed(found) if self.compose else [(hit,) for hit in found]
-        return [_document(hits, template) for hits in groups]
+    def _documents(self, found: Sequence[Found], wanted: int) -> list[Document]:
+        best = reranked(found, wanted, self.feedback_weight)
+        groups = composed(best) if self.compose else [(hit,) for hit in best]
+        return [_document(hits, self.memory.template) for hits in groups]
 
 
 def composed(found: Sequence[Found]) -> list[tuple[Found, ...]]:

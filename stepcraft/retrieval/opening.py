@@ -93,20 +93,22 @@ def memory_opening(
     embeddings: str | Embeddings | None = None,
     store: BaseStore | None = None,
     policy: Policy = TRUSTING,
+    create: bool = False,
 ) -> Opening[ProcedureMemory]:
-    """How the memory of a URL is opened. A file that changed is read again; a missing database is not made.
+    """How the memory of a URL is opened. A file that changed is read again.
 
     Args:
         url: as `open_memory` takes it.
         embeddings: as `open_memory` takes them.
         store: the run's store, in which `store:` is kept.
         policy: what may be named, where the URL comes from a run.
+        create: whether a missing database is made.
     """
     where = (url if url is not None else os.environ.get(MEMORY_VARIABLE, "")).strip()
     named = embeddings if embeddings is not None else os.environ.get("STEPCRAFT_EMBEDDINGS", "")
     identity = named if isinstance(named, str) else id(named)
-    key = ("memory", where, identity, id(store) if scheme_of(where) == "store" else 0)
-    make = partial(open_memory, where, embeddings=embeddings, store=store, create=False, policy=policy)
+    key = ("memory", where, identity, id(store) if scheme_of(where) == "store" else 0, create)
+    make = partial(open_memory, where, embeddings=embeddings, store=store, create=create, policy=policy)
     return Opening(key, make, partial(fingerprint, where))
 
 

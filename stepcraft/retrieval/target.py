@@ -87,7 +87,10 @@ class Searched:
         if self.named.role == "source":
             return opened.as_retriever(self.settings.k)
         retriever = opened.as_retriever(self.settings.k, alpha=self.settings.alpha)
-        return retriever.model_copy(update={"compose": self.settings.compose})
+        update: dict[str, object] = {"compose": self.settings.compose}
+        if self.settings.feedback_weight is not None:
+            update["feedback_weight"] = self.settings.feedback_weight
+        return retriever.model_copy(update=update)
 
     def warnings(self, opened: ProcedureMemory | BaseRetriever) -> list[str]:
         """Return what the user should know of it before any work is done; may read from the memory."""

@@ -1,9 +1,10 @@
 """What every memory does, whatever it is kept in."""
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from langgraph.store.memory import InMemoryStore
 
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.memory.feedback import counts, with_vote
 from stepcraft.memory.files import write_jsonl
+from stepcraft.memory.history import restored, versions
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.embeddings import resolve_embeddings
 from tests.kitchen import PROCEDURES, dish
@@ -127,6 +130,12 @@ def kitchen(request, made) -> Iterator[ProcedureMemory]:
         yield memory
 
 
+def as_given(procedure: Procedure) -> Procedure:
+    """A procedure without what the memory has added to it."""
+    own = {name: value for name, value in procedure.metadata.items() if name not in ("history", "votes")}
+    return replace(procedure, metadata=own)
+
+
 def outputs(found) -> list[str]:
     return [hit.procedure.output for hit in found]
 
@@ -138,7 +147,7 @@ def test_adding_twice_is_adding_once(memory):
     assert (again.added, again.present, again.updated, again.failed) == (1, 2, 1, [])
     assert memory.count() == 3
     assert not memory.is_empty()
-    assert memory.get(dish(2).id) == dish(2, source="a book")
+    assert as_given(memory.get(dish(2).id)) == dish(2, source="a book")
     assert {item.output for item in memory} == {"dish 1", "dish 2", "dish 3"}
     assert memory.add([]).added == 0
 
@@ -155,7 +164,58 @@ def test_an_id_of_ones_own_changes_a_procedure_in_place(memory):
 def test_an_update_takes_away_what_the_procedure_no_longer_has(memory):
     memory.add([dish(1, source="a book", metadata={"page": 7})])
     assert memory.add([dish(1)]).updated == 1
-    assert memory.get(dish(1).id) == dish(1)
+    assert as_given(memory.get(dish(1).id)) == dish(1)
+
+
+def test_what_an_update_replaces_stays_as_a_version(memory):
+    first = dish(1, source="a book", metadata={"page": 7})
+    memory.add([first, dish(2)])
+    rated = memory.update(first.id, lambda kept: with_vote(kept, -1, why="too salty"))
+    assert memory.get(first.id) == rated
+    assert (counts(rated), versions(rated)) == ((0, 1), [])
+    second = dish(9, id=first.id)
+    assert memory.add([second]).updated == 1
+    assert memory.add([second, dish(2)]).present == 2, "what a file does not know of is no difference"
+    kept = memory.get(first.id)
+    assert (as_given(kept), counts(kept)) == (second, (0, 1))
+    assert [(old["output"], old["source"], old["metadata"]) for old in versions(kept)] == [
+        ("dish 1", "a book", {"page": 7})
+    ]
+    assert outputs(memory.search("dish 9", 1)) == ["dish 9"]
+    back = memory.update(first.id, restored())
+    assert memory.get(first.id) == back
+    assert (as_given(back), counts(back), len(versions(back))) == (first, (0, 1), 2)
+    assert outputs(memory.search("dish 1", 1)) == ["dish 1"]
+    assert memory.count() == 2
+
+
+def test_an_update_of_nothing_or_to_another_id_is_refused(memory):
+    memory.add([dish(1)])
+    for unknown in (WRONG_ID, "no id", ""):
+        with pytest.raises(BadInput, match="no procedure has the id"):
+            memory.update(unknown, lambda kept: kept)
+    with pytest.raises(BadInput, match="made a procedure with the id"):
+        memory.update(dish(1).id, lambda _kept: dish(2))
+    assert list(memory) == [dish(1)]
+
+
+def test_no_vote_or_version_of_another_thread_is_lost(place):
+    with place.open() as memory:
+        memory.add([dish(1)])
+    numbers = itertools.count(10)
+
+    def vote_and_change() -> None:
+        with place.open() as memory:
+            memory.update(dish(1).id, lambda kept: with_vote(kept, 1))
+            memory.add([dish(next(numbers), id=dish(1).id)])
+            memory.update(dish(1).id, lambda kept: with_vote(kept, -1))
+
+    together(vote_and_change, 4)
+    with place.open() as memory:
+        kept = memory.get(dish(1).id)
+    assert counts(kept) == (4, 4)
+    written = {kept.output, *(old["output"] for old in versions(kept))}
+    assert written == {"dish 1", "dish 10", "dish 11", "dish 12", "dish 13"}
 
 
 def test_delete_says_how_many_there_were(memory):
@@ -184,7 +244,8 @@ def test_progress_is_told_and_the_same_id_far_apart_ends_as_the_last(memory):
     assert (report.added, report.updated, report.failed) == (2500, 1, [])
     assert told[-1] == 2501
     assert told == sorted(set(told))
-    assert memory.get(last.id) == last
+    assert as_given(memory.get(last.id)) == last
+    assert [old["source"] for old in versions(memory.get(last.id))] == [""]
     ids = [item.id for item in memory]
     assert len(ids) == len(set(ids)) == memory.count() == 2500
 
@@ -272,10 +333,10 @@ def test_threads_share_a_memory(memory):
         assert ids == sorted(item.id for item in everyone)
 
 
-def together(call) -> list[object]:
-    """What eight threads got."""
+def together(call, count: int = 8) -> list[object]:
+    """What each thread got."""
     answers: list[object] = []
-    threads = [threading.Thread(target=lambda: answers.append(call())) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: answers.append(call())) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -382,4 +443,6 @@ def test_a_file_is_read_only(made, kind):
             memory.add([dish(1)])
         with pytest.raises(ReadOnlyMemory):
             memory.delete([PROCEDURES[0].id])
+        with pytest.raises(ReadOnlyMemory):
+            memory.update(PROCEDURES[0].id, lambda kept: with_vote(kept, 1))
         assert memory.count() == len(PROCEDURES)

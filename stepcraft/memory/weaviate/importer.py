@@ -5,12 +5,13 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, cjk_words, embedded
+from stepcraft.memory.history import changes, latest, merged
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import MadeWith, WithVector
 from stepcraft.memory.weaviate.connection import Connection, Objects, ServerUnavailable
@@ -56,8 +58,8 @@ class _Batch:
     """How many procedures were given for it."""
     items: dict[str, _Item]
     """By id."""
-    replaced: set[str]
-    """The ids under which something else is stored."""
+    replaced: dict[str, Procedure]
+    """What was given under ids under which something else is stored; `items` has it with the versions of both."""
     unusable: list[Failed]
     present: int
     silences: int = 0
@@ -81,6 +83,7 @@ class Import:
         embedder: makes missing vectors.
         made_with: what the collection was made with.
         reconnect_timeout_s: how long to wait for the server.
+        changing: held while something that is stored is replaced, so that no other thread changes it meanwhile.
     """
 
     def __init__(
@@ -89,11 +92,13 @@ class Import:
         embedder: Embedder | None,
         made_with: MadeWith,
         reconnect_timeout_s: float,
+        changing: Lock,
     ) -> None:
         self._connection = connection
         self._embedder = embedder
         self._made_with = made_with
         self._reconnect_timeout_s = reconnect_timeout_s
+        self._changing = changing
         self._report = AddReport()
         self._done = 0
         self._under_way: deque[tuple[_Batch, Future[AddReport]]] = deque()
@@ -113,7 +118,13 @@ class Import:
             for group in _groups(items):
                 batch = self._prepare(group)
                 self._collect(progress, _BATCHES_UNDER_WAY - 1)
-                self._under_way.append((batch, BackgroundLoop.current().start(self._send(batch))))
+                if batch.replaced:
+                    with self._changing:
+                        self._merge(batch)
+                        self._start(batch)
+                        self._collect(progress, 0)
+                else:
+                    self._start(batch)
             self._collect(progress, 0)
         except MemoryFailure as error:
             self._account(error)
@@ -132,20 +143,19 @@ class Import:
         Raises:
             MemoryFailure: the embedding model is missing, failed, or gives vectors of another length.
         """
-        unique = {item[0].id: item for item in group}
+        unique = latest(procedure for procedure, _ in group)
+        known = {procedure.id: vector for procedure, vector in group}
         for batch, sending in self._under_way:
             if not unique.keys().isdisjoint(batch.items):
                 sending.exception()  # wait: what is stored under a shared id is known only then
         kept = self._wait(partial(_lookup, ids=unique, dimensions=self._made_with.dimensions))
-        changed = [
-            item for name, item in unique.items() if name not in kept or kept[name].procedure != item[0]
-        ]
-        made = _vectors(
-            [procedure for procedure, vector in changed if vector is None], self._embedder, self._made_with
+        changed = changes(_procedures(kept), unique.values())
+        made = vectors_of(
+            [item for item in changed.values() if known[item.id] is None], self._embedder, self._made_with
         )
-        now, batch = datetime.now(UTC), _Batch(len(group), {}, set(), [], len(group) - len(changed))
-        for procedure, given in changed:
-            name = procedure.id
+        now, batch = datetime.now(UTC), _Batch(len(group), {}, {}, [], len(group) - len(changed))
+        for name, procedure in changed.items():
+            given = known[name]
             vector = made[name] if given is None else given
             if vector is None:
                 reason = f"the embedding model {self._made_with.embeddings} gave a vector that is not finite"
@@ -154,12 +164,23 @@ class Import:
             before = kept.get(name)
             batch.items[name] = (procedure, vector, (before and before.created) or now)
             if before:
-                batch.replaced.add(name)
+                batch.replaced[name] = unique[name]
         return batch
+
+    def _merge(self, batch: _Batch) -> None:
+        """Merge what is replaced with what is stored now: it may have changed since the batch was prepared."""
+        kept = _procedures(self._wait(partial(stored, ids=batch.replaced)))
+        for name, given in batch.replaced.items():
+            if name in kept:
+                _, vector, created = batch.items[name]
+                batch.items[name] = (merged(kept[name], given), vector, created)
+
+    def _start(self, batch: _Batch) -> None:
+        self._under_way.append((batch, BackgroundLoop.current().start(self._send(batch))))
 
     async def _send(self, batch: _Batch) -> AddReport:
         batch.silences = self._silences
-        refused = await self._perform(partial(_send, items=list(batch.items.values())))
+        refused = await self._perform(partial(send, items=list(batch.items.values())))
         return batch.report(batch.items.keys() - {failed.where for failed in refused}, refused)
 
     def _collect(self, progress: Callable[[int], None] | None, left: int) -> None:
@@ -258,7 +279,11 @@ def _groups(items: Iterable[WithVector]) -> Iterator[list[WithVector]]:
         yield group
 
 
-def _vectors(
+def _procedures(kept: Mapping[str, Stored]) -> dict[str, Procedure]:
+    return {name: item.procedure for name, item in kept.items() if item.procedure}
+
+
+def vectors_of(
     procedures: Sequence[Procedure], embedder: Embedder | None, made_with: MadeWith
 ) -> dict[str, _Vector | None]:
     """The vector of each procedure: of length 0 without embeddings, None where it is not finite."""
@@ -294,16 +319,16 @@ async def _lookup(objects: Objects, ids: Collection[str], dimensions: int) -> di
 
 async def _mend(objects: Objects, batch: _Batch, others: Set[str], dimensions: int) -> list[Failed]:
     """Send again what is missing, incomplete or outdated, except some ids; return those that were refused."""
-    sure = await indexed(objects, batch.items, dimensions) - batch.replaced
+    sure = await indexed(objects, batch.items, dimensions) - batch.replaced.keys()
     items = {name: item for name, item in batch.items.items() if name not in sure | others}
     kept = await _lookup(objects, items.keys(), dimensions)
-    return await _send(
+    return await send(
         objects,
         [item for name, item in items.items() if name not in kept or kept[name].procedure != item[0]],
     )
 
 
-async def _send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
+async def send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
     """Send objects, and return those that the server refused, with its reasons.
 
     Raises:
@@ -326,7 +351,7 @@ async def _send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
         if len(items) == 1:
             return [Failed(items[0][0].id, "it is larger than a message to Weaviate may be; shorten it")]
         half = len(items) // 2
-        return await _send(objects, items[:half]) + await _send(objects, items[half:])
+        return await send(objects, items[:half]) + await send(objects, items[half:])
     finally:
         _sending.reset(token)
     for failed in refused:

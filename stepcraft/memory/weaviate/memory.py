@@ -1,19 +1,23 @@
 """A memory in Weaviate: in a server, embedded, or in its cloud."""
 
 import asyncio
+import uuid
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, BadInput, MemoryFailure
 from stepcraft.index import Matrix, aquery_vector, query_vector, query_words
+from stepcraft.memory.history import revised
 from stepcraft.memory.procedure import Procedure, is_uuid
-from stepcraft.memory.protocol import Found, MadeWith, VectorMemory, WithVector
+from stepcraft.memory.protocol import Found, MadeWith, VectorMemory, WithVector, unknown_id
 from stepcraft.memory.weaviate import objects
 from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.embedded import acquire_server, locator, release_server
-from stepcraft.memory.weaviate.importer import Import
+from stepcraft.memory.weaviate.importer import Import, send, vectors_of
 from stepcraft.memory.weaviate.schema import open_collection
 from stepcraft.memory.weaviate.url import Address, parse_url
 from stepcraft.text.clean import clean
@@ -58,6 +62,7 @@ class WeaviateMemory(VectorMemory):
     ) -> None:
         self._reconnect_timeout_s = reconnect_timeout_s
         self._address = parse_url(url)
+        self._changing = shared_lock(("changing", self._address.name))
         acquire_server(self._address)
         self._connection = Connection(self._address, locator(self._address))
         self._release = weakref.finalize(self, _release, self._connection, self._address)
@@ -101,8 +106,34 @@ class WeaviateMemory(VectorMemory):
         self, items: Iterable[WithVector], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
         """As `add`; only vectors that are None are made."""
-        importing = Import(self._connection, self._embedder, self._made_with, self._reconnect_timeout_s)
+        importing = Import(
+            self._connection, self._embedder, self._made_with, self._reconnect_timeout_s, self._changing
+        )
         return importing.run(items, progress)
+
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
+        """Read a procedure, change it and write it; of two processes that do so at the same moment, the last one wins."""
+        if not is_uuid(id):
+            raise unknown_id(self, id)
+        with self._changing:
+            found = self._call(partial(objects.stored_with_vector, name=str(uuid.UUID(id))))
+            if found is None or found[0].procedure is None:
+                raise unknown_id(self, id)
+            kept, vector, created = found[0].procedure, found[1], found[0].created
+            changed = revised(kept, change(kept))
+            if changed == kept:
+                return kept
+            made: Matrix | None = vector
+            if changed.text(self.template) != kept.text(self.template):
+                made = vectors_of([changed], self._embedder, self._made_with)[changed.id]
+            if made is None:
+                raise MemoryFailure(
+                    f"{id} was not changed: the embedding model {self._made_with.embeddings} gave a vector that is not finite"
+                )
+            item = (changed, made, created or datetime.now(UTC))
+            for refused in self._call(partial(send, items=[item])):
+                raise MemoryFailure(f"{id} was not changed: {refused.reason}")
+        return changed
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """Find the k procedures that fit best, by Weaviate's approximate vector index and BM25."""

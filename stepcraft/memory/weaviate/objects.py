@@ -101,6 +101,16 @@ async def stored(objects: Objects, ids: Iterable[str]) -> dict[str, Stored]:
     }
 
 
+async def stored_with_vector(objects: Objects, name: str) -> tuple[Stored, NDArray[np.float32]] | None:
+    """Look up an id, and return what is stored under it with its vector; None if nothing is."""
+    item = await objects.query.fetch_object_by_id(
+        name, return_properties=[*CONTENT, "created"], include_vector=True
+    )
+    if item is None:  # pyright: ignore[reportUnnecessaryComparison] - the client's type leaves it out
+        return None
+    return Stored(procedure_of(name, item.properties), item.properties.get("created")), vector_of(item)
+
+
 async def indexed(objects: Objects, ids: Iterable[str], dimensions: int) -> set[str]:
     """Return those of the ids that a search by vector finds: they are stored completely."""
     wanted = list(ids)
