@@ -135,7 +135,7 @@ class AagContext(Context, nodes=("assess", "draft", "to_query", "answer", "revis
         Field(
             ge=0,
             le=1,
-            description="By how much votes and stale marks move a procedure's score at most; by default 0.1, 0 is not at all.",
+            description="By how much votes and stale marks move a procedure's score at most; by default 0.1, 0 switches it off.",
             json_schema_extra=in_nodes("retrieve", "look_up"),
         ),
     ] = None

@@ -9,6 +9,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import AagContext, BadInput, MemoryFailure, ModelFailure, NoAnswer, Procedure, build_aag
+from stepcraft.memory.feedback import with_vote
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import (
     CONTENT,
@@ -125,7 +126,8 @@ def test_six_questions(run: Any, memory: LocalMemory) -> None:
 def test_five_searches_with_k(run: Any) -> None:
     with CountingMemory(":memory:", embeddings="none") as counting:
         counting.add(small_memory())
-        run(build_aag(model=ScriptedModel(cook()), memory=counting), context={"paper": True, "k": 2})
+        settings = {"paper": True, "k": 2, "feedback_weight": 0}
+        run(build_aag(model=ScriptedModel(cook()), memory=counting), context=settings)
         assert counting.queries[0] == ("bake a rye bread using rye flour, a sourdough starter", 2)
         assert sorted(query for query, _ in counting.queries[1:]) == [
             "How is a sourdough starter fed?",
@@ -133,6 +135,24 @@ def test_five_searches_with_k(run: Any) -> None:
             "How is bread cooled?",
             "How is dough kneaded?",
         ]
+
+
+def test_votes_move_the_evidence(run: Any, memory: LocalMemory) -> None:
+    def first(**settings: Any) -> str:
+        graph = build_aag(model=ScriptedModel(cook()), memory=memory)
+        return run(graph, context={"k": 1, "questions": False, "critic": False, **settings})["evidence"][0][
+            "title"
+        ]
+
+    best, second = (
+        hit.procedure for hit in memory.search("bake a rye bread using rye flour, a sourdough starter", 2)
+    )
+    assert first() == best.output
+    for _ in range(30):
+        memory.update(best.id, lambda kept: with_vote(kept, -1))
+        memory.update(second.id, lambda kept: with_vote(kept, 1))
+    assert first(feedback_weight=1) == second.output
+    assert first(feedback_weight=0) == best.output
 
 
 def test_output(run: Any, memory: LocalMemory) -> None:

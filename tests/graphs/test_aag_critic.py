@@ -54,7 +54,7 @@ def test_off(memory: CountingMemory, context: dict[str, Any]) -> None:
 def test_an_edit_that_names_something_new_is_looked_up_first(memory: CountingMemory) -> None:
     edits = "- Step 1: turn the clock's key with `wind_up`.\n- Step 2: shorten it."
     result, model = run(memory, {"k": 1}, critic=[edits, CONTENT], edit=["1: Call `wind_up`."])
-    assert memory.queries[-1] == ("Step 1: turn the clock's key with `wind_up`.", 1)
+    assert memory.queries[-1][0] == "Step 1: turn the clock's key with `wind_up`."
     assert "Turn the key with `wind_up`." in prompt(model, "edit")
     assert CLOCK.id in {passage["id"] for passage in result["evidence"]}
     assert [name["verified"] for name in result["names"]] == [True]

@@ -31,6 +31,9 @@ Weaviate stretches the scores of the nearest 100 vectors over 0 to 1, as it does
 memory lie closer together, so that they take a larger weight to count as much.
 """
 
+_WORDS_LIMIT = 100
+"""How many a search by words alone looks for at least: Weaviate 1.39 misses better ones, and gives other scores, with less."""
+
 _DISTANCE, _SCORE = MetadataQuery(distance=True), MetadataQuery(score=True)
 
 
@@ -80,11 +83,11 @@ async def search(
         )
         scale = 1.0
     else:
-        found = await objects.query.bm25(**shared)
+        found = await objects.query.bm25(**{**shared, "limit": max(k, _WORDS_LIMIT)})
         scale = max((hit.metadata.score or 0 for hit in found.objects), default=0) or 1
     return [
         Found(procedure, (hit.metadata.score or 0) / scale)
-        for hit in found.objects
+        for hit in found.objects[:k]
         if (procedure := procedure_of(str(hit.uuid), hit.properties))
     ]
 
