@@ -31,6 +31,16 @@ def test_the_agent(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert told.endswith("The agent: The steps above do it; each rests on a procedure.\n")
 
 
+def test_the_remembering_agent(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    example("remembering_agent")["main"]("bake a rye bread")
+    before, _, after = capsys.readouterr().out.partition("To be saved in store:kitchen: bake a rye bread\n- Mix")
+    assert "scripted" in before
+    empty, _, found = after.partition("The procedure is saved with the id ")
+    assert "The memory has no procedure that fits" in empty
+    assert f'<evidence id="{found[:36]}">\nhow to bake a rye bread using rye flour' in found
+    assert found.endswith("The agent: The procedure is in the memory now.\n")
+
+
 def test_the_supervisor(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     example("supervisor")["main"]("Which memories can the procedures of an agent be kept in?")
     told = capsys.readouterr().out
@@ -98,6 +108,6 @@ def test_the_endpoint(example: Any) -> None:
 def test_the_list_names_every_program() -> None:
     listed = (EXAMPLES / "README.md").read_text("utf-8")
     programs = {path.name for path in EXAMPLES.glob("*.py")} - {"example_model.py"}
-    assert len(programs) == 6
+    assert len(programs) == 7
     assert all(f"[{name}]({name})" in listed for name in programs)
     assert all(len((EXAMPLES / name).read_text("utf-8").splitlines()) <= 80 for name in programs)
