@@ -71,7 +71,7 @@ def test_the_code_of_the_page_on_embedding_runs(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     text = (ROOT / "docs/embedding.md").read_text("utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names: dict[str, object] = {"__name__": "embedding"}
     for block in blocks:
         exec(compile(block, "docs/embedding.md", "exec", dont_inherit=True), names)

@@ -33,7 +33,9 @@ def test_the_agent(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_remembering_agent(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     example("remembering_agent")["main"]("bake a rye bread")
-    before, _, after = capsys.readouterr().out.partition("To be saved in store:kitchen: bake a rye bread\n- Mix")
+    before, _, after = capsys.readouterr().out.partition(
+        "To be saved in store:kitchen: bake a rye bread\n- Mix"
+    )
     assert "scripted" in before
     empty, _, found = after.partition("The procedure is saved with the id ")
     assert "The memory has no procedure that fits" in empty
