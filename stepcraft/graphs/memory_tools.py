@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, Required, TypeVar, cast
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
@@ -60,7 +60,7 @@ class SaveRequest(TypedDict):
 class SaveResponse(TypedDict, total=False):
     """What a person says to a `SaveRequest`; only `type` is required."""
 
-    type: Literal["accept", "edit", "reject"]
+    type: Required[Literal["accept", "edit", "reject"]]
     goal: str
     needs: str
     steps: list[str]

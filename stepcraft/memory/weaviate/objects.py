@@ -83,7 +83,8 @@ async def search(
         )
         scale = 1.0
     else:
-        found = await objects.query.bm25(**{**shared, "limit": max(k, _WORDS_LIMIT)})
+        shared["limit"] = max(k, _WORDS_LIMIT)
+        found = await objects.query.bm25(**shared)
         scale = max((hit.metadata.score or 0 for hit in found.objects), default=0) or 1
     return [
         Found(procedure, (hit.metadata.score or 0) / scale)
