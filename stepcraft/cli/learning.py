@@ -55,7 +55,7 @@ def history(
         return
     before = None
     for number, version in enumerate(known, 1):
-        until = f"until {version['until']}" if number < len(known) else "now"
+        until = f"until {one_line(version['until'])[:19]} UTC" if number < len(known) else "now"
         say(f"version {number}, {until}")
         say("\n".join(f"  {line}" for line in (_changed(before, version) if before else _lines(version))))
         before = version

@@ -19,6 +19,7 @@ from stepcraft import open_memory
 from stepcraft.cli import app
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.graphs.baselines import build_few_shot
+from stepcraft.memory.feedback import counts, with_vote
 from stepcraft.memory.files import write_jsonl
 from stepcraft.memory.urls import references
 from stepcraft.policy import Policy
@@ -195,6 +196,41 @@ def test_a_wrong_url_is_refused(url: str, sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence) as refused:
         open_memory(url)
     assert "hunter22" not in str(refused.value)
+
+
+def test_no_vote_of_another_process_is_lost(new_database: Callable[[], str]) -> None:
+    """Memories of two URLs share no lock of this process."""
+    url = f"store+{new_database()}/dishes"
+    with (
+        open_memory(url, embeddings="none") as one,
+        open_memory(f"{url}?sslmode=prefer", embeddings="none") as other,
+    ):
+        one.add([dish(1)])
+
+        def vote(number: int) -> None:
+            memory = other if number % 2 else one
+            memory.update(dish(1).id, lambda kept: with_vote(kept, 1))
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(vote, range(40)))
+        kept = other.get(dish(1).id)
+        assert kept
+        assert counts(kept) == (40, 0)
+
+
+def test_a_vote_needs_no_embeddings_and_another_text_does(new_database: Callable[[], str]) -> None:
+    url = f"store+{new_database()}/dishes"
+    with open_memory(url, embeddings="wordllama") as memory:
+        memory.add([dish(1), dish(2)])
+    with open_memory(url, embeddings="none") as memory:
+        memory.update(dish(1).id, lambda kept: with_vote(kept, 1))
+        with pytest.raises(
+            MemoryFailure, match="open it with the embeddings that it was made with to change"
+        ):
+            memory.update(dish(1).id, lambda kept: dish(3, id=kept.id))
+    with open_memory(url, embeddings="wordllama") as memory:
+        assert outputs(memory.search("dish 1", 1, alpha=1)) == ["dish 1"]
+        assert counts(memory.search("dish 1", 1)[0].procedure) == (1, 0)
 
 
 @pytest.mark.parametrize("database", ["127.0.0.1:9/kitchen", "localhost:9/kitchen"])

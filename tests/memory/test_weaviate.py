@@ -14,6 +14,7 @@ from weaviate.classes.config import DataType, Property
 from benchmarks.memory import procedures, queries
 from stepcraft import AagContext, build_aag, open_memory
 from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.memory.feedback import counts, with_vote
 from stepcraft.memory.files import import_file
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.weaviate.memory import WeaviateMemory
@@ -249,6 +250,33 @@ def test_a_procedure_over_the_message_limit_costs_only_itself(url: str):
         report = memory.add([dish(1), huge, dish(3)])
         assert (report.added, [failed.where for failed in report.failed]) == (2, [huge.id])
         assert memory.count() == 2
+
+
+def test_a_vote_needs_no_embeddings_and_keeps_the_vector(url: str):
+    with open_memory(url, embeddings="wordllama") as memory:
+        memory.add(PROCEDURES)
+        before = memory.search("yoghurt", 1, alpha=1)[0]
+    with open_memory(url, embeddings="none") as memory:
+        memory.update(before.procedure.id, lambda kept: with_vote(kept, 1))
+        with pytest.raises(MemoryFailure, match="open it with them to add"):
+            memory.update(before.procedure.id, lambda kept: dish(3, id=kept.id))
+    with open_memory(url, embeddings="wordllama") as memory:
+        after = memory.search("yoghurt", 1, alpha=1)[0]
+    assert (after.procedure.id, after.score) == (before.procedure.id, before.score)
+    assert counts(after.procedure) == (1, 0)
+
+
+def test_the_best_by_words_are_the_same_however_few_are_wanted(url: str):
+    with open_memory(embeddings="none") as bundled, open_memory(url, embeddings="none") as memory:
+        memory.add(bundled)
+        for query in (
+            "add long-term memory to a chat agent",
+            "stream tokens of a model",
+            "deploy to the cloud",
+        ):
+            best = memory.search(query, 50, alpha=0)
+            for k in (1, 3, 13):
+                assert memory.search(query, k, alpha=0) == best[:k]
 
 
 def test_searches_from_several_event_loops(url: str):
