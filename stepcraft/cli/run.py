@@ -111,6 +111,7 @@ def _run(
         except KeyboardInterrupt:
             say("the steps were not approved, and this run cannot be resumed", err=True)
             raise
+        config = {**config, "run_id": uuid7()}
         result, asked = asyncio.run(_stream(graph, compiled, response, config, context, progress))
     return result
 

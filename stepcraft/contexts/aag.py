@@ -111,7 +111,7 @@ class AagContext(Context, nodes=("assess", "draft", "to_query", "answer", "revis
         Name | None,
         Field(
             description="The procedural memory: procedures.db, x.jsonl, store: …; by default the bundled procedures.",
-            json_schema_extra=in_nodes("retrieve", "look_up", "check_names"),
+            json_schema_extra=in_nodes("retrieve", "look_up", "check_names", "remember"),
         ),
     ] = None
     embeddings: Annotated[
