@@ -137,15 +137,29 @@ def _add(memory: ProcedureMemory, procedure: Procedure) -> str:
             continue
         if _has_content_of(earlier, procedure):
             return earlier.id
-        past = {name: value for name, value in earlier.metadata.items() if name != "history"}
-        version = {**earlier.to_dict(), "metadata": past}
-        history = [*earlier.metadata.get("history", []), version]
-        procedure = replace(procedure, id=earlier.id, metadata={**procedure.metadata, "history": history})
+        procedure = _next_version(earlier, procedure)
         break
     report = memory.add([procedure])
     if report.failed:
         raise MemoryFailure(report.failed[0].reason)
     return procedure.id
+
+
+def _next_version(earlier: Procedure, procedure: Procedure) -> Procedure:
+    """The procedure under the id of an earlier one, which becomes a version of it."""
+    of_all = {name: earlier.metadata[name] for name in ("votes", "also") if name in earlier.metadata}
+    version = {
+        "output": earlier.output,
+        "input": earlier.input,
+        "steps": list(earlier.steps),
+        "source": earlier.source,
+        "metadata": {
+            name: value for name, value in earlier.metadata.items() if name not in {*of_all, "history"}
+        },
+        "until": procedure.metadata["approved"]["at"],
+    }
+    history = [*earlier.metadata.get("history", []), version]
+    return replace(procedure, id=earlier.id, metadata={**procedure.metadata, **of_all, "history": history})
 
 
 def _same_task(one: Procedure, other: Procedure) -> bool:
