@@ -30,11 +30,6 @@ def review_checkpointer(context: Context) -> InMemorySaver | None:
     """
     if not (isinstance(context, AagContext) and context.pauses):
         return None
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput(
-            "--review and --remember ask for your approval in a terminal, and this is none; leave them out, or run the "
-            "graph on a LangGraph server and answer there"
-        )
     if context.remember:
         memory = shared_memory(context.memory, embeddings=context.embeddings)
         if memory.read_only:
@@ -42,6 +37,11 @@ def review_checkpointer(context: Context) -> InMemorySaver | None:
                 f"{memory.name} can only be searched, so nothing can be remembered in it; name a database with --memory "
                 "(`stepcraft memory add` makes one)"
             )
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise BadInput(
+            "--review and --remember ask for your approval in a terminal, and this is none; leave them out, or run the "
+            "graph on a LangGraph server and answer there"
+        )
     return InMemorySaver()
 
 
