@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -181,6 +182,12 @@ class Terminal:
     def types(self, line: str) -> None:
         os.write(self._ours, f"{line}\n".encode())
 
+    def waits(self) -> None:
+        """Return once the command waits for a line: Python does not see a signal that comes just before it does."""
+        pause, stat = Event(), Path(f"/proc/{self.process.pid}/stat")
+        while stat.read_text().rpartition(") ")[2][0] != "S":
+            pause.wait(0.01)
+
     def close(self) -> None:
         self.process.kill()
         self.process.communicate()
@@ -221,6 +228,7 @@ def test_reject_edit_and_force_in_a_terminal(terminal: Terminal, kitchen: str) -
 
 def test_ctrl_c_in_a_review_says_what_becomes_of_it(terminal: Terminal, kitchen: str) -> None:
     terminal.until(QUESTION)
+    terminal.waits()
     terminal.process.send_signal(signal.SIGINT)
     terminal.until("the steps were not approved, and this run cannot be resumed\n")
     out, _ = terminal.process.communicate(timeout=60)
