@@ -31,14 +31,14 @@ from stepcraft.memory.local import LocalMemory
 from tests.graphs.killed import THREAD
 from tests.graphs.parents import Theirs, parent_of
 from tests.kitchen import GOAL, REVISED, cook, forever, small_memory
-from tests.scripted import ScriptedModel, ToolModel
+from tests.scripted import Reply, ScriptedModel, ToolModel
 
 STEPS = [line.partition(". ")[2] for line in REVISED.splitlines()]
 CALLS = ["draft", "to_query", *["answer"] * 4, "revise", "critic"]
-PAPER = {"paper": True}
-REVIEW = {**PAPER, "review": True}
-REMEMBER = {**PAPER, "remember": True}
-QUICK = {**REVIEW, "questions": False, "critic": False}
+PAPER: dict[str, Any] = {"paper": True}
+REVIEW: dict[str, Any] = {**PAPER, "review": True}
+REMEMBER: dict[str, Any] = {**PAPER, "remember": True}
+QUICK: dict[str, Any] = {**REVIEW, "questions": False, "critic": False}
 """For tests of what is said: the draft is what is reviewed."""
 MINE = ["Mix everything.", "Bake it."]
 Run = Callable[..., dict[str, Any]]
@@ -563,7 +563,8 @@ def test_in_a_parent(run: Run, memory: LocalMemory, embedded: str) -> None:
 def test_as_the_tool_of_an_agent(memory: LocalMemory) -> None:
     tool = as_tool(built(memory, checkpointer=None), context=REVIEW)
     call = AIMessage("", tool_calls=[{"name": "aag", "args": {"question": GOAL["question"]}, "id": "1"}])
-    model = ToolModel([call, "There you are."])
+    turns: list[Reply] = [call, "There you are."]
+    model = ToolModel(turns)
     agent = create_agent(model, [tool], checkpointer=InMemorySaver())
     waiting = agent.invoke({"messages": [{"role": "user", "content": "How?"}]}, THREAD)
     assert asked(waiting)["steps"] == STEPS

@@ -134,7 +134,8 @@ def test_a_review(reviewed: Any) -> None:
 def test_what_is_remembered_has_to_be_allowed(client: SyncLangGraphClient) -> None:
     thread = client.threads.create()["thread_id"]
     context: Any = {"remember": True}
-    result: Any = client.runs.wait(thread, "aag", input=GIVEN, context=context, raise_error=False)
+    given: Any = GIVEN
+    result: Any = client.runs.wait(thread, "aag", input=given, context=context, raise_error=False)
     assert "(the entry 'remember' in STEPCRAFT_ALLOW or allow= of" in result["__error__"]["message"]
 
 

@@ -91,10 +91,11 @@ def read(reply: str, state: Reading, context: AagContext) -> dict[str, Any]:
 
 def seen(critiques: Sequence[Critique]) -> list[Critique]:
     """The critiques, where the result of their edits has been seen."""
-    return [
-        Critique(**{**past, "status": "verified"}) if past["status"] == "unverified" else past
-        for past in critiques
-    ]
+    found = [past.copy() for past in critiques]
+    for past in found:
+        if past["status"] == "unverified":
+            past["status"] = "verified"
+    return found
 
 
 def _unverified(state: Reading) -> list[str]:
