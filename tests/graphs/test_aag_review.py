@@ -28,9 +28,11 @@ from stepcraft import (
     build_chat,
 )
 from stepcraft.memory.local import LocalMemory
+from stepcraft.report import page
 from tests.graphs.killed import THREAD
 from tests.graphs.parents import Theirs, parent_of
 from tests.kitchen import GOAL, REVISED, cook, forever, small_memory
+from tests.report.reports import Reader
 from tests.scripted import Reply, ScriptedModel, ToolModel
 
 STEPS = [line.partition(". ")[2] for line in REVISED.splitlines()]
@@ -293,6 +295,19 @@ def test_what_was_approved_is_remembered_and_found(run: Run, memory: LocalMemory
     assert record["at"] == result["reviews"][-1]["at"]
     later = run(graph, {"question": "a rye bread is to be baked"}, PAPER)
     assert result["remembered"] in [passage["id"] for passage in later["evidence"]]
+
+
+def test_the_page_shows_what_was_said(memory: LocalMemory) -> None:
+    graph = built(memory, ScriptedModel(forever(cook(1))))
+    invoke(graph, GOAL, {**QUICK, "remember": True})
+    invoke(graph, Command(resume="Say how <b>long</b>."))
+    result = invoke(graph, Command(resume={"type": "accept", "by": "ann"}))
+    shown = next(
+        text for text in Reader(page("aag", GOAL, result, [])).texts("section") if "Review 1" in text
+    )
+    assert "Review 1 rejectedSay how <b>long</b>." in shown
+    assert "Review 2 accepted" in shown
+    assert f" by annRemembered as {result['remembered']}." in shown
 
 
 def test_the_run_that_was_approved_is_named(memory: LocalMemory) -> None:
