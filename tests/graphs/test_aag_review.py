@@ -30,7 +30,7 @@ from stepcraft import (
 from stepcraft.memory.local import LocalMemory
 from stepcraft.report import page
 from tests.graphs.killed import THREAD
-from tests.graphs.parents import Theirs, parent_of
+from tests.graphs.parents import Shared, Theirs, calling, parent_of
 from tests.kitchen import GOAL, REVISED, cook, forever, small_memory
 from tests.report.reports import Reader
 from tests.scripted import Reply, ScriptedModel, ToolModel
@@ -475,6 +475,29 @@ def test_a_memory_that_fails_costs_the_remembering() -> None:
     assert "the steps were not remembered: the disk is full; delete something" in result["warnings"]
 
 
+def test_a_run_that_dies_while_it_remembers_does_so_once() -> None:
+    class Dying(LocalMemory):
+        left = 1
+
+        def add(self, *given: Any, **options: Any) -> Any:
+            report = super().add(*given, **options)
+            if self.left:
+                self.left -= 1
+                raise OSError("killed")
+            return report
+
+    model = ScriptedModel(cook())
+    with Dying(":memory:", embeddings="none") as memory:
+        graph = built(memory, model)
+        invoke(graph, GOAL, REMEMBER)
+        before = model.nodes
+        with pytest.raises(OSError, match="killed"):
+            invoke(graph, Command(resume="accept"))
+        assert memory.get(invoke(graph, None)["remembered"]) is not None
+        assert memory.count() == 1
+    assert model.nodes == before
+
+
 REFUSED = r"a run may not write into a memory here, .* \(the entry 'remember' in STEPCRAFT_ALLOW or allow= "
 
 
@@ -546,26 +569,21 @@ class Agent(Theirs, total=False):
     kept: str
 
 
-@pytest.mark.parametrize("embedded", ["as it is", "as_node"])
+@pytest.mark.parametrize("embedded", ["as it is", "as_node", "called in a node"])
 def test_in_a_parent(run: Run, memory: LocalMemory, embedded: str) -> None:
     aag = built(memory, checkpointer=None)
-    if embedded == "as it is":
-        parent, key, given = parent_of(aag, checkpointer=InMemorySaver()), "answer", GOAL
-    else:
-        node = as_node(
-            aag,
-            question="task",
-            answer="notes",
-            remembered="kept",
-            state=Agent,
-            context=AagContext(**REMEMBER),
-        )
-        parent, key, given = (
-            parent_of(node, None, Agent, InMemorySaver()),
-            "notes",
-            {"task": GOAL["question"]},
-        )
-    context = REMEMBER if embedded == "as it is" else None
+    fixed = AagContext(**REMEMBER)
+    keys = {"question": "task", "answer": "notes", "remembered": "kept"}
+    node = {
+        "as it is": aag,
+        "as_node": as_node(aag, state=Agent, context=fixed, **keys),
+        "called in a node": calling(aag),
+    }[embedded]
+    state, key, given = (
+        (Shared, "answer", GOAL) if embedded == "as it is" else (Agent, "notes", {"task": "bake"})
+    )
+    parent = parent_of(node, None, state, InMemorySaver())
+    context = None if embedded == "as_node" else REMEMBER
     assert asked(run(parent, given, context))["steps"] == STEPS
     assert asked(run(parent, Command(resume="no"), context))["problem"]
     result = run(parent, Command(resume=MINE), context)
