@@ -55,7 +55,7 @@ from stepcraft.nodes.aag.edit import edit
 from stepcraft.nodes.aag.names import CheckedName, NamesNode
 from stepcraft.nodes.aag.remember import RememberNode
 from stepcraft.nodes.aag.response import Review, approval
-from stepcraft.nodes.aag.review import ReviewNode, check_can_pause
+from stepcraft.nodes.aag.review import ReviewNode, ReviewRequest, check_can_pause
 from stepcraft.nodes.aag.revise import revise
 from stepcraft.nodes.aag.to_query import doubts_of, to_query
 from stepcraft.nodes.begin import BeginNode, checked_text
@@ -64,7 +64,7 @@ from stepcraft.retrieval.target import RetrievalTarget
 from stepcraft.schema import described
 from stepcraft.text.names import mentions, names_in
 
-__all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
+__all__ = ["AagContext", "Input", "Output", "Review", "ReviewRequest", "State", "build_aag", "graph"]
 
 MODEL_NODES = (assess, draft, to_query, answer, revise, critic, edit)
 
