@@ -21,6 +21,7 @@ from stepcraft.nodes.aag.names import CheckedName, NamesNode
 from stepcraft.nodes.aag.response import Review, approval
 from stepcraft.progress import Said, quoted, tell
 from stepcraft.secrets import without_secrets
+from stepcraft.text.addressed import addressed
 from stepcraft.text.clean import normalised
 
 NO_RESOURCES = "nothing in particular"
@@ -120,6 +121,9 @@ def flags_of(state: Mapping[str, Any], names: Sequence[CheckedName]) -> list[str
         flags.append("there are fewer than two steps")
     if _same(state["question"], state["resources_text"]):
         flags.append("the goal and the resources are the same")
+    texts = [state["question"], state["resources_text"], *state["steps"]]
+    if sentence := next(filter(None, map(addressed, texts)), ""):
+        flags.append(f"a sentence gives instructions to a model: {quoted(sentence)}")
     if unknown := [f"{one['name']} (step {one['step']})" for one in names if not one["verified"]]:
         stand = "stands" if len(unknown) == 1 else "stand"
         flags.append(f"{', '.join(unknown)} {stand} neither in the goal nor in any procedure")
