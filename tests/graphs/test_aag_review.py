@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -369,6 +370,11 @@ def test_a_procedure_that_somebody_wrote_is_left_as_it_is(memory: LocalMemory) -
     assert approved(graph, MINE)["remembered"] == same.id
     assert approved(graph)["remembered"] not in (theirs.id, same.id)
     assert [memory.get(one.id) for one in (theirs, same)] == [theirs, same]
+    changed = replace(same, steps=("Ask a baker.", "Do as they say."))
+    memory.add([changed])
+    kept = {approved(graph, MINE)["remembered"] for _ in range(2)}
+    assert len(kept) == 1
+    assert memory.get(same.id) == changed
 
 
 CODE = "1. Call `oven.heat_up(220)`.\n2. Bake it."
@@ -432,6 +438,18 @@ def test_steps_that_were_changed_after_the_approval_are_not_remembered(memory: L
     fork = graph.update_state(before_it.config, {"steps": MINE}, as_node="revise")
     assert graph.get_state(fork).next == ("review",)
     assert memory.count() == 4
+
+
+def test_an_approval_may_be_written_into_the_state(memory: LocalMemory) -> None:
+    graph = built(memory)
+    invoke(graph, GOAL, REMEMBER)
+    graph.update_state(THREAD, {"reviews": [{"type": "accept", "steps": STEPS}]})
+    kept = memory.get(invoke(graph, None)["remembered"])
+    assert kept is not None
+    assert (list(kept.steps), kept.metadata["approved"]["by"]) == (STEPS, "")
+    for no_review in ("accept", {"type": "accept"}, {"type": "reject", "steps": STEPS}):
+        graph.update_state(THREAD, {"reviews": [no_review]}, as_node="check_names")
+        assert graph.get_state(THREAD).next == ("review",)
 
 
 def test_a_finished_run_can_be_reviewed_anew(memory: LocalMemory) -> None:
@@ -639,7 +657,7 @@ def test_both_nodes_tell_what_they_do(memory: LocalMemory) -> None:
         ("review", "started", "Waiting for a review of 2 steps."),
     ]
     assert told(Command(resume=MINE)) == [
-        ("review", "finished", "The steps were edited; there are 2 steps now."),
+        ("review", "finished", "The reviewer wrote 2 steps instead."),
         ("remember", "finished", "Remembered the steps for \u201cbake a rye bread\u201d."),
         ("", "answer", "1. Mix everything.\n2. Bake it."),
     ]
@@ -649,7 +667,7 @@ def test_both_nodes_tell_what_they_do(memory: LocalMemory) -> None:
     ]
     flagged = f"there are fewer than two steps; {FLAGGED}"
     assert told(Command(resume="accept"))[:2] == [
-        ("review", "finished", "The steps were edited; there are 1 step now."),
+        ("review", "finished", "The reviewer wrote 1 step instead."),
         (
             "remember",
             "skipped",

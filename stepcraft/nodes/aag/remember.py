@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import get_runtime
@@ -136,13 +137,15 @@ def _add(memory: ProcedureMemory, procedure: Procedure) -> str:
     if known is not None and _has_content_of(known, procedure):
         return known.id
     found = [one.procedure for one in memory.search(procedure.output, _LOOKED_AT, alpha=0)]
-    for earlier in found:
-        if not (earlier.metadata.get("approved") and _same_task(earlier, procedure)):
-            continue
-        if _has_content_of(earlier, procedure):
-            return earlier.id
-        procedure = _next_version(earlier, procedure)
-        break
+    for earlier in filter(None, [known, *found]):
+        if earlier.metadata.get("approved") and _same_task(earlier, procedure):
+            if _has_content_of(earlier, procedure):
+                return earlier.id
+            procedure = _next_version(earlier, procedure)
+            break
+    else:
+        if known is not None:  # somebody has written something else under the id of this content
+            procedure = replace(procedure, id=str(uuid4()))
     report = memory.add([procedure])
     if report.failed:
         raise MemoryFailure(report.failed[0].reason)
@@ -162,7 +165,8 @@ def _next_version(earlier: Procedure, procedure: Procedure) -> Procedure:
         },
         "until": procedure.metadata["approved"]["at"],
     }
-    history = [*earlier.metadata.get("history", []), version]
+    past: Any = earlier.metadata.get("history")
+    history = [*(past if isinstance(past, list) else []), version]
     return replace(procedure, id=earlier.id, metadata={**procedure.metadata, **of_all, "history": history})
 
 

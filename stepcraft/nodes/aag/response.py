@@ -93,13 +93,20 @@ def read_response(given: object) -> Response:
 
 
 def approval(state: Mapping[str, Any]) -> Review | None:
-    """The review that approved the steps as they are now; None where nobody did."""
-    reviews = state.get("reviews") or []
-    if not reviews:
+    """The review that approved the steps as they are now; None where nobody did.
+
+    It may be one that `update_state` wrote, with no more than its type and the steps.
+    """
+    reviews = state.get("reviews") or [None]
+    last = cast("object", reviews[-1])
+    if not isinstance(last, Mapping):
         return None
-    last: Review = reviews[-1]
-    approves = last.get("type") in ("accept", "edit") and last.get("steps") == state["steps"]
-    return last if approves else None
+    said = cast("Mapping[str, Any]", last)
+    kind = said.get("type")
+    if kind not in ("accept", "edit") or said.get("steps") != state["steps"]:
+        return None
+    by, at = str(said.get("by") or ""), str(said.get("at") or "")
+    return Review(type=kind, steps=state["steps"], reason="", by=by, at=at, force=said.get("force") is True)
 
 
 def _typed(text: str) -> object:

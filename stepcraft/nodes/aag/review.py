@@ -247,9 +247,5 @@ def _told(update: Mapping[str, Any]) -> Said:
             f"The steps were rejected: {quoted(said['reason'])}.",
             {"response": "reject", "edits": [said["reason"]]},
         )
-    outcome = (
-        f"The {steps} were accepted."
-        if said["type"] == "accept"
-        else f"The steps were edited; there are {steps} now."
-    )
+    outcome = f"Accepted {steps}." if said["type"] == "accept" else f"The reviewer wrote {steps} instead."
     return Said(outcome, {"response": said["type"], "steps": len(said["steps"])})
