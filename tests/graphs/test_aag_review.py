@@ -374,7 +374,7 @@ def test_a_procedure_that_somebody_wrote_is_left_as_it_is(memory: LocalMemory) -
     memory.add([changed])
     kept = {approved(graph, MINE)["remembered"] for _ in range(2)}
     assert len(kept) == 1
-    assert memory.get(same.id) == changed
+    assert [one.steps for one in memory if one.id == same.id] == [changed.steps]
 
 
 CODE = "1. Call `oven.heat_up(220)`.\n2. Bake it."

@@ -37,7 +37,7 @@ class RememberNode(Runnable[Any, dict[str, Any]]):
     """Remembers the approved steps. Whatever prevents that costs the remembering and not the run.
 
     A procedure that the memory has is not added again. Where the memory has one for the same goal and resources that
-    was remembered in this way, it takes the new steps, and what it was stands in the `history` of its metadata.
+    was remembered in this way, it takes the new steps, and what it was becomes a version of it.
 
     Args:
         resources: What the graph was built with.
@@ -139,35 +139,15 @@ def _add(memory: ProcedureMemory, procedure: Procedure) -> str:
     found = [one.procedure for one in memory.search(procedure.output, _LOOKED_AT, alpha=0)]
     for earlier in filter(None, [known, *found]):
         if earlier.metadata.get("approved") and _same_task(earlier, procedure):
-            if _has_content_of(earlier, procedure):
-                return earlier.id
-            procedure = _next_version(earlier, procedure)
-            break
-    else:
-        if known is not None:  # somebody has written something else under the id of this content
-            procedure = replace(procedure, id=str(uuid4()))
+            if not _has_content_of(earlier, procedure):
+                memory.update(earlier.id, lambda kept: replace(procedure, id=kept.id))
+            return earlier.id
+    if known is not None:  # somebody has written something else under the id of this content
+        procedure = replace(procedure, id=str(uuid4()))
     report = memory.add([procedure])
     if report.failed:
         raise MemoryFailure(report.failed[0].reason)
     return procedure.id
-
-
-def _next_version(earlier: Procedure, procedure: Procedure) -> Procedure:
-    """The procedure under the id of an earlier one, which becomes a version of it."""
-    of_all = {name: earlier.metadata[name] for name in ("votes", "also") if name in earlier.metadata}
-    version = {
-        "output": earlier.output,
-        "input": earlier.input,
-        "steps": list(earlier.steps),
-        "source": earlier.source,
-        "metadata": {
-            name: value for name, value in earlier.metadata.items() if name not in {*of_all, "history"}
-        },
-        "until": procedure.metadata["approved"]["at"],
-    }
-    past: Any = earlier.metadata.get("history")
-    history = [*(past if isinstance(past, list) else []), version]
-    return replace(procedure, id=earlier.id, metadata={**procedure.metadata, **of_all, "history": history})
 
 
 def _same_task(one: Procedure, other: Procedure) -> bool:
