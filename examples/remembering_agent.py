@@ -18,7 +18,9 @@ from langgraph.types import Command
 from stepcraft import memory_tools
 
 GOAL = "bake a rye bread"
-INSTRUCTIONS = "Search the memory before you answer. Save the procedure that you found out, then look it up once more."
+INSTRUCTIONS = (
+    "Search the memory before you answer. Save the procedure that you found out, then look it up once more."
+)
 
 
 def reviewed(request: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ USER = "{user}"
 ENTRIES = (
     "corpus:PATH, memory:PATH, store:NAMESPACE, store+postgresql://HOST:PORT/DATABASE/NAMESPACE, "
     "weaviate://HOST:PORT/COLLECTION (weaviate+embedded, weaviate+cloud), "
-    "web:ENGINE, model:NAME, embeddings:NAME, reranker:NAME (each may hold * and **), NAME=SPEC, !web, !instructions or *"
+    "web:ENGINE, model:NAME, embeddings:NAME, reranker:NAME (each may hold * and **), NAME=SPEC, remember, !web, !instructions or *"
 )
 """The kinds of entries, for messages."""
 
@@ -34,7 +34,9 @@ _PATHS = frozenset({"corpus", "memory"})
 _KINDS = _PATHS | {
     "store", "store+postgresql", "web", "weaviate", "weaviate+embedded", "weaviate+cloud", "model", "embeddings", "reranker",
 }  # fmt: skip
-_REFUSALS = frozenset({"!web", "!instructions"})
+_REMEMBER = "remember"
+_WORDS = frozenset({_REMEMBER, "!web", "!instructions"})
+"""The entries that stand for themselves."""
 _DEFAULTS = {
     "memory": frozenset({""}),
     "web": frozenset({"", "ddgs"}),
@@ -85,8 +87,9 @@ class Policy:
     - `embeddings:openai:*`, `reranker:cross-encoder:BAAI/*`: further embedding models and rerankers.
     - `docs=corpus:/srv/docs`, `mine=package.module:attribute`: a name under which runs use what stands after it.
     - `mine=weaviate://db:8080/Notes?tenant={user}`: `{user}` stands for the authenticated caller, in any entry.
+    - `remember` lets runs of AAG write what a person approved into the memory that they search (`remember=True`).
     - `!web` and `!instructions` refuse the web, and instructions that differ from the default.
-    - `*` allows every path, host and engine, for a server that only its owner reaches.
+    - `*` allows every path, host and engine, and `remember`, for a server that only its owner reaches.
 
     `package.module:attribute` and `binary=` are refused whatever is allowed, unless they are registered under a name.
     """
@@ -162,6 +165,18 @@ class Policy:
         """Whether "web" or "instructions" are refused."""
         return f"!{what}" in self.entries and not self.trusting
 
+    def check_remember(self) -> None:
+        """Refuse a run that writes into a memory what was approved in it.
+
+        Raises:
+            BadInput: it is not allowed.
+        """
+        if not (self.trusting or _REMEMBER in self.entries or "*" in self.entries):
+            raise BadInput(
+                f"a run may not write into a memory here, which remember=True asks for "
+                f"(the entry {_REMEMBER!r} in {VARIABLE} or allow= of the graph allows it)"
+            )
+
     def _allows(self, reference: Reference) -> bool:
         kind, value = reference
         if kind == "import" or self.refuses(kind):
@@ -211,7 +226,7 @@ def _parsed(entries: tuple[str, ...], origin: str) -> Policy:
     names: dict[str, str] = {}
     patterns: dict[str, tuple[_Glob, ...]] = {}
     for entry in given:
-        if entry == "*" or entry in _REFUSALS:
+        if entry == "*" or entry in _WORDS:
             continue
         name, equals, spec = entry.partition("=")
         if equals and _NAME.fullmatch(name.strip()) and spec.strip():

@@ -106,6 +106,10 @@ class ProgressData(TypedDict, total=False):
     """Number of procedures that were extracted from a document."""
     rejected: int
     """Number of tasks of a document that are no procedures, or were not kept."""
+    response: str
+    """What a person said of the steps: accept, edit or reject."""
+    remembered: str
+    """The id of the procedure that the steps were remembered as."""
 
 
 @described

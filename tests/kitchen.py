@@ -10,7 +10,10 @@ from stepcraft.memory.local import LocalMemory
 GOAL = {"question": "bake a rye bread", "resources": "rye flour, a sourdough starter"}
 
 PAPER = AagContext(paper=True)
-OUTPUT_KEYS = {"answer", "steps", "questions", "evidence", "critiques", "names", "warnings", "usage"}
+OUTPUT_KEYS = {
+    *("answer", "steps", "questions", "evidence", "critiques", "names", "warnings", "usage"),
+    *("reviews", "remembered"),
+}
 """For tests that assert the calls of the paper's method."""
 
 PROCEDURES = [

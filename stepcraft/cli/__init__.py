@@ -98,6 +98,13 @@ def aag(
     sources: SecondSources = None,
     model: Model = None,
     settings: Settings = None,
+    review: Annotated[
+        bool,
+        typer.Option("--review", help="Ask you to accept, edit or reject the steps before they are final."),
+    ] = False,
+    remember: Annotated[
+        bool, typer.Option("--remember", help="Add the steps to the memory once you approved them.")
+    ] = False,
     as_json: AsJson = False,
     html: Html = None,
     quiet: Quiet = False,
@@ -105,7 +112,8 @@ def aag(
     """Write a procedure for a goal, by analogy with procedures of a memory."""
     from stepcraft.cli.run import answer
 
-    fields, output = context_fields(settings, model=model), Output(as_json, html, quiet)
+    fields = context_fields(settings, model=model, review=review, remember=remember)
+    output = Output(as_json, html, quiet)
     answer("aag", goal, fields, output, sources=sources, memory=memory, inputs={"resources": using})
 
 

@@ -10,6 +10,7 @@ from stepcraft.segments import support
 from stepcraft.text.diff import shortened, word_diff
 from stepcraft.text.sections import COMPLETE, NO_INFO
 
+_REVIEWED = {"accept": "accepted", "edit": "edited", "reject": "rejected"}
 _EVIDENCE_TITLES = {"aag": "Procedures used:", "few_shot": "Examples:"}
 _SENTENCES_SHOWN = 8
 _CHARACTERS_SHOWN = 160
@@ -27,6 +28,8 @@ def show_result(graph: str, result: Mapping[str, Any], out: Console, err: Consol
         title = one_line(passage["title"]) or one_line(passage["text"])[:80]
         source = f"  ({one_line(passage['source'])})" if passage["source"] else ""
         lines.append(f"  {lead}  {title}{source}")
+    if result.get("remembered"):
+        lines += ["", f"Remembered as {result['remembered']}."]
     write(out, "\n".join(lines))
     for warning in result["warnings"]:
         write(err, f"warning: {one_line(warning)}", style="yellow")
@@ -50,6 +53,10 @@ def progress_lines(graph: str, node: str, update: Mapping[str, Any]) -> list[str
 def _aag_progress(node: str, update: Mapping[str, Any]) -> str:
     if node == "answer":
         return "".join(one_line(asked["question"]) for asked in update.get("questions", []))
+    if node == "review":
+        return _REVIEWED[update["reviews"][-1]["type"]]
+    if node == "remember":
+        return update["remembered"] or "not remembered"
     if node == "critic" and update.get("critiques"):
         return _count(update["edits"], "edit") if update["edits"] else "content"
     counted = {

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
 from langsmith import uuid7
 from rich.console import Console
 
 from stepcraft.cli.options import Output, check_writable
-from stepcraft.cli.output import print_json, write
+from stepcraft.cli.output import print_json, say, write
 from stepcraft.cli.result import progress_lines, show_result, show_revisions
+from stepcraft.cli.review import ask_for_review, review_checkpointer
 from stepcraft.cli.tracing import tracing
 from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, NoAnswer
@@ -27,6 +29,9 @@ from stepcraft.records import records
 from stepcraft.report import StepTime, page
 from stepcraft.secrets import redacted
 from stepcraft.text.clean import clean
+
+INTERRUPT = "__interrupt__"
+"""What LangGraph streams as the update of a node that asks a person."""
 
 
 def answer(
@@ -61,13 +66,16 @@ def answer(
     if html:
         check_writable(html)
     cleaned = {name: clean(part) if isinstance(part, str) else part for name, part in given.items()}
-    compiled = get_graph(graph, allow=Policy.of(None).trusting_runs())
+    checkpointer = review_checkpointer(context)
+    compiled = get_graph(graph, allow=Policy.of(None).trusting_runs(), checkpointer=checkpointer)
+    progress = _Progress(graph, err)
     with tracing(err) as callbacks:
-        labels = dict(resources_of(compiled).labels(context))
-        config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks], "run_id": uuid7()}
-        # On an event loop Ctrl-C cancels a model call at once; a thread would have to be waited for.
-        result, steps = asyncio.run(_stream(graph, compiled, cleaned, config, context, err))
-    trace_id = str(config["run_id"]) if callbacks else ""
+        labels, run_id = dict(resources_of(compiled).labels(context)), uuid7()
+        config: RunnableConfig = {"metadata": labels, "callbacks": [*callbacks], "run_id": run_id}
+        if checkpointer:
+            config["configurable"] = {"thread_id": str(run_id)}
+        result = _run(graph, compiled, cleaned, config, context, progress)
+    trace_id = str(run_id) if callbacks else ""
     shown = redacted(result)  # masked before texts are cut to what fits into a line
     if as_json:
         print_json({**result, "trace_id": trace_id} if trace_id else result)
@@ -78,36 +86,63 @@ def answer(
     if html:
         try:
             shown_given = {**vars(context), **given}
-            html.write_text(page(graph, shown_given, result, steps, trace_id=trace_id), encoding="utf-8")
+            html.write_text(
+                page(graph, shown_given, result, progress.steps, trace_id=trace_id), encoding="utf-8"
+            )
         except OSError as error:
             raise BadInput(f"{html} cannot be written: {error.strerror}") from error
+    return result
+
+
+def _run(
+    graph: str,
+    compiled: Graph,
+    given: Mapping[str, Any],
+    config: RunnableConfig,
+    context: Context,
+    progress: "_Progress",
+) -> dict[str, Any]:
+    """Run a graph, and ask the user for the reviews that it pauses for; return its output."""
+    # On an event loop Ctrl-C cancels a model call at once; a thread would have to be waited for.
+    result, asked = asyncio.run(_stream(graph, compiled, given, config, context, progress))
+    while asked is not None:
+        try:
+            response: Command[Any] = Command(resume=ask_for_review(asked, Console(stderr=True)))
+        except KeyboardInterrupt:
+            say("the steps were not approved, and this run cannot be resumed", err=True)
+            raise
+        config = {**config, "run_id": uuid7()}
+        result, asked = asyncio.run(_stream(graph, compiled, response, config, context, progress))
     return result
 
 
 async def _stream(
     graph: str,
     compiled: Graph,
-    given: Mapping[str, Any],
+    given: "Mapping[str, Any] | Command[Any]",
     config: RunnableConfig,
     context: Context,
-    err: Console,
-) -> tuple[dict[str, Any], list[StepTime]]:
-    """Run a graph and show its steps; return its output and when each step ran."""
+    progress: "_Progress",
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Run a graph and show its steps; return its output, and what it asks before it goes on."""
     result: dict[str, Any] = {}
+    asked: dict[str, Any] | None = None
     parts: AsyncIterator[Any] = compiled.astream(
         given, config, context=context, stream_mode=["tasks", "updates", "values"], subgraphs=True
     )
-    with _Progress(graph, err) as progress:
+    with progress:
         async for namespace, mode, data in parts:
             if mode == "tasks":
                 progress.task(namespace, data)
             elif mode == "values" and not namespace:
                 result = data
+            elif not namespace and INTERRUPT in data:
+                asked = data[INTERRUPT][0].value
             elif not namespace:
                 for node, update in data.items():
                     progress.finished(node, update or {})
     # The messages of the chat are the question and the answer once more.
-    return {name: result[name] for name in outputs_of(graph) if name != "messages"}, progress.steps
+    return {name: result[name] for name in outputs_of(graph) if name != "messages"}, asked
 
 
 class _Progress:

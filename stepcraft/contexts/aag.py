@@ -111,7 +111,7 @@ class AagContext(Context, nodes=("assess", "draft", "to_query", "answer", "revis
         Name | None,
         Field(
             description="The procedural memory: procedures.db, x.jsonl, store: …; by default the bundled procedures.",
-            json_schema_extra=in_nodes("retrieve", "look_up", "check_names"),
+            json_schema_extra=in_nodes("retrieve", "look_up", "check_names", "remember"),
         ),
     ] = None
     embeddings: Annotated[
@@ -249,6 +249,22 @@ class AagContext(Context, nodes=("assess", "draft", "to_query", "answer", "revis
             json_schema_extra=in_nodes("revise", "edit"),
         ),
     ] = "patch"
+    review: Annotated[
+        bool,
+        Field(
+            description="Pause before the answer is final, until a person accepts the steps, edits them, or rejects them with "
+            "a reason, which is applied as an edit. It needs a checkpointer.",
+            json_schema_extra=in_nodes("review"),
+        ),
+    ] = False
+    remember: Annotated[
+        bool,
+        Field(
+            description="Add the steps that a person approved to the memory, as a procedure for the goal; pauses as review "
+            "does. The deployment has to allow it.",
+            json_schema_extra=in_nodes("review", "remember"),
+        ),
+    ] = False
     paper: Annotated[
         bool,
         Field(
@@ -269,6 +285,11 @@ class AagContext(Context, nodes=("assess", "draft", "to_query", "answer", "revis
     def preset(self) -> Mapping[str, Any]:
         """The settings of the paper's method."""
         return _PAPER if self.paper else {}
+
+    @property
+    def pauses(self) -> bool:
+        """Whether a person approves the steps before they are the answer."""
+        return self.review or self.remember
 
     def search_settings(self) -> SearchSettings:
         """The memory, with the sources where the questions are answered from both."""

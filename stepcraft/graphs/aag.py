@@ -1,18 +1,21 @@
 """Analogy-augmented generation: a procedure for a goal, by analogy with procedures in memory (AAG §3).
 
     begin → retrieve → assess → draft → to_query → retrieve → answer (for each question) → revise → check_names
-      → (critic → look_up → edit → check_names)*
+      → (critic → look_up → edit → check_names)* → (review → look_up → edit → check_names)* → remember
 
 Where the model knows what the goal is about, it drafts from its own knowledge, and questions are asked for what it doubts
 or leaves out; they are answered in parallel. Where it does not, questions are asked first, and the draft is written from
 what is found for them and for the goal, without answers or a revision. With `examples=True` and `questions=True`, as in
 the paper, the draft is written from the evidence at once, and questions are asked meanwhile. `retrieve` searches for the
 goal first and for the questions after it, and its router sends the run to whatever the state lacks. So the state
-alone says how the run goes on, also after `update_state`. `paper=True` leaves out `check_names` and `look_up`.
+alone says how the run goes on, also after `update_state`. `paper=True` leaves out `check_names` and `look_up`. `review` and
+`remember` are passed through only where the settings ask for them: steps are final once a person has approved them as
+they are, and after the first review the critic is not asked any more.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.embeddings import Embeddings
@@ -42,6 +45,7 @@ from stepcraft.graphs.compile import (
     graph_resources,
 )
 from stepcraft.llm.budget import Budgeted, Usage, branches, calls_left
+from stepcraft.llm.resources import GraphResources
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.nodes.aag.answer import Answered, answer, answered, merge_answers
 from stepcraft.nodes.aag.assess import assess
@@ -49,6 +53,9 @@ from stepcraft.nodes.aag.critic import Critique, critic
 from stepcraft.nodes.aag.draft import draft
 from stepcraft.nodes.aag.edit import edit
 from stepcraft.nodes.aag.names import CheckedName, NamesNode
+from stepcraft.nodes.aag.remember import RememberNode
+from stepcraft.nodes.aag.response import Review, approval
+from stepcraft.nodes.aag.review import ReviewNode, ReviewRequest, check_can_pause
 from stepcraft.nodes.aag.revise import revise
 from stepcraft.nodes.aag.to_query import doubts_of, to_query
 from stepcraft.nodes.begin import BeginNode, checked_text
@@ -57,7 +64,7 @@ from stepcraft.retrieval.target import RetrievalTarget
 from stepcraft.schema import described
 from stepcraft.text.names import mentions, names_in
 
-__all__ = ["AagContext", "Input", "Output", "State", "build_aag", "graph"]
+__all__ = ["AagContext", "Input", "Output", "Review", "ReviewRequest", "State", "build_aag", "graph"]
 
 MODEL_NODES = (assess, draft, to_query, answer, revise, critic, edit)
 
@@ -85,9 +92,13 @@ class Output(TypedDict):
     evidence: list[Evidence]
     """The procedures that were found, with their best scores."""
     critiques: list[Critique]
-    """The edits that the critic asked for each time, and their outcome."""
+    """The edits that the critic, or a person in a review, asked for each time, and their outcome."""
     names: list[CheckedName]
     """The names in the code of the steps, and where else they stand; an unverified one may be invented."""
+    reviews: list[Review]
+    """What people said of the steps, with `review` or `remember`; the last one approved them."""
+    remembered: str
+    """The id of the procedure that the steps were remembered as, "" if they were not."""
     warnings: list[str]
     """Failed steps, reached limits, and whatever else a reader of the answer should know."""
     usage: Usage
@@ -116,12 +127,18 @@ class State(Output, Budgeted):
     goal_evidence: list[str]
     """The ids of the evidence that was found for the goal itself."""
     edits: list[str]
-    """The edits that the critic asks for now."""
+    """The edits that the critic, or a person in a review, asks for now."""
     told: list[str]
     """The unverified names that the critic has been told of."""
 
 
-def _initial_state(given: Mapping[str, Any], _context: AagContext) -> dict[str, Any]:
+def _initial_state(
+    resources: GraphResources, given: Mapping[str, Any], context: AagContext
+) -> dict[str, Any]:
+    if context.pauses:
+        check_can_pause()
+    if context.remember:
+        resources.policy.check_remember()
     lists = (
         "steps",
         "evidence",
@@ -132,10 +149,12 @@ def _initial_state(given: Mapping[str, Any], _context: AagContext) -> dict[str, 
         "names",
         "told",
         "goal_evidence",
+        "reviews",
     )
     return {
         **{name: [] for name in lists},
         "answer": "",
+        "remembered": "",
         "draft": None,
         "familiar": None,
         "found": {},
@@ -257,22 +276,43 @@ def after_answer(state: State) -> Literal["retrieve", "revise"]:
     return "retrieve" if state["draft"] is None else "revise"
 
 
-def after_steps(state: State) -> Literal["check_names", "critic", "__end__"]:
+def after_steps(state: State) -> Literal["check_names", "critic", "review", "remember", "__end__"]:
     """To the names in the steps, or straight to the critic."""
     return "check_names" if AagContext.current(state).names else after_names(state)
 
 
-def after_names(state: State) -> Literal["critic", "__end__"]:
-    """To the critic, if there is one, while further edits may be applied."""
+def after_names(state: State) -> Literal["critic", "review", "remember", "__end__"]:
+    """To the critic, if there is one, while further edits may be applied and no person has reviewed the steps."""
     context = AagContext.current(state)
-    return "critic" if context.critic and len(state["critiques"]) < context.max_updates else "__end__"
+    asks = context.critic and len(state["critiques"]) < context.max_updates and not state.get("reviews")
+    return "critic" if asks else _when_written(state, context)
 
 
-def after_critic(state: State) -> Literal["look_up", "edit", "__end__"]:
+def after_critic(state: State) -> Literal["look_up", "edit", "review", "remember", "__end__"]:
     """To the edits, if the critic asks for any; by way of the memory where they name what was not found yet."""
+    context = AagContext.current(state)
     if not state["edits"]:
+        return _when_written(state, context)
+    return "look_up" if context.critic_evidence and _edits_to_look_up(state) else "edit"
+
+
+def after_review(state: State) -> Literal["look_up", "edit", "review", "remember", "__end__"]:
+    """To the edit that a rejection asks for; else the run ends as it is set to."""
+    return after_critic(state)
+
+
+def _when_written(state: State, context: AagContext) -> Literal["review", "remember", "__end__"]:
+    """Where a run goes that nothing is left to be written in: only steps that are approved as they are, are final."""
+    if not context.pauses:
         return "__end__"
-    return "look_up" if AagContext.current(state).critic_evidence and _edits_to_look_up(state) else "edit"
+    if approval(state) is None:
+        return "review"
+    return "remember" if context.remember else "__end__"
+
+
+def after_remember(_state: State) -> Literal["__end__"]:
+    """The end."""
+    return "__end__"
 
 
 def build_aag(
@@ -316,7 +356,9 @@ def build_aag(
     resources = graph_resources("aag", AagContext, target, model=model, node_models=node_models, allow=allow)
     persistence = Persistence(checkpointer, store, cache, interrupt_before, interrupt_after)
     builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
-    add_node(builder, BeginNode([node.node for node in MODEL_NODES], _initial_state, resources))
+    add_node(
+        builder, BeginNode([node.node for node in MODEL_NODES], partial(_initial_state, resources), resources)
+    )
     retrieve = RetrieveNode(
         _to_look_up,
         _keep_found,
@@ -348,11 +390,19 @@ def build_aag(
     builder.add_edge("to_query", "retrieve")
     builder.add_conditional_edges("draft", InlineNode(after_draft), ["to_query", "retrieve", "revise"])
     builder.add_conditional_edges("answer", InlineNode(after_answer), ["retrieve", "revise"])
-    add_node(builder, NamesNode(resources))
+    names = NamesNode(resources)
+    add_node(builder, names)
+    add_node(builder, ReviewNode(resources, names))
+    add_node(builder, RememberNode(resources, names))
+    ends = ["review", "remember", END]
     for writer in ("revise", "edit"):
-        builder.add_conditional_edges(writer, ending(after_steps, resources), ["check_names", "critic", END])
-    builder.add_conditional_edges("check_names", ending(after_names, resources), ["critic", END])
-    builder.add_conditional_edges("critic", ending(after_critic, resources), ["look_up", "edit", END])
+        builder.add_conditional_edges(
+            writer, ending(after_steps, resources), ["check_names", "critic", *ends]
+        )
+    builder.add_conditional_edges("check_names", ending(after_names, resources), ["critic", *ends])
+    builder.add_conditional_edges("critic", ending(after_critic, resources), ["look_up", "edit", *ends])
+    builder.add_conditional_edges("review", ending(after_review, resources), ["look_up", "edit", *ends])
+    builder.add_conditional_edges("remember", ending(after_remember, resources), [END])
     return compile_graph(builder, resources, persistence)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from stepcraft.contexts.base import Context
-    from stepcraft.graphs.compile import Allow
+    from stepcraft.graphs.compile import Allow, Checkpointer
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ CHAT = {
 """The façade over them. It takes messages, so it stands beside the graphs that are compared with each other."""
 
 
-def get_graph(name: str, *, allow: "Allow" = None) -> "CompiledStateGraph[Any, Any, Any, Any]":
+def get_graph(
+    name: str, *, allow: "Allow" = None, checkpointer: "Checkpointer" = None
+) -> "CompiledStateGraph[Any, Any, Any, Any]":
     """A compiled graph by its name: aag, rat, rpg, direct, cot, rag, few_shot, react or chat.
 
     All accept `{"question": …}` and return at least `answer`, `evidence`, `warnings` and `usage`. An object of another
@@ -94,16 +96,20 @@ def get_graph(name: str, *, allow: "Allow" = None) -> "CompiledStateGraph[Any, A
     Args:
         name: The name.
         allow: What the contexts of its runs may name, as the functions that build graphs take it; None for the rules
-            in STEPCRAFT_ALLOW, and for the same graph with every call.
+            in STEPCRAFT_ALLOW.
+        checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
+
+    Without rules and a checkpointer it is the same graph with every call.
 
     Raises:
         BadInput: There is no graph with this name, or an entry of `allow` is not understood.
     """
     listed = _listed(name)
     module = import_module(f"stepcraft.graphs.{listed.module}")
-    graph: CompiledStateGraph[Any, Any, Any, Any] = (
-        module.graph if allow is None else getattr(module, f"build_{name}")(allow=allow, **listed.arguments)
-    )
+    graph: CompiledStateGraph[Any, Any, Any, Any] = module.graph
+    if allow is not None or checkpointer is not None:
+        build = getattr(module, f"build_{name}")
+        graph = build(allow=allow, checkpointer=checkpointer, **listed.arguments)
     return graph
 
 

@@ -131,13 +131,17 @@ class StoreMemory(ProcedureMemory):
         changed = changes(kept, unique.values())
         replaced = [name for name in changed if name in kept]
         if replaced:
-            with self._exclusively():  # what was read before may have changed
-                kept = self._kept(replaced)
-                changed |= changes(kept, [unique[name] for name in replaced])
+            with self._exclusively():
+                current = self._kept(replaced)
+                moved = [name for name in replaced if current.get(name) != kept[name]]
+                for name in moved:  # another writer was there since they were read
+                    del changed[name]
+                changed |= changes(current, [unique[name] for name in moved])
                 self._write(changed.values())
         else:
             self._write(changed.values())
-        return AddReport(len(changed) - len(replaced), len(procedures) - len(changed), len(replaced))
+        updated = sum(name in kept for name in changed)
+        return AddReport(len(changed) - updated, len(procedures) - len(changed), updated)
 
     @contextmanager
     def _exclusively(self) -> Generator[None]:

@@ -78,6 +78,11 @@ def _thought(revision: Mapping[str, Any]) -> dict[str, Any]:
     return {**revision, "outcome": outcome, "diff": short, "whole_diff": [] if short == whole else whole}
 
 
+_REVIEW_OUTCOMES = {
+    "accept": ("accepted", "same"),
+    "edit": ("edited", "changed"),
+    "reject": ("rejected", "skipped"),
+}
 _CRITIQUE_OUTCOMES = {
     "content": ("nothing to change", "same"),
     "open": ("not applied", "skipped"),
@@ -119,6 +124,7 @@ def _aag(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
             ("steps", "Steps"),
             ("questions", "Questions"),
             ("critiques", "Critiques"),
+            *([("reviews", "Reviews")] if result.get("reviews") else []),
             *([("names", "Names")] if result["names"] else []),
             ("procedures", "Procedures"),
         ],
@@ -126,6 +132,9 @@ def _aag(given: Mapping[str, Any], result: Mapping[str, Any]) -> View:
             "resources": (resources if isinstance(resources, str) else ", ".join(resources)).strip(),
             "questions": questions,
             "critiques": critiques,
+            "reviews": [
+                {**said, "outcome": _REVIEW_OUTCOMES[said["type"]]} for said in result.get("reviews", [])
+            ],
             "names": [
                 {
                     **name,

@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
+from langgraph.pregel.remote import RemoteGraph
+from langgraph.types import Command
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
@@ -95,6 +97,51 @@ def test_a_resumed_run_keeps_its_settings(client: SyncLangGraphClient) -> None:
     client.runs.wait(thread, "aag", input=GIVEN, context=context, interrupt_before=["revise"])
     result: Any = client.runs.wait(thread, "aag", input=None)
     assert (result["usage"]["calls"], result["critiques"], len(result["evidence"])) == (2, [], 1)
+
+
+@pytest.fixture(params=["client", "remote graph"])
+def reviewed(request: pytest.FixtureRequest, client: SyncLangGraphClient) -> Any:
+    """Runs AAG on one thread with an input, or with what a person answers; returns what it asks, and its state."""
+    context: Any = {"questions": False, "critic": False, "review": True}
+    thread = client.threads.create()["thread_id"]
+    remote = RemoteGraph("aag", sync_client=client)
+    config: Any = {"configurable": {"thread_id": thread}}
+
+    def answered(given: Any = None, response: Any = None) -> Any:
+        state: Any
+        if request.param == "remote graph":
+            state = remote.invoke(given or Command(resume=response), config, context=context)
+        elif given:
+            state = client.runs.wait(thread, "aag", input=given, context=context)
+        else:
+            state = client.runs.wait(thread, "aag", command={"resume": response})
+        asked = state.get("__interrupt__")
+        return asked and asked[0]["value"], state
+
+    return answered
+
+
+def test_a_review(reviewed: Any) -> None:
+    asked, _ = reviewed(GIVEN)
+    assert (asked["type"], asked["question"], asked["problem"]) == ("review", GIVEN["question"], "")
+    again, _ = reviewed(response={"type": "reject"})
+    assert "a rejection needs a reason" in again["problem"]
+    assert again["steps"] == asked["steps"]
+    done, result = reviewed(response={"type": "edit", "steps": ["Choose a store.", "Pass it on."]})
+    assert (done, result["answer"]) == (None, "1. Choose a store.\n2. Pass it on.")
+
+
+def test_what_is_remembered_has_to_be_allowed(client: SyncLangGraphClient) -> None:
+    thread = client.threads.create()["thread_id"]
+    context: Any = {"remember": True}
+    given: Any = GIVEN
+    result: Any = client.runs.wait(thread, "aag", input=given, context=context, raise_error=False)
+    assert "(the entry 'remember' in STEPCRAFT_ALLOW or allow= of" in result["__error__"]["message"]
+
+
+def test_a_run_without_a_thread_cannot_wait_for_a_review(client: SyncLangGraphClient) -> None:
+    result = run(client, context={"review": True}, raise_error=False)
+    assert "or run it on a thread of a LangGraph server" in result["__error__"]["message"]
 
 
 def test_schemas(client: SyncLangGraphClient) -> None:

@@ -87,7 +87,7 @@ def test_the_settings_of_the_models_belong_to_the_nodes_that_ask_one(name: str) 
 def test_names_that_a_deployment_registers_keep_what_else_is_shown() -> None:
     shown = build_aag(allow="cook=memory:/srv/cook.db").get_context_jsonschema()["properties"]
     assert shown["memory"]["examples"] == ["cook"]
-    assert shown["memory"]["langgraph_nodes"] == ["retrieve", "look_up", "check_names"]
+    assert shown["memory"]["langgraph_nodes"] == ["retrieve", "look_up", "check_names", "remember"]
     assert shown["model"]["langgraph_nodes"] == list(AagContext.model_nodes)
 
 

@@ -363,7 +363,7 @@ def test_on_the_server(client: SyncLangGraphClient, stranger: SimpleNamespace) -
 @pytest.mark.xdist_group("operator_server")
 def test_on_a_server_whose_operator_allows_it(shelf: Path, tmp_path: Path) -> None:
     config: Any = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
-    entries = f"docs=corpus:{shelf}/docs; corpus:{shelf}/docs/kitchen; memory:{shelf}/*.db; model:extractive"
+    entries = f"docs=corpus:{shelf}/docs; corpus:{shelf}/docs/kitchen; memory:{shelf}/*.db; model:extractive; remember"
     config |= {"dependencies": [str(ROOT)], "env": {"STEPCRAFT_ALLOW": entries}}
     config["auth"] = {"path": f"{ROOT}/tests/security/operator_server.py:auth"}
     file = tmp_path / "langgraph.json"
@@ -389,6 +389,14 @@ def test_on_a_server_whose_operator_allows_it(shelf: Path, tmp_path: Path) -> No
             ann.store.put_item(["ann", "procedures"], procedure.id, procedure.to_dict())
         assert run(ann, memory="store:")["evidence"]
         assert run(bob, memory="store:")["evidence"] == []
+        thread = ann.threads.create()["thread_id"]
+        context: Any = {"memory": "store:", "remember": True, "questions": False, "critic": False}
+        ann.runs.wait(thread, "aag", input={"question": "eat yoghurt"}, context=context)
+        says = {"type": "edit", "steps": ["Open it.", "Eat it."], "by": "bob"}
+        done: Any = ann.runs.wait(thread, "aag", command={"resume": says})
+        kept: Any = ann.store.get_item(["ann", "procedures"], done["remembered"])
+        assert kept["value"]["metadata"]["approved"]["by"] == "ann"
+        assert kept["value"]["metadata"]["approved"]["thread"] == thread
         assert run(bob, memory="store:ann/procedures")["evidence"] == []
 
 

@@ -1,5 +1,6 @@
 """Criticise the steps: ask for edits, or state that none is required (AAG §3.5)."""
 
+from collections.abc import Sequence
 from typing import Any, Literal, NotRequired
 
 from langchain_core.messages import BaseMessage
@@ -30,13 +31,13 @@ praise, no summary, no rewritten list."""
 
 @described
 class Critique(TypedDict):
-    """The edits that the critic asked for, and their outcome."""
+    """The edits that the critic, or a person in a review, asked for, and their outcome."""
 
     edits: list[str]
-    """Empty when the critic is content."""
+    """Empty when the critic is content; the reason of a person who rejected the steps."""
     status: Literal["content", "open", "unverified", "verified", "skipped"]
-    """`open`: not applied; `unverified`: applied, and the critic has not seen the result; `verified`: applied, and
-    the critic has seen the result; `skipped`: could not be applied."""
+    """`open`: not applied; `unverified`: applied, and neither the critic nor a person has seen the result; `verified`:
+    applied, and one of them has seen the result; `skipped`: could not be applied."""
     changes: NotRequired[list[StepChange]]
     """The changes of single steps by which the edits were applied; absent where all steps were written anew."""
 
@@ -78,15 +79,23 @@ def read(reply: str, state: Reading, context: AagContext) -> dict[str, Any]:
     elif not edits and CONTENT not in reply.upper():
         raise UnreadableReply(f'there was neither a list of edits that begin with "- " nor {CONTENT} in it.')
     edits = edits[: context.max_edits]
-    seen = [
-        {**past, "status": "verified"} if past["status"] == "unverified" else past
-        for past in state["critiques"]
-    ]
     return {
         "edits": edits,
         "told": [*state["told"], *_unverified(state)],
-        "critiques": [*seen, Critique(edits=edits, status="open" if edits else "content")],
+        "critiques": [
+            *seen(state["critiques"]),
+            Critique(edits=edits, status="open" if edits else "content"),
+        ],
     }
+
+
+def seen(critiques: Sequence[Critique]) -> list[Critique]:
+    """The critiques, where the result of their edits has been seen."""
+    found = [past.copy() for past in critiques]
+    for past in found:
+        if past["status"] == "unverified":
+            past["status"] = "verified"
+    return found
 
 
 def _unverified(state: Reading) -> list[str]:

@@ -1,4 +1,4 @@
-"""Apply the critic's edits to the steps, and leave everything else as it is (AAG §3.5)."""
+"""Apply the edits that the critic or a person asks for to the steps, and leave everything else as it is (AAG §3.5)."""
 
 from typing import Any, Literal
 
@@ -103,7 +103,7 @@ edit = model_node(
     read,
     fallback=keep_the_steps,
     truncate_key="knowledge",
-    description="Apply the edits of the critic.",
+    description="Apply the edits of the critic, or of the person who reviews.",
     starts=lambda state: Said(f"Applying {counted(len(state['edits']), 'edit')}."),
     describe=describe,
 )

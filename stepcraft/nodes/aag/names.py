@@ -56,27 +56,27 @@ class NamesNode(Runnable[Any, dict[str, Any]]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """The names of the steps, in the order in which they come."""
-        update = self._checked(input, self.resources.settings(input))
+        update = {"names": self.check(input, self.resources.settings(input))}
         tell(self.resources.method, self.node, "finished", lambda: _told(update))
         return update
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401, ARG002 - the signature of Runnable
         """As `invoke`, without blocking the event loop."""
-        update = await asyncio.to_thread(self._checked, input, self.resources.settings(input))
+        names = await asyncio.to_thread(self.check, input, self.resources.settings(input))
+        update = {"names": names}
         tell(self.resources.method, self.node, "finished", lambda: _told(update))
         return update
 
-    def _checked(self, state: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    def check(self, state: Mapping[str, Any], context: Context) -> list[CheckedName]:
+        """The names of the steps in a state, in the order in which they come; it may block."""
         names = dict(islice(names_in(state["steps"]).items(), _MOST))
         found = {name: _found_at_hand(name, state) for name in names}
         missing = [name for name, places in found.items() if not places]
         found |= self._found_in_memory(missing, context)
-        return {
-            "names": [
-                CheckedName(name=name, step=step, found_in=found[name][:_SHOWN], verified=bool(found[name]))
-                for name, step in names.items()
-            ]
-        }
+        return [
+            CheckedName(name=name, step=step, found_in=found[name][:_SHOWN], verified=bool(found[name]))
+            for name, step in names.items()
+        ]
 
     def _found_in_memory(self, names: Sequence[str], context: Context) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {name: [] for name in names}
