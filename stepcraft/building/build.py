@@ -34,6 +34,7 @@ from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import path_of, scheme_of
 from stepcraft.models.resolve import EXTRACTIVE
 from stepcraft.nodes.begin import KEYLESS
+from stepcraft.progress import counted
 
 CONCURRENCY = 16
 """Documents that are built at the same time, unless another number is named."""
@@ -148,7 +149,7 @@ async def build_memory(
             recorded = sum(listed.source in kept.known for listed in listing.documents)
             done = f", of which {recorded:,} are recorded" if recorded else ""
             on_begin(
-                f"{len(listing.documents):,} documents{done}, read by {extraction.model}, into {opened.name}; "
+                f"{counted(len(listing.documents), 'document')}{done}, read by {extraction.model}, into {opened.name}; "
                 f"the records are in {kept.path}"
             )
             jobs = (partial(build.document, listed) for listed in listing.documents)

@@ -125,6 +125,8 @@ def build(
 
 def _show_report(report: "BuildReport", *, as_json: bool, quiet: bool) -> None:
     """Print what came of a build; exit with 1 if a document could not be built."""
+    from stepcraft.progress import counted
+
     for warning in () if quiet else report.warnings:
         say(one_line(f"warning: {warning}"), err=True)
     _show_failed(report.failed)
@@ -147,9 +149,11 @@ def _show_report(report: "BuildReport", *, as_json: bool, quiet: bool) -> None:
         )
     else:
         placed = "".join(f", {report.placed[how]:,} {how}" for how in _PLACED if report.placed.get(how))
-        say(f"{report.documents:,} documents, {report.unchanged:,} unchanged, {len(report.failed):,} failed")
         say(
-            f"{report.procedures:,} procedures{placed}; {report.flagged:,} flagged, {report.rejected:,} rejected, "
+            f"{counted(report.documents, 'document')}, {report.unchanged:,} unchanged, {len(report.failed):,} failed"
+        )
+        say(
+            f"{counted(report.procedures, 'procedure')}{placed}; {report.flagged:,} flagged, {report.rejected:,} rejected, "
             f"{report.stale:,} of earlier versions stale"
         )
         say(f"the page is {report.page}")
@@ -159,6 +163,8 @@ def _show_report(report: "BuildReport", *, as_json: bool, quiet: bool) -> None:
 
 def _show_plan(plan: "Plan", prices: "Prices", model: str, *, as_json: bool) -> None:
     """Print what a build would ask; exit with 1 if a document cannot be read."""
+    from stepcraft.progress import counted
+
     _show_failed(plan.failed)
     figured = {"input_tokens": plan.input_tokens, "output_tokens": plan.output_tokens}
     usd = prices.cost({**figured, "nodes": {}}, lambda _node: model)
@@ -183,11 +189,11 @@ def _show_plan(plan: "Plan", prices: "Prices", model: str, *, as_json: bool) -> 
         )
     else:
         for one in plan.documents:
-            sections = "done" if one.done else f"{one.sections:,} section{'' if one.sections == 1 else 's'}"
+            sections = "done" if one.done else counted(one.sections, "section")
             say(f"{sections:>12}  {one.characters:>9,} characters  {one_line(one.source)}")
         cost = "" if usd is None else f", {usd:,.4f} USD"
         say(
-            f"{len(plan.documents):,} documents; at most about {plan.calls:,} calls, {plan.input_tokens:,} tokens read and "
+            f"{counted(len(plan.documents), 'document')}; at most about {plan.calls:,} calls, {plan.input_tokens:,} tokens read and "
             f"{plan.output_tokens:,} written{cost}, if no call is repeated"
         )
     if plan.failed:
