@@ -100,6 +100,7 @@ def long_run(rewrite: str) -> dict[str, list[str]]:
         "whole": ["\n".join(steps)] * 2,
     }[rewrite]
     return {
+        "assess": ["FAMILIAR"],
         "draft": ["\n".join(["1. [[Begin.]]", *steps[1:]])],
         "to_query": [QUESTIONS],
         "answer": ["This is done as follows, with all that belongs to it. " * 3] * 4,

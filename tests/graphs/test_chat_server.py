@@ -63,7 +63,7 @@ def test_its_card(agent: Agent) -> None:
     assistant = agent.url.rpartition("/")[2]
     card = httpx.get(f"{agent.server}/.well-known/agent-card.json", params={"assistant_id": assistant}).json()
     assert card["name"] == "chat"
-    assert card["description"].startswith("A conversation: each message is answered")
+    assert card["description"].startswith("For a conversation: each message is answered")
     assert card["skills"][0]["metadata"]["inputSchema"]["supportsA2A"] is True
 
 
