@@ -121,8 +121,9 @@ class Import:
                 if batch.replaced:
                     with self._changing:
                         self._merge(batch)
-                        self._start(batch)
-                        self._collect(progress, 0)
+                        self._start(
+                            batch
+                        ).exception()  # wait; `progress` may use the memory, so it is told later
                 else:
                     self._start(batch)
             self._collect(progress, 0)
@@ -175,8 +176,10 @@ class Import:
                 _, vector, created = batch.items[name]
                 batch.items[name] = (merged(kept[name], given), vector, created)
 
-    def _start(self, batch: _Batch) -> None:
-        self._under_way.append((batch, BackgroundLoop.current().start(self._send(batch))))
+    def _start(self, batch: _Batch) -> Future[AddReport]:
+        sending = BackgroundLoop.current().start(self._send(batch))
+        self._under_way.append((batch, sending))
+        return sending
 
     async def _send(self, batch: _Batch) -> AddReport:
         batch.silences = self._silences
