@@ -60,6 +60,8 @@ class _Batch:
     """By id."""
     replaced: dict[str, Procedure]
     """What was given under ids under which something else is stored; `items` has it with the versions of both."""
+    broken: dict[str, Procedure]
+    """What was given under ids that are stored without their vector, by a server that was killed; it counts as added."""
     unusable: list[Failed]
     present: int
     silences: int = 0
@@ -118,7 +120,7 @@ class Import:
             for group in _groups(items):
                 batch = self._prepare(group)
                 self._collect(progress, _BATCHES_UNDER_WAY - 1)
-                if batch.replaced:
+                if batch.replaced or batch.broken:
                     with self._changing:
                         self._merge(batch)
                         self._start(
@@ -149,12 +151,13 @@ class Import:
         for batch, sending in self._under_way:
             if not unique.keys().isdisjoint(batch.items):
                 sending.exception()  # wait: what is stored under a shared id is known only then
-        kept = self._wait(partial(_lookup, ids=unique, dimensions=self._made_with.dimensions))
-        changed = changes(_procedures(kept), unique.values())
+        kept = self._wait(partial(stored, ids=unique))
+        broken = self._wait(partial(half_stored, ids=kept, dimensions=self._made_with.dimensions))
+        changed = {name: unique[name] for name in broken} | changes(_procedures(kept), unique.values())
         made = vectors_of(
             [item for item in changed.values() if known[item.id] is None], self._embedder, self._made_with
         )
-        now, batch = datetime.now(UTC), _Batch(len(group), {}, {}, [], len(group) - len(changed))
+        now, batch = datetime.now(UTC), _Batch(len(group), {}, {}, {}, [], len(group) - len(changed))
         for name, procedure in changed.items():
             given = known[name]
             vector = made[name] if given is None else given
@@ -164,14 +167,21 @@ class Import:
                 continue
             before = kept.get(name)
             batch.items[name] = (procedure, vector, (before and before.created) or now)
-            if before:
+            if name in broken:
+                batch.broken[name] = unique[name]
+            elif before:
                 batch.replaced[name] = unique[name]
         return batch
 
     def _merge(self, batch: _Batch) -> None:
-        """Merge what is replaced with what is stored now: it may have changed since the batch was prepared."""
-        kept = _procedures(self._wait(partial(stored, ids=batch.replaced)))
-        for name, given in batch.replaced.items():
+        """Merge what is replaced with what is stored now: it may have changed since the batch was prepared.
+
+        What is still without its vector is deleted first, since sending it again would not index it.
+        """
+        given_again = batch.replaced | batch.broken
+        kept = _procedures(self._wait(partial(stored, ids=given_again)))
+        self._wait(partial(_lookup, ids=batch.broken, dimensions=self._made_with.dimensions))
+        for name, given in given_again.items():
             if name in kept:
                 _, vector, created = batch.items[name]
                 batch.items[name] = (merged(kept[name], given), vector, created)
