@@ -20,7 +20,7 @@ _IN_PROSE = re.compile(
     r"|(?<![\w.,:/#-])(?<!\b[Ss]tep )(?<!\b[Ss]teps )\d+(?:[.,]\d+)*(?![\w:/-])"
 )
 _PLACEHOLDER = re.compile(r"<[^<>\n]{1,80}>|\b(?:your|my)[-_]\w[\w-]*", re.IGNORECASE)
-_PROSE_STRING = re.compile(r"\"[^\"\n]*\s[^\"\n]*\"|'[^'\n]*\s[^'\n]*'")
+_PROSE_STRING = re.compile(r"\"[^\"\s]*+[^\S\n][^\"\n]*+\"|'[^'\s]*+[^\S\n][^'\n]*+'")
 """A string of several words, which is text for a person."""
 _PARTS = re.compile(r"[.-]")
 _WORD = re.compile(r"[A-Za-z0-9_]+")

@@ -37,15 +37,13 @@ Sentence: the one sentence of the text that shows it, copied word for word
 Each step begins on a new line with its number and a full stop. Names, calls, options, files, commands and values stand
 between backticks. Code of more than one line stands under its step, between ``` fences. No lists within a step."""
 
-_BLOCK = re.compile(
-    r"[\s#*_>-]*(PROCEDURE|REJECTED)\b(?:[ \t]+\d{1,3})?[\s*_:.]*(.*?)[\s*_]*$", re.IGNORECASE
-)
+_BLOCK = re.compile(r"[\s#*_>-]*+(PROCEDURE|REJECTED)\b(?:[ \t]++\d{1,3})?+[\s*_:.]*+(.*)", re.IGNORECASE)
 _FIELD = re.compile(
-    r"[\s#*_>-]*(heading|output|goal|input|inputs|steps|reason|sentence)[*_ ]*[:\uff1a][*_]*\s*(.*?)\s*$",
+    r"[\s#*_>-]*+(heading|output|goal|input|inputs|steps|reason|sentence)[*_ ]*+[:\uff1a][*_]*+\s*+(.*)",
     re.IGNORECASE,
 )
 _FIRST_STEP = re.compile(r"\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001]", re.IGNORECASE)
-_BULLET = re.compile(r"\s*[-*\u2022]\s+")
+_BULLET = re.compile(r"\A\s*+[-*\u2022]\s++")
 _QUOTES = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb"
 
 
@@ -139,7 +137,7 @@ def _blocks(reply: str) -> list[_Block]:
     """The blocks of a reply; what stands before the first is a remark."""
     blocks: list[tuple[bool, str, list[tuple[str, bool]]]] = []
     for line, code in markdown.lines(reply):
-        begun = None if code else _BLOCK.match(line.rstrip())
+        begun = None if code else _BLOCK.match(line.rstrip("*_ \t\r\n"))
         # A line such as "Procedure calls are …" begins no block: with more on it, the word is in capitals.
         if begun and (not begun[2] or begun[1].isupper()):
             blocks.append((begun[1].upper() == "REJECTED", begun[2], []))
@@ -164,7 +162,7 @@ def _fields(lines: Sequence[tuple[str, bool]]) -> tuple[dict[str, str], str]:
     for line, _ in head:
         if label := _FIELD.match(line):
             name = {"goal": "output", "inputs": "input"}.get(label[1].lower(), label[1].lower())
-            fields.setdefault(name, []).append(label[2])
+            fields.setdefault(name, []).append(label[2].rstrip())
         elif name and line.strip():
             fields[name].append(_BULLET.sub("", line).strip())
     joined = {
@@ -172,7 +170,7 @@ def _fields(lines: Sequence[tuple[str, bool]]) -> tuple[dict[str, str], str]:
     }
     rest = [line for line, _ in lines[len(head) :]]
     if rest and (label := _FIELD.match(rest[0])) and label[1].lower() == "steps":
-        rest[0] = label[2] + "\n"
+        rest[0] = label[2].rstrip() + "\n"
     return joined, "".join(rest)
 
 

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from stepcraft.text.markdown import code_blocks
 
-_ANCHOR = re.compile(r"\s*\{\s*#([\w.:-]+)\s*\}\s*$")
+_ANCHOR = re.compile(r"\{\s*+#([\w.:-]++)\s*+\}\s*+$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
 _TAG = re.compile(r"<[^<>]{1,200}>")
 _NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+", re.IGNORECASE)
