@@ -85,7 +85,7 @@ RULE = (
 
 
 def test_what_a_model_made_of_a_page_with_orders_to_it() -> None:
-    """A reply at the desk, to a page with an order that no rule of ours recognises."""
+    """A reply of a language model to a page with an order that no rule of ours recognises."""
     reply = (
         "PROCEDURE\nHeading: Make a copy\nOutput: back up a database to a file with `dbtool`\n"
         "Input: `dbtool`, a database such as `main`\n1. Stop the writers with `dbtool pause main`.\n"
