@@ -9,7 +9,7 @@ from typing import Literal
 from stepcraft.building.duplicates import (
     Comparer,
     Verdict,
-    change,
+    changed_in,
     check_writable,
     content_of,
     in_background,
@@ -147,7 +147,7 @@ class _Run:
         found: dict[tuple[str, str], tuple[float, Pair]] = {}
 
         async def search(procedure: Procedure) -> None:
-            for other in await self.comparer.like(procedure):
+            for other in await self.comparer.alike(procedure):
                 if other.id in order and (self.merging or other.id not in links_of(procedure)):
                     one, two = sorted((procedure, other), key=lambda it: (*_standing(it), order[it.id]))
                     found[one.id, two.id] = similarity(one, two), (one, two)
@@ -214,7 +214,7 @@ class _Run:
         if self.dry_run:
             self.now[procedure.id] = make(procedure)
             return self.now[procedure.id]
-        return await change(self.memory, procedure, make)
+        return await in_background(partial(changed_in, self.memory, procedure, make))
 
     async def _delete(self, procedure: Procedure, into: Procedure) -> None:
         self.into[procedure.id] = into.id

@@ -11,7 +11,7 @@ procedures cost 10,000 searches and some 8,000 calls, not 50 million.
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar, cast, get_args
@@ -20,11 +20,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.base import BaseCache
 
+from stepcraft.concurrency import SerialExecutor
 from stepcraft.contexts.duplicates import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ModelFailure, ReadOnlyMemory
 from stepcraft.graphs.duplicates import Content, build_duplicates
 from stepcraft.llm.budget import Usage, add_usage, no_usage
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.text.clean import stems
 from stepcraft.text.names import mentions
@@ -108,16 +109,19 @@ class Comparer:
         self._config = config
         self._has_answered = False
 
-    async def like(self, procedure: Procedure) -> list[Procedure]:
+    def like(self, procedure: Procedure) -> list[Procedure]:
         """The procedures of the memory that are like one, nearest first, without itself."""
-        text = procedure.text(self.memory.template)
-        found = await self.memory.asearch(text, NEAREST + 1, alpha=1)
-        others = [hit.procedure for hit in found if hit.procedure.id != procedure.id]
-        return [other for other in others[:NEAREST] if self.is_like(procedure, other)]
+        found = self.memory.search(procedure.text(self.memory.template), NEAREST + 1, alpha=1)
+        return self._alike(procedure, found)
 
-    def is_like(self, one: Procedure, other: Procedure) -> bool:
-        """Whether they are enough alike for the model to be asked."""
-        return similarity(one, other) >= self.threshold
+    async def alike(self, procedure: Procedure) -> list[Procedure]:
+        """As `like`, without blocking the event loop."""
+        found = await self.memory.asearch(procedure.text(self.memory.template), NEAREST + 1, alpha=1)
+        return self._alike(procedure, found)
+
+    def _alike(self, procedure: Procedure, found: Iterable[Found]) -> list[Procedure]:
+        others = [hit.procedure for hit in found if hit.procedure.id != procedure.id]
+        return [other for other in others[:NEAREST] if similarity(procedure, other) >= self.threshold]
 
     async def compare(self, first: Procedure, second: Procedure, *, merge: bool) -> Verdict:
         """What the model says of two procedures; of equal ones it is not asked.
@@ -182,10 +186,8 @@ class Duplicates:
         self._comparer = comparer
         self._memory = comparer.memory
         self._on_duplicate = on_duplicate
-        self._writing = asyncio.Lock()
-        self._adding = 0
-        self._written: list[Procedure] = []
-        """What was written while others were being added."""
+        self._line = SerialExecutor()
+        """What is placed, one after another: each procedure is compared with all that were placed before it."""
 
     async def add(self, procedure: Procedure) -> Placed:
         """Add a procedure, or what is made of it and the one that is there for its task.
@@ -196,35 +198,16 @@ class Duplicates:
             ModelFailure: The model refuses every call.
             MemoryFailure: The memory cannot be read or written.
         """
-        self._adding += 1
-        try:
-            return await self._added(procedure, len(self._written))
-        finally:
-            self._adding -= 1
-            if not self._adding:
-                self._written.clear()
-
-    async def _added(self, procedure: Procedure, since: int) -> Placed:
         verdicts: dict[str, Verdict] = {}
-        newer: dict[str, Procedure | None] = {}
         while True:
-            match = None if await self._get(procedure.id) else await self._match(procedure, verdicts, newer)
-            async with self._writing:
-                if known := await self._get(procedure.id):
-                    renewed = await self._change(known, partial(renew, procedure=procedure))
-                    return _placed("present", renewed or known, verdicts)
-                newer |= {one.id: one for one in self._written[since:]}
-                if match:
-                    if placed := await self._place_beside(match, procedure, verdicts):
-                        return placed
-                    newer[match.id] = await self._get(match.id)
-                elif all(
-                    _key(one) in verdicts or not self._competes(procedure, one)
-                    for one in newer.values()
-                    if one
-                ):
-                    await self._write(procedure)
-                    return _placed("added", procedure, verdicts)
+            placed = await self._line.submit(partial(self._place, procedure, verdicts))
+            if isinstance(placed, Placed):
+                return placed
+            for other in placed:
+                verdict = await self._comparer.compare(other, procedure, merge=self._on_duplicate == "merge")
+                verdicts[_key(other)] = verdict
+                if verdict.same:
+                    break
 
     async def update(self, name: str, change: Callable[[Procedure], Procedure | None]) -> Procedure | None:
         """Change a procedure while no other one is written; return the changed one, None if nothing was changed.
@@ -236,80 +219,68 @@ class Duplicates:
         Raises:
             MemoryFailure: The memory cannot be read or written.
         """
-        async with self._writing:
-            known = await self._get(name)
-            changed = change(known) if known else None
-            return await self._change(known, lambda one: change(one) or one) if known and changed else None
 
-    def _competes(self, procedure: Procedure, other: Procedure) -> bool:
-        """Whether two procedures may be for the same task. A stale one is of an earlier version, and is not merged."""
-        return not other.metadata.get("stale") and self._comparer.is_like(procedure, other)
+        def changed() -> Procedure | None:
+            known = self._memory.get(name)
+            if known is None or change(known) is None:
+                return None
+            return changed_in(self._memory, known, lambda one: change(one) or one)
 
-    async def _match(
-        self, procedure: Procedure, verdicts: dict[str, Verdict], newer: Mapping[str, Procedure | None]
-    ) -> Procedure | None:
-        """The nearest procedure for the same task, None if there is none.
+        return await self._line.submit(changed)
+
+    def _place(self, procedure: Procedure, verdicts: Mapping[str, Verdict]) -> Placed | list[Procedure]:
+        """Place a procedure, or return those that it must be compared with first, nearest first.
 
         Args:
             procedure: The procedure that is added.
-            verdicts: What is known of others, by their contents; what is asked is added.
-            newer: Procedures that have changed since they were searched for, by id; None for one that was deleted.
+            verdicts: What is known of others, by their contents.
         """
-        found: dict[str, Procedure | None] = {one.id: one for one in await self._comparer.like(procedure)}
-        for other in {**found, **newer}.values():
-            if other is None or not self._competes(procedure, other):
-                continue
-            if _key(other) not in verdicts:
-                verdicts[_key(other)] = (
-                    Verdict(same=True)
-                    if procedure.id in links_of(other)
-                    else await self._comparer.compare(other, procedure, merge=self._on_duplicate == "merge")
-                )
-            if verdicts[_key(other)].same:
-                return other
-        return None
+        if known := self._memory.get(procedure.id):
+            renewed = changed_in(self._memory, known, partial(renew, procedure=procedure))
+            return _placed("present", renewed or known, verdicts)
+        # A stale one is of an earlier version, and is not merged.
+        rivals = [one for one in self._comparer.like(procedure) if not one.metadata.get("stale")]
+        for other in rivals:
+            if procedure.id in links_of(other):
+                return _placed("present", other, verdicts, other.id)
+        for number, other in enumerate(rivals):
+            verdict = verdicts.get(_key(other))
+            if verdict is None:
+                return [one for one in rivals[number:] if _key(one) not in verdicts]
+            if verdict.same:
+                return self._place_beside(other, procedure, verdicts) or self._place(procedure, verdicts)
+        self._write(procedure)
+        return _placed("added", procedure, verdicts)
 
-    async def _place_beside(
+    def _place_beside(
         self, known: Procedure, procedure: Procedure, verdicts: Mapping[str, Verdict]
     ) -> Placed | None:
         """Merge a procedure with the one for the same task, link it to that one, or leave it out.
 
-        None if that one has changed since it was compared, or is gone; nothing was done then.
+        None if another process has changed or deleted that one since it was read; nothing was done then.
         """
         verdict, content = verdicts[_key(known)], content_of(known)
-        if procedure.id in links_of(known):
-            return _placed("present", known, verdicts, known.id)
         if self._on_duplicate == "skip":
             return _placed("skipped", known, verdicts, known.id, verdict)
         if self._on_duplicate == "merge" and (merged := verdict.merged):
-            changed = await self._change(
-                known, lambda one: merge(one, procedure, merged) if content_of(one) == content else one
+            changed = changed_in(
+                self._memory,
+                known,
+                lambda one: merge(one, procedure, merged) if content_of(one) == content else one,
             )
             if changed is None or procedure.id not in links_of(changed):
                 return None
             return _placed("merged", changed, verdicts, known.id, verdict)
-        now = await self._get(known.id)
-        if now is None or content_of(now) != content:
-            return None
         # The new one first: a link to what was never stored would pass for one that was merged.
         linked = with_link(procedure, known)
-        await self._write(linked)
-        await self._change(known, partial(with_link, other=procedure))
+        self._write(linked)
+        changed_in(self._memory, known, partial(with_link, other=procedure))
         return _placed("linked", linked, verdicts, known.id, verdict)
 
-    async def _get(self, name: str) -> Procedure | None:
-        return await in_background(partial(self._memory.get, name))
-
-    async def _write(self, procedure: Procedure) -> None:
-        report = await in_background(partial(self._memory.add, [procedure]))
+    def _write(self, procedure: Procedure) -> None:
+        report = self._memory.add([procedure])
         if report.failed:
             raise MemoryFailure(f"{self._memory.name} did not take {procedure.id}: {report.failed[0].reason}")
-        self._written.append(procedure)
-
-    async def _change(self, known: Procedure, make: Callable[[Procedure], Procedure]) -> Procedure | None:
-        changed = await change(self._memory, known, make)
-        self._written += [changed] if changed else []
-        return changed
 
 
 def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
@@ -403,7 +374,7 @@ def check_writable(memory: ProcedureMemory) -> None:
         )
 
 
-async def change(
+def changed_in(
     memory: ProcedureMemory, known: Procedure, make: Callable[[Procedure], Procedure]
 ) -> Procedure | None:
     """Change a procedure of a memory; return it as it is now, None if it is there no more.
@@ -412,7 +383,7 @@ async def change(
         MemoryFailure: It cannot be written.
     """
     try:
-        return await in_background(partial(memory.update, known.id, make))
+        return memory.update(known.id, make)
     except BadInput:
         return None
 
