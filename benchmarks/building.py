@@ -1,6 +1,7 @@
 """Building memories from documents: `python benchmarks/building.py [DOCUMENTS]`.
 
-- throughput: 160 documents of one part each against a model of 100 ms, 16 at a time ÷ what the model allows;
+- throughput: 160 documents of one part each against a model of 100 ms, 16 calls at a time ÷ 160 bare calls of it, 16 at a
+  time, and ÷ 160 calls a second, which no event loop reaches; the same of the extraction graph alone, 16 runs at a time;
 - overhead: seconds of the processor for a document with a model of no latency ÷ those of the extraction graph alone;
 - scale: 10,000 documents (or so many) with a model of no latency in a process of their own: the time for each, and the peak
   of the memory ÷ those of a tenth of them; and the second build, which asks nothing, ÷ the first.
@@ -93,17 +94,30 @@ async def bare(given: Sequence[Document]) -> float:
     return time.perf_counter() - began
 
 
-async def throughput(turns: int) -> tuple[list[float], list[float]]:
-    """The documents a second ÷ those that the model allows, of so many builds and of the graph alone, in turns."""
+async def calls(given: Sequence[Document]) -> float:
+    """Seconds of one bare call of the model for each document, as many at a time."""
+    model = Reader(latency=LATENCY)
+    left = iter(given)
+
+    async def work() -> None:
+        for one in left:
+            await model.ainvoke(one.text)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
+    return time.perf_counter() - began
+
+
+async def throughput(turns: int) -> dict[str, list[float]]:
+    """Seconds of so many builds, of the graph alone, and of bare calls, in turns."""
     given = documents(160)
-    ours: list[float] = []
-    alone: list[float] = []
+    seconds: dict[str, list[float]] = {"build": [], "graph": [], "calls": []}
     for _ in range(turns + 1):
         with tempfile.TemporaryDirectory() as folder:
-            seconds = await built(given, Path(folder), LATENCY, CONCURRENCY)
-        ours.append(160 / seconds / (CONCURRENCY / LATENCY))
-        alone.append(160 / await bare(given) / (CONCURRENCY / LATENCY))
-    return ours[1:], alone[1:]
+            seconds["build"].append(await built(given, Path(folder), LATENCY, CONCURRENCY))
+        seconds["graph"].append(await bare(given))
+        seconds["calls"].append(await calls(given))
+    return {name: taken[1:] for name, taken in seconds.items()}
 
 
 async def overhead(turns: int) -> tuple[float, float]:
@@ -144,12 +158,14 @@ def one_scale(count: int) -> None:
 def main(count: int) -> None:
     """Measure all of it; the largest build has so many documents."""
     table = Table("what", "figure", title="Building memories")
-    shares, alone = asyncio.run(throughput(5))
-    table.add_row(
-        "throughput ÷ the model's limit, median of 5",
-        f"{median(shares):.2f} ({min(shares):.2f}–{max(shares):.2f})",
-    )
-    table.add_row("the graph alone ÷ that limit", f"{median(alone):.2f} ({min(alone):.2f}–{max(alone):.2f})")
+    seconds = asyncio.run(throughput(7))
+    for name, what in (("build", "throughput"), ("graph", "the graph alone")):
+        for by, of in ((seconds["calls"], "bare calls"), ([LATENCY * 10] * 7, "160 calls a second")):
+            shares = [other / one for one, other in zip(seconds[name], by, strict=True)]
+            table.add_row(
+                f"{what} ÷ {of}, median of 7",
+                f"{median(shares):.2f} ({min(shares):.2f}–{max(shares):.2f})",
+            )
     build, graph = asyncio.run(overhead(3))
     table.add_row(
         "processor time a document ÷ the graph alone", f"{build / graph:.2f} ({1000 * build:.1f} ms)"

@@ -8,12 +8,15 @@ up all others.
 import asyncio
 import contextvars
 import math
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import ContextVar
+from functools import partial
+from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -24,11 +27,42 @@ V = TypeVar("V")
 
 
 def in_thread(call: Callable[[], T]) -> Future[T]:
-    """Start a call in a daemon thread of its own, with a copy of the current context variables."""
+    """Start a call in a daemon thread that no other call is made in, with a copy of the current context variables."""
     future: Future[T] = Future()
-    run = contextvars.copy_context().run
-    Thread(target=run, args=(_settle, future, call), name="stepcraft", daemon=True).start()
+    _start(partial(contextvars.copy_context().run, _settle, future, call))
     return future
+
+
+def _start(job: Callable[[], object]) -> None:
+    try:
+        _idle.pop().put(job)
+    except IndexError:
+        Thread(target=_work, args=(job,), name="stepcraft", daemon=True).start()
+
+
+def _work(job: Callable[[], object]) -> None:
+    """Make a call, and the calls that follow while others come: starting a thread takes longer than most of them."""
+    jobs: SimpleQueue[Callable[[], object]] = SimpleQueue()
+    while True:
+        job()
+        del job  # what it holds is not kept while the thread is idle
+        _idle.append(jobs)
+        try:
+            job = jobs.get(timeout=_IDLE_S)
+        except Empty:
+            try:
+                _idle.remove(jobs)
+            except ValueError:  # a call was given to it just now
+                job = jobs.get()
+            else:
+                return
+
+
+_IDLE_S = 1.0
+_idle: deque[SimpleQueue[Callable[[], object]]] = deque()
+"""Where threads without a call take the next one from; the last to become idle is the next to be used."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)  # a fork has no other threads
 
 
 def within(seconds: float | None, call: Callable[[], T]) -> T:
@@ -186,7 +220,7 @@ class SerialExecutor:
             self._waiting.append((future, call))
             starts, self._running = not self._running, True
         if starts:
-            Thread(target=self._run, name="stepcraft", daemon=True).start()
+            _start(partial(contextvars.Context().run, self._run))
         return await future
 
     def _run(self) -> None:

@@ -28,6 +28,7 @@ from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Finished, Progress, Tally, unpriced
 from stepcraft.llm.budget import add_usage
+from stepcraft.llm.call import calls_at_once
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
@@ -37,7 +38,7 @@ from stepcraft.nodes.begin import KEYLESS
 from stepcraft.progress import counted
 
 CONCURRENCY = 16
-"""Documents that are built at the same time, unless another number is named."""
+"""Model calls at the same time, unless another number is named."""
 
 
 @dataclass(kw_only=True)
@@ -98,7 +99,8 @@ async def build_memory(
         context: The settings of the extraction, `strict` and `verify` among them.
         on_duplicate: What becomes of a procedure for whose task the memory has one already: see `Duplicates`.
         directory: Where the records are kept; None for a folder beside the memory.
-        concurrency: The most documents that are built at the same time.
+        concurrency: The most model calls at the same time. With more than one, other documents are prepared and added
+            meanwhile.
         budget: When to stop.
         prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
         callbacks: The callbacks of every run, such as a tracer.
@@ -113,6 +115,7 @@ async def build_memory(
     """
     if concurrency < 1:
         raise BadInput(f"concurrency must be at least 1, not {concurrency}")
+    at_once = 2 * concurrency - 1
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
     settings = ExtractContext.of(context)
     extraction = Extraction(settings, prices, model=model, node_models=node_models, callbacks=callbacks)
@@ -131,7 +134,7 @@ async def build_memory(
         with BuildDirectory(directory or directory_of(opened.name), _short(opened.name)) as kept:
             tally = Tally[Finished](
                 {METHOD: len(listing.documents)},
-                slots=concurrency,
+                slots=at_once,
                 budget=budget,
                 cost=lambda _outcome: None,
                 tell=on_progress,
@@ -154,7 +157,8 @@ async def build_memory(
             )
             jobs = (partial(build.document, listed) for listed in listing.documents)
             try:
-                await side_by_side(jobs, concurrency, lambda: bool(tally.stopped))
+                with calls_at_once(concurrency):
+                    await side_by_side(jobs, at_once, lambda: bool(tally.stopped))
             finally:
                 build.show()
             if tally.stopped:
@@ -262,10 +266,7 @@ class _Build:
             if self.is_empty:
                 earlier["placed"] = None
             return earlier
-        # The sections of a long document share the calls that other documents leave.
-        left = self.tally.total - len(self.tally.failed)
-        at_once = max(1, self.tally.slots // max(1, min(self.tally.slots, left)))
-        record = await self.extraction.run(document, listed, at_once)
+        record = await self.extraction.run(document, listed)
         if known and known.failed and (failed := self.kept.record(listed.source)):
             record["usage"] = add_usage(failed["usage"], record["usage"])
             record["usd"] = self.extraction.cost(record["usage"])

@@ -101,13 +101,12 @@ class Extraction:
             stale=[],
         )
 
-    async def run(self, document: Document, listed: Listed, at_once: int) -> Record:
+    async def run(self, document: Document, listed: Listed) -> Record:
         """Have a model read a document; where that fails, the record says why.
 
         Args:
             document: The document.
             listed: How it is listed.
-            at_once: The most of its sections that are read at the same time.
 
         Raises:
             ModelUnknown: There is no such model.
@@ -118,20 +117,19 @@ class Extraction:
         if document.note:
             record["warnings"].append(document.note)
         if document.text.strip():
-            await self._ask(document, record, at_once)
+            await self._ask(document, record)
         else:
             record["warnings"].append("it has no text")
         record["seconds"] = round(time.monotonic() - began, 3)
         return record
 
-    async def _ask(self, document: Document, record: Record, at_once: int) -> None:
+    async def _ask(self, document: Document, record: Record) -> None:
         calls, trace = Calls(), uuid7()
         record["trace"] = str(trace)
         config: RunnableConfig = {
             "run_id": trace,
             "run_name": without_secrets(document.title or document.source)[:200],
             "callbacks": [calls, *self._callbacks],
-            "max_concurrency": at_once,
             "metadata": {"stepcraft_source": without_secrets(document.source)},
         }
         given: Any = {

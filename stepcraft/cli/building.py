@@ -57,9 +57,7 @@ def build(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the documents and what they would cost; ask no model.")
     ] = False,
-    concurrency: Annotated[
-        int, typer.Option(min=1, max=1_000, help="Documents that are built at the same time.")
-    ] = 16,
+    concurrency: Annotated[int, typer.Option(min=1, max=1_000, help="Model calls at the same time.")] = 16,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
     max_usd: MaxUsd = None,

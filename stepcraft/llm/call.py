@@ -14,8 +14,10 @@ import asyncio
 import random
 import sysconfig
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from concurrent.futures import CancelledError
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
@@ -47,6 +49,36 @@ class CallFailed(Exception):
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+_turns: ContextVar[asyncio.Semaphore | None] = ContextVar("turns", default=None)
+
+
+@contextmanager
+def calls_at_once(most: int) -> Generator[None]:
+    """At most so many calls of `acall_model` at the same time, by all runs that begin within; others wait for their turn.
+
+    A run does more than to call its model. With more runs than calls the model is always busy.
+    """
+    token = _turns.set(asyncio.Semaphore(most))
+    try:
+        yield
+    finally:
+        _turns.reset(token)
+
+
+@asynccontextmanager
+async def _turn() -> AsyncGenerator[None]:
+    """The turn of a call, in which the calls of a model that is itself made of calls need none."""
+    if (turns := _turns.get()) is None:
+        yield
+        return
+    async with turns:
+        token = _turns.set(None)
+        try:
+            yield
+        finally:
+            _turns.reset(token)
 
 
 def call_model(
@@ -90,7 +122,7 @@ async def acall_model(
             await asyncio.wrap_future(in_thread(partial(_take_call, budget)))
         options = call.begin()
         try:
-            async with asyncio.timeout(budget.seconds_left()):
+            async with asyncio.timeout(budget.seconds_left()), _turn():
                 reply = await send(options)
         except Exception as error:
             await asyncio.sleep(call.pause_after(error))
