@@ -2,7 +2,8 @@
 
 `concurrent.futures.ThreadPoolExecutor` is not used: its threads are joined when the process ends, so that one hung
 host would keep a command from returning, they do not survive a fork, and a bounded pool lets a few hung calls hold
-up all others.
+up all others. Threads whose call has returned take the next one for a second, because starting a thread takes longer than
+most calls.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ def _start(job: Callable[[], object]) -> None:
 
 
 def _work(job: Callable[[], object]) -> None:
-    """Make a call, and the calls that follow while others come: starting a thread takes longer than most of them."""
+    """Make a call, and those that come within a second after one another."""
     jobs: SimpleQueue[Callable[[], object]] = SimpleQueue()
     while True:
         job()

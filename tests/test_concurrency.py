@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stepcraft.concurrency import OncePerKey, SerialExecutor, within
+from stepcraft.concurrency import OncePerKey, SerialExecutor, in_thread, within
 
 
 def test_calls_are_made_one_after_the_other_off_the_event_loop():
@@ -232,3 +232,15 @@ def test_a_call_that_is_given_up_ends_and_keeps_nothing_alive():
     assert not threads[0].is_alive()
     gc.collect()
     assert results[0]() is None
+
+
+def test_threads_take_the_next_call_and_end_when_none_comes() -> None:
+    slow = threading.Event()
+    waiting = in_thread(lambda: (slow.wait(), threading.current_thread()))
+    threads = [in_thread(threading.current_thread).result() for _ in range(100)]
+    assert len(set(threads)) < 50, "a thread may be asked for before the last one is ready again"
+    slow.set()
+    assert waiting.result()[1] not in threads
+    for thread in threads:
+        thread.join(timeout=10)
+        assert not thread.is_alive()

@@ -1,0 +1,82 @@
+"""The code on the pages of the documentation runs, block by block, as a reader would run it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.servers.openai_server import OpenAIServer
+from website.blocks import LANGUAGES, ROOT, blocks, run_page
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "examples/README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_code_of_a_page_runs(page: Path, model_server: OpenAIServer) -> None:
+    if any(not block.skip for block in blocks(page.read_text("utf-8"))):
+        assert run_page(page, model_server.base_url).failure == ""
+
+
+PAGE = """\
+# Bread
+
+<!-- run: mkdir kitchen -->
+<!-- exit: 3 -->
+```sh
+ls -d kitchen
+exit 3
+```
+<!-- output -->
+
+1. A step:
+
+    ```python
+    loaf = "rye"
+    ```
+
+```python
+print(loaf, await bake()) if False else print(loaf)
+```
+
+<!-- not run: it needs an oven -->
+```sh
+bake bread
+```
+
+```text
+plain
+```
+"""
+
+
+def test_blocks_run_in_order_in_one_folder(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(PAGE)
+    first, second, _, fourth = blocks(PAGE)
+    assert {first.language, second.language} == set(LANGUAGES)
+    assert (first.before, first.status, fourth.skip) == (("mkdir kitchen",), 3, "it needs an oven")
+    assert first.output
+    assert PAGE[slice(*first.output)].strip() == "<!-- output -->"
+    ran = run_page(tmp_path / "page.md", "http://127.0.0.1:9/v1")
+    assert (ran.failure, list(ran.outputs.values())) == ("", ["kitchen\n", "", "rye\n"])
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("```sh\nls nowhere\n```", "ls nowhere"),
+        ("```python\nraise ValueError('no oven')\n```", "ValueError: no oven"),
+        ("<!-- exit: 1 -->\n```sh\ntrue\n```", "status 0 instead of 1"),
+        ("<!-- run: cd nowhere -->\n```sh\ntrue\n```", "`cd nowhere` ended with status 1"),
+    ],
+)
+def test_a_block_that_fails_is_named(tmp_path: Path, code: str, told: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# Bread\n\n{code}\n\n```sh\ntouch {tmp_path}/after\n```\n")
+    failure = run_page(page, "http://127.0.0.1:9/v1").failure
+    assert f"{page}:" in failure
+    assert told in failure
+    assert not (tmp_path / "after").exists()
