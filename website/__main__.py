@@ -1,0 +1,7 @@
+"""Build the documentation site."""
+
+import sys
+
+from website.build import main
+
+sys.exit(main())
