@@ -8,7 +8,8 @@ blocks share their names. A model of OpenAI is a local server there, behind whic
     <!-- not run: REASON -->     the block is shown only
     <!-- ci: NAME -->            the block is run by .ci/run alone
 
-and `<!-- output -->` on the line after a fence is the place of what the block prints.
+and `<!-- output -->` on the line after a fence is the place of what the block prints, `<!-- picture: FILE TEXT -->` that of a
+picture of a page that a block wrote, with a text for those who do not see it.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.servers.chromium import opened
 from tests.servers.openai_server import OpenAIServer, keyless_reply
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,6 +44,7 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _MARK = re.compile(r"^\s*<!-- (run|exit|not run|ci): (.*?) -->\s*$")
+PICTURE = re.compile(r"^<!-- picture: (\S+) (.+) -->[ ]*$", re.MULTILINE)
 _OUTPUT = re.compile(r"\s*\n[ ]*<!-- output -->[ ]*$", re.MULTILINE)
 
 
@@ -111,12 +114,13 @@ def _marks_before(text: str) -> list[tuple[str, str]]:
     return marks[::-1]
 
 
-def run_page(page: Path, base_url: str) -> Ran:
+def run_page(page: Path, base_url: str, pictures: Path | None = None) -> Ran:
     """Run the blocks of a page in a new folder, in a process of their own.
 
     Args:
         page: The page.
         base_url: The OpenAI-compatible endpoint at which a model of OpenAI is asked.
+        pictures: The folder for pictures of the pages that blocks wrote, PAGE-FILE.png; None for none, which needs no browser.
     """
     with tempfile.TemporaryDirectory(prefix="stepcraft-page-") as name:
         folder = Path(name) / "work"
@@ -148,6 +152,13 @@ def run_page(page: Path, base_url: str) -> Ran:
         if not result.exists():
             return Ran(failure=f"{page}: {done.stdout}{done.stderr}")
         ran = json.loads(result.read_text("utf-8"))
+        shown = PICTURE.findall(page.read_text("utf-8")) if pictures and not ran["failure"] else []
+        for number, (file, _) in enumerate(shown):
+            assert pictures
+            with opened(folder / file, Path(name) / f"browser{number}") as tab:
+                tab.resize(1000, 700)
+                tab.colours("light")
+                (pictures / f"{page.stem}-{Path(file).stem}.png").write_bytes(tab.picture())
         outputs = {int(line): text for line, text in ran["outputs"].items()}
         return Ran(outputs, ran["failure"], time.monotonic() - began)
 

@@ -19,8 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
+from tests.servers.chromium import chromium
 from tests.servers.openai_server import OpenAIServer, keyless_reply
-from website.blocks import ROOT, Ran, blocks, run_page
+from website.blocks import PICTURE, ROOT, Ran, blocks, run_page
 from website.reference import pages
 
 SITE = ROOT / ".site"
@@ -49,15 +50,14 @@ def build(site: Path = SITE) -> Path:
     shutil.copytree(ROOT / "website/assets", docs / "assets", dirs_exist_ok=True)
     shutil.copytree(ROOT / "website/overrides", site / "overrides", dirs_exist_ok=True)
     _fetch_mermaid(docs / "assets")
+    if not chromium():
+        raise Unbuilt("Chromium or Chrome is not installed, which takes the pictures")
     with_output = [page for page in docs.rglob("*.md") if "<!-- output -->" in page.read_text("utf-8")]
+    images = docs / "images"
+    images.mkdir(exist_ok=True)
     with OpenAIServer(keyless_reply) as server, ThreadPoolExecutor(os.cpu_count()) as executor:
-        ran = dict(
-            zip(
-                with_output,
-                executor.map(lambda page: run_page(page, server.base_url), with_output),
-                strict=True,
-            )
-        )
+        outcomes = executor.map(lambda page: run_page(page, server.base_url, images), with_output)
+        ran = dict(zip(with_output, outcomes, strict=True))
     if failures := [one.failure for one in ran.values() if one.failure]:
         raise Unbuilt("\n".join(failures))
     repository = _repository()
@@ -65,6 +65,7 @@ def build(site: Path = SITE) -> Path:
         own = ROOT / "docs" / page.relative_to(docs)
         text = with_outputs(page.read_text("utf-8"), ran.get(page, Ran()))
         text = with_recorded(text, own.parent / "recorded")
+        text = PICTURE.sub(lambda mark, page=page: _picture(mark, page, images), text)
         page.write_text(with_links(text, own, repository), "utf-8")
     reference = docs / "reference"
     reference.mkdir(exist_ok=True)
@@ -122,6 +123,11 @@ def with_recorded(page: str, folder: Path) -> str:
         )
 
     return _RECORDED.sub(shown, page)
+
+
+def _picture(mark: re.Match[str], page: Path, images: Path) -> str:
+    image = images / f"{page.stem}-{Path(mark[1]).stem}.png"
+    return f"![{mark[2]}]({os.path.relpath(image, page.parent)})"
 
 
 def with_links(page: str, own: Path, repository: str) -> str:

@@ -115,6 +115,13 @@ class Tab:
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")
 
+    def go(self, url: str) -> None:
+        """Load a page."""
+        self.ask("Page.navigate", url=url)
+        self.js(
+            "new Promise(done => document.readyState === 'complete' ? done() : addEventListener('load', () => done()))"
+        )
+
     def resize(self, width: int, height: int) -> None:
         self.ask(
             "Emulation.setDeviceMetricsOverride",
@@ -187,8 +194,8 @@ def _message(replies: IO[bytes]) -> bytes:
 
 
 @contextmanager
-def opened(page: Path, profile: Path) -> Iterator[Tab]:
-    """Open a file in a new browser."""
+def opened(page: Path | str, profile: Path) -> Iterator[Tab]:
+    """Open a file, or a URL on loopback, in a new browser."""
     to_read, commands = os.pipe()
     replies, to_write = os.pipe()
     command = [
@@ -208,18 +215,15 @@ def opened(page: Path, profile: Path) -> Iterator[Tab]:
     os.close(to_write)
     with os.fdopen(commands, "wb") as out, os.fdopen(replies, "rb") as back:
         try:
-            yield _loaded(page, out, back)
+            yield _loaded(page if isinstance(page, str) else page.as_uri(), out, back)
         finally:
             browser.terminate()
             browser.wait()
 
 
-def _loaded(page: Path, out: IO[bytes], back: IO[bytes]) -> Tab:
+def _loaded(url: str, out: IO[bytes], back: IO[bytes]) -> Tab:
     target = _ask(out, back, "Target.createTarget", {"url": "about:blank"})["targetId"]
     session = _ask(out, back, "Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
     tab = Tab(out, back, session)
-    tab.ask("Page.navigate", url=page.as_uri())
-    tab.js(
-        "new Promise(done => document.readyState === 'complete' ? done() : addEventListener('load', () => done()))"
-    )
+    tab.go(url)
     return tab
