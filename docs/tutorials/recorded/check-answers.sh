@@ -25,7 +25,8 @@ cat > ferrywire/storage.md <<'END'
 # Storage
 
 Ferrywire keeps queues, receivers and keys in one SQLite file, `ferry.db`.
-Delivered webhooks are deleted after 7 days; dead letters stay for 30 days.
+Delivered webhooks are deleted after 7 days.
+Dead letters are kept for 30 days.
 END
 
 stepcraft rat "How often does Ferrywire retry a failed delivery, and how long are dead letters kept?" \
