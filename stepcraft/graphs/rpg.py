@@ -204,10 +204,12 @@ def after_begin(state: State) -> list[Send | Literal["plan", "outline", "retriev
 
 def to_look_up(state: State) -> list[str]:
     """The question first, then each plan that was not looked up yet."""
+    context = RpgContext.current(state)
+    if not context.retrieve:
+        return []
     if not _is_searched(state):
         return [state["question"]]
-    context = RpgContext.current(state)
-    if not context.retrieve or context.search != "plan" or state["passages_given"]:
+    if context.search != "plan" or state["passages_given"]:
         return []
     plans = state["outline"] or [state["plan"]]
     return [plan for plan in plans if plan and plan not in state["looked_up"]]

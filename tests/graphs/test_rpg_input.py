@@ -8,6 +8,7 @@ import pytest
 from stepcraft import BadInput, RpgContext, build_rpg
 from tests.bridge import GIVEN, QUESTION, planner
 from tests.scripted import ScriptedModel
+from tests.shelf import Shelf
 
 EMPTY = "the passages are empty; the answer is written without evidence"
 
@@ -118,3 +119,14 @@ def test_without_retrieval_given_passages_are_not_read() -> None:
     result, model = rpg({"passages": GIVEN["passages"]}, retrieve=False)
     assert result["evidence"] == []
     assert all("1566" not in call.prompt for call in model.calls)
+
+
+@pytest.mark.parametrize("kind", ["auto", "long", "short", "multihop"])
+@pytest.mark.parametrize("paper", [False, True])
+def test_without_retrieval_nothing_is_searched(kind: str, paper: bool) -> None:
+    model, source = ScriptedModel(planner()), Shelf()
+    graph = build_rpg(model=model, retriever=source)
+    given = {"question": GIVEN["question"], "kind": kind}
+    result = graph.invoke(given, context=RpgContext(retrieve=False, paper=paper))
+    assert (source.queries, result["evidence"], result["warnings"]) == ([], [], [])
+    assert result["answer"]

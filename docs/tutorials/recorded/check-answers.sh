@@ -30,4 +30,4 @@ Dead letters are kept for 30 days.
 END
 
 stepcraft rat "How often does Ferrywire retry a failed delivery, and how long are dead letters kept?" \
-  --from corpus:ferrywire/ --show-changes --model openai:desk --set window=1 --set max_calls=12
+  --from corpus:ferrywire/ --show-changes --model openai:assistant --set window=1 --set max_calls=12

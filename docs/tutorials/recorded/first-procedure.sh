@@ -7,4 +7,4 @@ END
 stepcraft memory import procedures.jsonl --memory ferrywire.db
 stepcraft aag "move a receiver to a new address and rotate its signing key" \
   --using "a Ferrywire server, a receiver, the new address" --memory ferrywire.db \
-  --model openai:desk --set max_calls=12
+  --model openai:assistant --set max_calls=12

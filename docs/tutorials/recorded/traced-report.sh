@@ -37,4 +37,4 @@ They were in the dead letter queue when the engineer on duty came back on Monday
 END
 
 stepcraft rpg 'What should an operator know about "failed deliveries", "key rotation" and "order of deliveries"?' \
-  --from corpus:ferrywire/ --from corpus:incidents/ --citations inline --quiet --model openai:desk
+  --from corpus:ferrywire/ --from corpus:incidents/ --citations inline --quiet --model openai:assistant
