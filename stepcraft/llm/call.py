@@ -272,6 +272,8 @@ def _described(error: Exception) -> str:
     """The error in one line, without secrets."""
     if isinstance(error, TimeoutError) and not str(error):
         return "the model did not answer in time"
+    if isinstance(error, UnicodeEncodeError) and error.encoding == "ascii":
+        return "its key, or another header, has letters that HTTP does not take; set the key of its provider"
     text = " ".join(str(error).split())
     return without_secrets(f"{type(error).__name__}: {text}")[:300]
 

@@ -120,6 +120,12 @@ def test_an_answer_that_is_no_chat_completion_is_asked_for_again(run: Any, body:
     assert (result["answer"], result["warnings"], result["usage"]["calls"]) == ("Haldruvin.", [], 2)
 
 
+def test_a_key_that_is_a_placeholder_is_named(run: Any) -> None:
+    model = ChatOpenAI(model="served", base_url="http://127.0.0.1:9/v1", api_key="\N{HORIZONTAL ELLIPSIS}")  # type: ignore[arg-type]
+    with pytest.raises(NoAnswer, match="its key, or another header, has letters that HTTP does not take"):
+        run(build_direct(model=model))
+
+
 def test_an_interrupt_inside_a_model_pauses_the_run(run: Any) -> None:
     class Asking(ScriptedModel):
         def _begin(self, *args: Any) -> Any:
