@@ -23,17 +23,6 @@ You need the name of the receiver and its new address.
 4. Watch `ferry queue RECEIVER` until it is empty.
 END
 
-cat > pages/upgrades.md <<'END'
-# Upgrade a server
-
-You need a folder for the backup.
-
-1. Write a backup with `ferry backup FOLDER`.
-2. Stop the server with `ferry stop`.
-3. Install the new version, and run `ferry migrate`.
-4. Start the server with `ferry start`.
-END
-
 cat > pages/failures.md <<'END'
 # When a delivery fails
 
