@@ -32,7 +32,7 @@ Dead letters are kept for 30 days. They can be delivered after all once the rece
 `ferry queue RECEIVER` tells when the last one is through.
 END
 
-stepcraft memory build pages/ --memory real.db --model openai:desk --max-calls 12
+stepcraft memory build pages/ --memory real.db --model openai:assistant --max-calls 12
 stepcraft memory list --memory real.db
 stepcraft memory show "$(stepcraft memory search "deliver dead letters" --memory real.db | cut -c 8-15 | head -1)" \
   --memory real.db

@@ -40,4 +40,4 @@ cat > questions.jsonl <<'END'
 END
 
 stepcraft eval run questions.jsonl --methods direct,rag --limit 6 --from corpus:pages/ \
-  --model openai:desk --into real/ --quiet
+  --model openai:assistant --into real/ --quiet
