@@ -161,7 +161,7 @@ async def build_memory(
                     await side_by_side(jobs, at_once, lambda: bool(tally.stopped))
             finally:
                 build.show()
-            if tally.stopped:
+            if tally.stopped and len(tally.failed) < tally.total:
                 raise RunStopped(
                     f"{tally.stopped}: {len(tally.failed):,} of {tally.total:,} documents are done; raise it and start "
                     "the same command again"

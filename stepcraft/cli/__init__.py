@@ -3,6 +3,7 @@
 import io
 import logging
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -87,6 +88,9 @@ def options(
     ] = False,
 ) -> None:
     """Long answers made correct by working on them step by step."""
+    # A console script does not look for modules in the working directory. Installed ones come first.
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
 
 
 @app.command()

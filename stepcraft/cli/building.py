@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -84,9 +83,6 @@ def build(
     where = memory or os.environ.get(VARIABLE, "").strip()
     if not where:
         raise BadInput("there is no memory to build; name one with --memory, such as --memory docs.db")
-    here = str(Path.cwd())  # a console script does not look for modules in the working directory
-    if here not in sys.path:
-        sys.path.insert(0, here)
     context = ExtractContext(**context_fields(settings, strict=strict, verify=verify))
     prices = Prices.of(price)
     if dry_run:

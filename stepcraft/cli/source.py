@@ -1,7 +1,5 @@
 """`stepcraft source`: try a source of evidence."""
 
-import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -38,9 +36,6 @@ def check(
     from stepcraft.cli.tracing import tracing
     from stepcraft.sources.open import open_source
 
-    here = str(Path.cwd())  # a console script does not look for modules in the working directory
-    if here not in sys.path:
-        sys.path.insert(0, here)
     with counting("files read") as count:
         opened = open_source(spec, k=k, progress=count)
     with tracing(Console(stderr=True)) as callbacks:

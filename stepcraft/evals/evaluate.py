@@ -153,7 +153,7 @@ async def evaluate(
             run.end(scored)
 
         await side_by_side((partial(one, *pair) for pair in left), slots, lambda: bool(run.stopped))
-        if run.stopped:
+        if run.stopped and len(run.failed) < run.total:
             raise RunStopped(
                 f"{run.stopped}: {len(run.failed):,} of {run.total:,} samples are done; raise it and start the same "
                 "command again"

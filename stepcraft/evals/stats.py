@@ -87,7 +87,7 @@ def paired_bootstrap(
 
 
 def mean_interval(
-    values: Sequence[float], seed: int, *, resamples: int = 10_000, level: float = 0.95
+    values: Sequence[float], seed: int, *, resamples: int = 10_000, level: float = 0.95, shares: bool = True
 ) -> Interval:
     """Return the mean of some values with its bootstrap interval.
 
@@ -97,12 +97,21 @@ def mean_interval(
     values that are all the same have no width; a single one that is neither 0 nor 1 is infinitely uncertain. Of 20 values
     the interval of 95 % holds the true mean in 94 % of the cases, in 92 % where they are exponentially distributed.
 
+    Args:
+        values: The values.
+        seed: of the random numbers.
+        resamples: how often the values are drawn anew.
+        level: the confidence of the interval, between 0 and 1.
+        shares: whether values that are all 0 or 1 say how often something is so, as scores do; a number of calls does not.
+
     Raises:
         BadInput: There is no value, or one is not finite.
     """
     found = _finite(values)
     _check_interval(resamples, level)
-    return _wilson(found, level) if _are_zero_or_one(values) else _bootstrap(found, seed, resamples, level)
+    if shares and _are_zero_or_one(values):
+        return _wilson(found, level)
+    return _bootstrap(found, seed, resamples, level)
 
 
 def _check_interval(resamples: int, level: float) -> None:

@@ -217,9 +217,9 @@ def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
         failed=len(outcomes) - len(done),
         scores={score: _mean(list(tasks.values())) for score, tasks in task_scores(done).items()},
         costs={
-            "calls": _mean([one["usage"].get("calls", 0) for one in done]),
-            "tokens": _mean([tokens_of(one) for one in done]),
-            "seconds": _mean([one["seconds"] for one in done]),
+            "calls": _cost([one["usage"].get("calls", 0) for one in done]),
+            "tokens": _cost([tokens_of(one) for one in done]),
+            "seconds": _cost([one["seconds"] for one in done]),
             **_usd(done),
         },
     )
@@ -227,11 +227,15 @@ def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
 
 def _usd(outcomes: Sequence[Outcome]) -> dict[str, Interval]:
     known = [usd for one in outcomes if (usd := one.get("usd")) is not None]
-    return {"usd": _mean(known)} if known and len(known) == len(outcomes) else {}
+    return {"usd": _cost(known)} if known and len(known) == len(outcomes) else {}
 
 
 def _mean(values: Sequence[float]) -> Interval:
     return mean_interval(values or [0.0], _SEED, resamples=_resamples(len(values)), level=LEVEL)
+
+
+def _cost(values: Sequence[float]) -> Interval:
+    return mean_interval(values or [0.0], _SEED, resamples=_resamples(len(values)), level=LEVEL, shares=False)
 
 
 def _resamples(samples: int) -> int:

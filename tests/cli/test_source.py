@@ -53,6 +53,13 @@ def test_modules_of_the_folder_are_found(shell, tmp_path: Path):
     assert shell("own_source:fixed", "tea", "-k", "2").stdout.count("Tea of kind") == 4
 
 
+def test_modules_of_the_folder_are_sources_of_every_command(tmp_path: Path):
+    (tmp_path / "another_source.py").write_text("from tests.sources.own import fixed\n")
+    with chdir(tmp_path):
+        result = CliRunner().invoke(app, ["run", "rag", "Which teas?", "--from", "another_source:fixed"])
+    assert "Tea of kind" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("spec", "status"),
     [("corpus:nowhere", 2), ("nothing", 2), ("memory:nowhere.db", 2), ("tests.sources.own:failing", 1)],

@@ -70,6 +70,11 @@ def test_a_budget_stops_it_and_the_rest_is_done_later(tmp_path: Path) -> None:
     assert len(outcomes) == len(model.calls) == 9
 
 
+def test_a_budget_that_the_last_samples_use_up_stops_nothing(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda *_: "3", latency=0.05)
+    assert len(run(tmp_path, model, samples(4), concurrency=4, budget=Budget(calls=2))) == 4
+
+
 def test_a_sample_that_fails_costs_that_sample(tmp_path: Path) -> None:
     failing = True
 

@@ -71,6 +71,12 @@ def test_an_interval_of_many_values_is_that_of_the_normal_distribution() -> None
     assert found.low < narrow.low < found.mean < narrow.high < found.high
 
 
+def test_ones_that_are_no_shares_are_certain() -> None:
+    calls, scores = mean_interval([1.0] * 6, 1, shares=False), mean_interval([1.0] * 6, 1)
+    assert (calls.low, calls.mean, calls.high) == (1, 1, 1)
+    assert scores.low < 0.7 < scores.mean == scores.high == 1
+
+
 def test_p_is_the_share_of_all_changes_of_signs_that_reach_as_far() -> None:
     differences = [3.0, -1.0, 2.0, 0.5, 1.5, 0.0, 4.0]
     sums = [

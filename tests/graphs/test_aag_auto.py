@@ -126,6 +126,8 @@ def test_a_model_that_does_not_drafts_from_what_is_found(memory: LocalMemory, ve
         ({"questions": True}, [["assess"], ["to_query"], ["draft"], ["critic"]]),
         ({"answers": True}, [["assess"], ["to_query"], ["answer"] * 4, ["draft"], ["critic"]]),
         ({"max_calls": 1}, [["draft"]]),
+        ({"max_calls": 2}, [["assess"], ["draft"]]),
+        ({"max_calls": 3}, [["assess"], ["to_query"], ["draft"]]),
     ],
 )
 def test_the_ablations_on_what_the_model_does_not_know(

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from itertools import chain
-from pathlib import Path
 
 from stepcraft.cli.doctor import _configured, _installed
 from stepcraft.cli.doctor._configured import VARIABLES
@@ -42,9 +41,6 @@ _CHECKS: Mapping[str, Callable[[], list[Finding]]] = {
 
 def examine(names: Sequence[str], seconds: float) -> list[Finding]:
     """Make the checks of these names side by side, and return what they found within so many seconds."""
-    folder = str(Path.cwd())  # a console script does not look for modules in the working directory
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
     named = " ".join(os.environ.get(name, "") for name in VARIABLES)
     for module in chain.from_iterable(modules for sign, modules in _SHARED.items() if sign in named):
         with suppress(ImportError):  # the check that needs it says so

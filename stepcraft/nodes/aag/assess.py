@@ -69,6 +69,7 @@ assess = model_node(
     ask,
     read,
     fallback=no_verdict,
+    reserve_calls=lambda _state: 1,
     description="Ask whether the model knows what the goal is about.",
     starts=lambda _state: Said("Asking whether the model knows what the goal is about."),
     describe=describe,

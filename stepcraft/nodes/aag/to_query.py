@@ -112,6 +112,7 @@ to_query = model_node(
     ask,
     read,
     fallback=only_the_goal,
+    reserve_calls=lambda state: 0 if state.get("draft") else 1,
     description="Ask the questions whose answers are looked up.",
     starts=lambda _state: Said("Asking what is to be looked up."),
     describe=describe,
