@@ -1,4 +1,4 @@
-"""The pages in docs/: their links lead somewhere, and what they name is there."""
+"""The pages in docs/ and beside it: their links lead somewhere, and what they name is there."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ PAGES = [
     ROOT / "SECURITY.md",
     ROOT / "CHANGELOG.md",
     ROOT / "examples/README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs/explanation").glob("*.md")),
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if "_files" not in page.parts),
 ]
 
 
@@ -70,19 +69,6 @@ def test_commands_take_the_options_that_are_shown(page: Path) -> None:
             assert option in helps[command], f"stepcraft {command} {rest}"
         for setting in re.findall(r"--set (\w+)=", rest):
             assert setting in context_of(command).__dataclass_fields__, f"stepcraft {command} {rest}"
-
-
-def test_the_code_of_the_page_on_embedding_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    text = (ROOT / "docs/embedding.md").read_text("utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 5
-    names: dict[str, object] = {"__name__": "embedding"}
-    for block in blocks:
-        exec(compile(block, "docs/embedding.md", "exec", dont_inherit=True), names)
-    assert capsys.readouterr().out.rstrip().endswith("Try it out.")
 
 
 def test_the_citation_names_the_version_of_the_package_and_the_papers() -> None:
