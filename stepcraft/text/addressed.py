@@ -68,16 +68,22 @@ def for_people(text: str) -> tuple[str, list[str]]:
     Blanks stand for comments, invisible letters and paragraphs with instructions to a model, so that all offsets stay.
     Code is left as it is.
     """
-    kept = list(text)
+    seen = as_shown(text)
+    kept = list(seen)
     found: list[str] = []
-    for start, stop in _hidden(text):
-        kept[start:stop] = _blank(text[start:stop])
-    seen = "".join(kept)
     for paragraph in _PARAGRAPH.finditer(seen) if _SUSPECT.search(seen) else ():
         if sentence := addressed(paragraph[0]):
             found.append(sentence)
             kept[paragraph.start() : paragraph.end()] = _blank(paragraph[0])
     return "".join(kept), found
+
+
+def as_shown(text: str) -> str:
+    """Return a Markdown text as its readers see it: blanks stand for comments and for letters that no font has."""
+    kept = list(text)
+    for start, stop in _hidden(text):
+        kept[start:stop] = _blank(text[start:stop])
+    return "".join(kept)
 
 
 def _hidden(text: str) -> Iterator[tuple[int, int]]:

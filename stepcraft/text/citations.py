@@ -33,7 +33,13 @@ def marks(text: str) -> set[int]:
 
 
 def _matches(text: str) -> list[re.Match[str]]:
-    return [match for start, stop in outside_code(text) for match in _MARK.finditer(text, start, stop)]
+    found = [match for start, stop in outside_code(text) for match in _MARK.finditer(text, start, stop)]
+    # Passages are numbered from 1, so that items[0] is no mark.
+    return [
+        match
+        for match in found
+        if any(_cited(match)) or match["before"] or not text[: match.start()][-1:].isalnum()
+    ]
 
 
 def _cited(match: re.Match[str]) -> list[int]:

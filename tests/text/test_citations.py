@@ -25,6 +25,7 @@ from stepcraft.text.citations import cited_sentences, marks, with_marks, with_ma
         ("It was built [7].", "It was built."),
         ("It was built [7], and fell [2].", "It was built, and fell [2]."),
         ("It was built [0].", "It was built."),
+        ("The list is items[0] in code [1].", "The list is items[0] in code [1]."),
         ("[1] says so.", "[1] says so."),
         ("[9] says so.", "says so."),
         ("See [2](https://example.org).", "See [2](https://example.org)."),

@@ -10,6 +10,7 @@ from pathlib import Path
 from stepcraft.files import open_regular
 from stepcraft.sources.corpus import formats
 from stepcraft.sources.isolated import Unparsed, isolated
+from stepcraft.text.addressed import as_shown
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import lines
 
@@ -151,7 +152,7 @@ def _plain(path: Path) -> Content:
 
 
 def _markdown(path: Path) -> Content:
-    text = _text(path)
+    text = as_shown(_text(path))
     found = _FRONT_MATTER.match(text)
     title = found[1].strip().strip("\"'") if found and _is_short(found[1]) else ""
     return Content(title or file_title(path), text, markdown_headings(text), "markdown")

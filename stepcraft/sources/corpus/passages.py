@@ -19,7 +19,7 @@ from stepcraft.text.clean import clean
 if TYPE_CHECKING:
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-VERSION = 1
+VERSION = 2
 """The version of how files are read and split; a change of it has every file indexed again."""
 
 CHARACTERS = 1000
