@@ -107,7 +107,7 @@ def _argument(argument: Any) -> str:  # noqa: ANN401
     """An argument in the usage of its command: in brackets where it may be left out."""
     name = _metavar(argument)
     shown = name if argument.required or name.startswith("[") else f"[{name}]"
-    return f"{shown}..." if argument.nargs == -1 and not shown.endswith("...") else shown
+    return f"{shown.removesuffix('…')}..." if argument.nargs == -1 and not shown.endswith("...") else shown
 
 
 def _metavar(parameter: Any) -> str:  # noqa: ANN401

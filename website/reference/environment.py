@@ -26,7 +26,7 @@ _OTHERS = {
     "PGPASSWORD": "The password for `store+postgresql://…`, whose URL takes none; `libpq` reads it, or `~/.pgpass`.",
     "VISUAL": "The editor in which `stepcraft aag --review` opens the steps.",
     "XDG_CACHE_HOME": "The folder of caches (Linux; `platformdirs` says where it is elsewhere): indexes of corpora, downloaded "
-    "benchmarks, verdicts on duplicates, the embedded Weaviate.",
+    "benchmarks, verdicts on duplicates.",
 }
 """What `.env.example` does not name, because a server does not need it or another program reads it."""
 _STAND_FOR = {
@@ -73,8 +73,9 @@ def variables() -> list[Variable]:
 def read() -> Mapping[str, set[str]]:
     """The names of the variables that the code reads or tells its users to set, with the files that do."""
     found: dict[str, set[str]] = defaultdict(set)
+    docstrings = {id(node.value) for node, _ in code().nodes if isinstance(node, ast.Expr)}
     for node, scope in code().nodes:
-        for name in _names(node, scope):
+        for name in _names(node, scope) if id(node) not in docstrings else ():
             found[name].add(scope.module.path.relative_to(PACKAGE.parent).as_posix())
     return found
 
