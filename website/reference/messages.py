@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import stepcraft
 from website.reference.templates import Code, Scope, has_words, last_name
 
 PACKAGE = Path(__file__).parents[2] / "stepcraft"
@@ -58,6 +59,78 @@ def messages() -> tuple[Message, ...]:
         Message(area, text, tuple(dict.fromkeys(kinds[area, text])), tuple(dict.fromkeys(files[area, text])))
         for area, text in sorted(kinds, key=lambda key: (key[0], key[1].lower()))
     )
+
+
+def page() -> str:
+    """The Markdown of the page."""
+    return "\n".join(_lines()).rstrip() + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "# Messages"
+    yield ""
+    yield "This page lists every message with which the package stops or warns, for those who search for one. What stands in"
+    yield "braces is put in when the message is made: `{path}`. The messages are grouped by the part of the package that they"
+    yield "come from. [Troubleshooting](../how-to/troubleshooting.md) explains the most common ones; the classes of errors are"
+    yield "in the [Python API](python.md#errors)."
+    yield ""
+    yield "Behind each message stands where it is seen: in an error of a class; in a *warning*, which is in the `warnings` of a"
+    yield "result, in a report or on the standard error; in what `stepcraft doctor` finds; or *inside* another message that says"
+    yield "which file, page, step or reply it is about. A message of a model's reply is one for the model first: it is handed back"
+    yield "once, and becomes a warning if the second reply is no better."
+    yield ""
+    by_area: dict[str, list[Message]] = defaultdict(list)
+    for one in messages():
+        by_area[one.area].append(one)
+    for area, members in by_area.items():
+        yield f"## {area}"
+        yield ""
+        yield f"{_AREAS[area]}."
+        yield ""
+        for one in members:
+            yield f"- {_as_code(one.text)} — {', '.join(dict.fromkeys(map(_where_seen, one.kinds)))}"
+        yield ""
+
+
+_AREAS = {
+    "access": "Users and groups of a server: the file that `STEPCRAFT_ACCESS` names",
+    "building": "Filling memories from documents and traces: `stepcraft memory build`, `build_memory`",
+    "cli": "Commands, their options and their files; `stepcraft doctor`",
+    "contexts": "The settings of a run",
+    "evals": "Evaluations: questions, methods, benchmarks, judges, sandboxes, prices",
+    "errors": "Errors of several parts",
+    "files": "Paths",
+    "graphs": "Building, embedding and calling graphs",
+    "index": "Files of texts and vectors: memories in `.db` files, indexes of corpora",
+    "journal": "The directories of evaluations and builds",
+    "limits": "Limits of users",
+    "llm": "Calls of the chat model",
+    "memory": "Memories, procedures, skills",
+    "models": "Names of chat models and embedding models",
+    "nodes": "Steps of a run, its input and its review",
+    "policy": "What a run may name",
+    "records": "JSONL, JSON, CSV and TSV files",
+    "report": "Pages of runs",
+    "rerank": "Rerankers of RPG",
+    "retrieval": "What a run searches",
+    "server": "A LangGraph server with the package's parts",
+    "sources": "Corpora, the web and other sources of evidence",
+    "text": "Replies of models: patches and lists",
+}
+
+
+def _where_seen(kind: str) -> str:
+    if kind in stepcraft.__all__ and kind != "UnreadableReply":
+        return f"[`{kind}`](python.md#stepcraft.{kind})"
+    if kind in _BUILTIN | {"ToolException"}:
+        return f"`{kind}`"
+    return {WARNING: "*warning*", "doctor": "`stepcraft doctor`", "UnreadableReply": "a model's reply"}.get(kind, "*inside*")
+
+
+def _as_code(text: str) -> str:
+    fence = "``" if "`" in text else "`"
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{space}{text}{space}{fence}"
 
 
 def errors(package: Code) -> set[str]:
