@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from website.reference import api, commands, environment, messages, results, settings
 
 _CONTENT = {
-    "settings.md": ("Settings", "every field of the context of every graph, with type, default, bounds and description"),
+    "settings.md": (
+        "Settings",
+        "every field of the context of every graph, with type, default, bounds and description",
+    ),
     "commands.md": ("Commands", "every command of `stepcraft`, with its arguments and options"),
     "results.md": ("Inputs and results", "the keys of the input and of the result of every graph"),
     "environment.md": ("Environment variables", "every variable that the package reads"),

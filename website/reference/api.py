@@ -136,6 +136,20 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
 }
 
+_RECORDS = {
+    "AddReport",
+    "BuildReport",
+    "Document",
+    "Evidence",
+    "Found",
+    "MergedResults",
+    "OwnMethod",
+    "Sample",
+    "Summary",
+    "Usage",
+}
+"""Classes whose fields are all shown, those without a docstring and the inherited ones included."""
+
 
 def page() -> str:
     """The Markdown of the page."""
@@ -164,9 +178,15 @@ def _lines() -> Iterator[str]:
                 yield "      separate_signature: false"
                 yield "      show_signature: false"
                 yield "      members: false"
+            elif name in _RECORDS:
+                yield "      show_if_no_docstring: true"
+                yield "      inherited_members: true"
+                yield '      filters: ["!^_"]'
             yield ""
             if name in contexts:
-                own = ", ".join(f"[`{one.name}`](settings.md#{name}.{one.name})" for one in fields(contexts[name]))
+                own = ", ".join(
+                    f"[`{one.name}`](settings.md#{name}.{one.name})" for one in fields(contexts[name])
+                )
                 yield f"Fields: {own}."
                 yield ""
 

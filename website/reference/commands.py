@@ -37,8 +37,12 @@ def commands() -> list[Command]:
         context = command.context_class(command, info_name=name, parent=above)
         within = dict(getattr(command, "commands", {}))
         words = context.command_path
-        parameters = [one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]
-        pieces = ["COMMAND [ARGS]..."] if within else [_argument(one) for one in parameters if not _is_option(one)]
+        parameters = [
+            one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)
+        ]
+        pieces = (
+            ["COMMAND [ARGS]..."] if within else [_argument(one) for one in parameters if not _is_option(one)]
+        )
         usage = " ".join([words, *(["[OPTIONS]"] if any(map(_is_option, parameters)) else []), *pieces])
         yield Command(words, usage, inspect.cleandoc(command.help or ""), parameters, list(within))
         for named, one in within.items():
@@ -134,7 +138,13 @@ def _cell(text: str | None) -> str:
 
 def _default(parameter: Any) -> str:  # noqa: ANN401
     default = parameter.default
-    if callable(default) or default is None or default is False or default in ("", [], ()) or parameter.required:
+    if (
+        callable(default)
+        or default is None
+        or default is False
+        or default in ("", [], ())
+        or parameter.required
+    ):
         return ""
     if isinstance(default, list | tuple):
         default = " ".join(map(str, default))

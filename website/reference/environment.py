@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,10 +71,15 @@ def variables() -> list[Variable]:
     return found
 
 
+@cache
 def read() -> Mapping[str, set[str]]:
     """The names of the variables that the code reads or tells its users to set, with the files that do."""
     found: dict[str, set[str]] = defaultdict(set)
-    docstrings = {id(node.value) for node, _ in code().nodes if isinstance(node, ast.Expr)}
+    docstrings = {
+        id(node.value)
+        for node, _ in code().nodes
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
     for node, scope in code().nodes:
         for name in _names(node, scope) if id(node) not in docstrings else ():
             found[name].add(scope.module.path.relative_to(PACKAGE.parent).as_posix())

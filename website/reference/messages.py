@@ -13,12 +13,27 @@ from website.reference.templates import Code, Scope, has_words, last_name
 PACKAGE = Path(__file__).parents[2] / "stepcraft"
 
 WARNING = "warning"
-_BUILTIN = {"ValueError", "RuntimeError", "TypeError", "OSError", "NotImplementedError", "ImportError"}
+_BUILTIN = {
+    "AttributeError",
+    "ValueError",
+    "RuntimeError",
+    "TypeError",
+    "OSError",
+    "NotImplementedError",
+    "ImportError",
+}
 _FOREIGN = {"ToolException": 0, "HTTPException": 1}
 """Errors of other packages with a message of ours, and its place among their arguments."""
-_REASONS = {"Failed": (1, "reason"), "Record": (2, "reason"), "Refusal": (0, "sentence"), "Rejected": (9, "reason")}
+_REASONS = {
+    "Failed": (1, "reason"),
+    "Record": (2, "reason"),
+    "Refusal": (0, "sentence"),
+    "Rejected": (9, "reason"),
+}
 """Records that hold a message: its place among the arguments, and its name."""
 _PRINTERS = {"say", "complain"}
+_FROM_MODELS = {"Refused"}
+"""Errors with the text of a model, which are not followed to where it came from."""
 _LISTS = {"warnings", "notes", "problems"}
 """The names of lists of warnings."""
 
@@ -120,11 +135,13 @@ _AREAS = {
 
 
 def _where_seen(kind: str) -> str:
-    if kind in stepcraft.__all__ and kind != "UnreadableReply":
+    if kind in dir(stepcraft) and kind != "UnreadableReply":
         return f"[`{kind}`](python.md#stepcraft.{kind})"
     if kind in _BUILTIN | {"ToolException"}:
         return f"`{kind}`"
-    return {WARNING: "*warning*", "doctor": "`stepcraft doctor`", "UnreadableReply": "a model's reply"}.get(kind, "*inside*")
+    return {WARNING: "*warning*", "doctor": "`stepcraft doctor`", "UnreadableReply": "a model's reply"}.get(
+        kind, "*inside*"
+    )
 
 
 def _as_code(text: str) -> str:
@@ -147,7 +164,7 @@ def errors(package: Code) -> set[str]:
     return known
 
 
-def _found(package: Code) -> Iterator[tuple[str, str, Path]]:
+def _found(package: Code) -> Iterator[tuple[str, str, Path]]:  # noqa: C901 - two passes over the code
     """Each text with the kind of message and the file that it is in."""
     known = errors(package)
     sinks: dict[tuple[str, str], str] = {}
@@ -155,7 +172,7 @@ def _found(package: Code) -> Iterator[tuple[str, str, Path]]:
     def texts(expression: ast.expr, scope: Scope, kind: str) -> list[str]:
         package.demanded.clear()
         found = package.texts(expression, scope)
-        for demand in sorted(package.demanded):
+        for demand in sorted(package.demanded) if kind not in _FROM_MODELS else ():
             sinks.setdefault(demand, kind)
         return found
 
@@ -167,13 +184,13 @@ def _found(package: Code) -> Iterator[tuple[str, str, Path]]:
     while waiting := sorted(sinks.keys() - done):  # the arguments that functions make a message of
         for name, parameter in waiting:
             for call, scope in package.calls[name] if name not in _PRINTERS else ():
-                if expression := package.argument(call, name, parameter):
-                    for text in texts(expression, scope, sinks[name, parameter]):
+                if given := package.argument(call, name, parameter):
+                    for text in texts(given, scope, sinks[name, parameter]):
                         yield text, sinks[name, parameter], scope.module.path
         done.update(waiting)
 
 
-def _said(node: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.expr]]:
+def _said(node: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.expr]]:  # noqa: C901, PLR0912 - one case a kind of message
     """The messages that one node of a tree makes: their kind and their expression."""
     match node:
         case ast.Call(func=function, args=arguments, keywords=keywords):
@@ -195,11 +212,17 @@ def _said(node: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.expr]]:
                 yield WARNING, arguments[0]
             elif name == "Finding":
                 yield from (("doctor", one) for one in arguments[2:])
-            if name in {"append", "extend"} and isinstance(function, ast.Attribute) and last_name(function.value) in _LISTS:
+            if (
+                name in {"append", "extend"}
+                and isinstance(function, ast.Attribute)
+                and last_name(function.value) in _LISTS
+            ):
                 yield WARNING, arguments[0]
             yield from ((WARNING, one.value) for one in keywords if one.arg in _LISTS)
             if name == "update" and "budget" in ast.unparse(function).lower() and arguments:
                 yield WARNING, arguments[0]
+        case ast.Raise(exc=ast.Call(func=function, args=[first, *_])) if not _is_known(function, known):
+            yield last_name(function), first
         case ast.Dict(keys=keys, values=values):
             for key, value in zip(keys, values, strict=True):
                 if isinstance(key, ast.Constant) and key.value in _LISTS:
@@ -212,9 +235,17 @@ def _said(node: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.expr]]:
                 yield WARNING, value
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             if name in _LISTS or name.endswith("_warnings"):
-                yield from ((WARNING, one.value) for one in ast.walk(node) if isinstance(one, ast.Return) and one.value)
+                yield from (
+                    (WARNING, one.value)
+                    for one in ast.walk(node)
+                    if isinstance(one, ast.Return) and one.value
+                )
         case _:
             pass
+
+
+def _is_known(function: ast.expr, known: set[str]) -> bool:
+    return last_name(function) in known or last_name(function) in _FOREIGN
 
 
 def _formatted(arguments: Sequence[ast.expr]) -> ast.expr:

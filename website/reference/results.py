@@ -1,11 +1,11 @@
 """The page of results: the keys of the input and output of every graph, and of the objects in them."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
-from website.reference.schemas import Graph, Schema, graphs, type_in_words
-
 from stepcraft.graphs.registry import CHAT, GRAPHS
+from website.reference.schemas import Graph, Schema, graphs, type_in_words
 
 
 def page() -> str:
@@ -23,9 +23,10 @@ def parts() -> Mapping[str, Schema]:
     for graph in graphs().values():
         for schema in (inputs(graph), outputs(graph)):
             for name, part in schema.get("$defs", {}).items():
-                if part.get("properties") and not is_message(name):
-                    if found.setdefault(name, part) != part:
-                        raise ValueError(f"two different objects are named {name}")
+                if not part.get("properties") or is_message(name):
+                    continue
+                if found.setdefault(name, part) != part:
+                    raise ValueError(f"two different objects are named {name}")
     return dict(sorted(found.items()))
 
 
@@ -41,11 +42,13 @@ def is_message(name: str) -> bool:
     }
 
 
+@cache
 def inputs(graph: Graph) -> Schema:
     """The JSON schema of a graph's input."""
     return graph.get_input_jsonschema()
 
 
+@cache
 def outputs(graph: Graph) -> Schema:
     """The JSON schema of a graph's output."""
     return graph.get_output_jsonschema()
@@ -62,7 +65,11 @@ def _lines() -> Iterator[str]:
     for name, graph in graphs().items():
         yield f"## {name} {{ #{name} }}"
         yield ""
-        yield f"{listed[name].sentence}." if name in listed else f"[`build_{name}`](python.md#stepcraft.build_{name}) makes it."
+        yield (
+            f"{listed[name].sentence}."
+            if name in listed
+            else f"[`build_{name}`](python.md#stepcraft.build_{name}) makes it."
+        )
         yield ""
         yield f"### Input of {name} {{ #{name}-input }}"
         yield ""

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from website.reference.schemas import Graph, Schema, bounds_in_words, context_class, graphs, type_in_words
-
 from stepcraft.contexts.base import Context
 from stepcraft.graphs.registry import CHAT, GRAPHS
+from website.reference.schemas import Graph, Schema, bounds_in_words, context_class, graphs, type_in_words
 
 _OTHERS = {
     "extract": "reads one document and writes the procedures that it teaches; `stepcraft memory build` runs it",
@@ -56,7 +55,9 @@ def _section(name: str, graph: Graph, common: Mapping[str, Schema]) -> Iterator[
     yield ""
     own = [field for field in properties if _is_own(field, properties[field], common)]
     links = [
-        f'[`{field}`](#Context.{field})<span id="{owner}.{field}"></span>' for field in properties if field not in own
+        f'[`{field}`](#Context.{field})<span id="{owner}.{field}"></span>'
+        for field in properties
+        if field not in own
     ]
     yield f"Settings that it shares with all graphs: {', '.join(links)}."
     yield ""
@@ -75,7 +76,9 @@ def _properties(graph: Graph) -> dict[str, Any]:
     return properties
 
 
-def _field(owner: str, name: str, schema: Schema, *, nodes: bool = True, description: str = "") -> Iterator[str]:
+def _field(
+    owner: str, name: str, schema: Schema, *, nodes: bool = True, description: str = ""
+) -> Iterator[str]:
     yield f"### `{name}` {{ #{owner}.{name} }}"
     yield ""
     yield description or schema["description"]

@@ -91,7 +91,7 @@ class Code:
         for path in sorted(folder.rglob("*.py")):
             self._read(path)
 
-    def _read(self, path: Path) -> None:
+    def _read(self, path: Path) -> None:  # noqa: C901 - what a module holds, kind by kind
         parts = path.relative_to(self.folder.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         module = Module(name, path, ast.parse(path.read_text("utf-8")))
@@ -138,7 +138,11 @@ class Code:
                 is_text = all("{" not in text for text in texts) and not (spec and len(texts) > 1)
                 if isinstance(value, ast.Name | ast.IfExp | ast.Call | ast.BoolOp) and texts and is_text:
                     return [repr(text) for text in texts] if conversion == ord("r") else texts
-                if isinstance(value, ast.IfExp | ast.Call | ast.BinOp | ast.BoolOp) and texts and conversion == -1:
+                if (
+                    isinstance(value, ast.IfExp | ast.Call | ast.BinOp | ast.BoolOp)
+                    and texts
+                    and conversion == -1
+                ):
                     return texts
                 return [_placeholder(value)]
             case ast.BinOp(left=left, op=ast.Add(), right=right):
@@ -147,7 +151,11 @@ class Code:
                 return [*self.texts(body, scope, deeper), *self.texts(orelse, scope, deeper)]
             case ast.BoolOp(values=values):
                 return [text for value in values for text in self.texts(value, scope, deeper)]
-            case ast.NamedExpr(value=value) | ast.Subscript(value=value, slice=ast.Slice()) | ast.Await(value=value):
+            case (
+                ast.NamedExpr(value=value)
+                | ast.Subscript(value=value, slice=ast.Slice())
+                | ast.Await(value=value)
+            ):
                 return self.texts(value, scope, deeper)
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
                 return [text for one in elements for text in self.texts(one, scope, deeper)]
@@ -201,7 +209,10 @@ class Code:
             case ast.Name(id=name) if name in _SAME_TEXT and call.args:
                 return self.texts(call.args[0], scope, depth)
             case ast.Name(id=name) | ast.Attribute(attr=name):
-                defined = self.functions.get(scope.module.imported.get(name, ("", name))[1], [])
+                where, original = scope.module.imported.get(name, (scope.module.name, name))
+                defined = [one for one in self.functions.get(original, []) if one[1].module.name == where]
+                if isinstance(call.func, ast.Attribute):
+                    defined = defined or self.functions.get(name, [])
                 if len(defined) == 1 and _is_text(defined[0][0].returns):
                     texts = self._returns(*defined[0], depth)
                     if any(has_words(text) for text in texts):
@@ -209,7 +220,6 @@ class Code:
             case _:
                 pass
         return [_placeholder(call)]
-
 
     def _returns(self, function: Function, scope: Scope, depth: int) -> list[str]:
         if function.name not in self._returned:
@@ -289,7 +299,7 @@ def _placeholder(expression: ast.expr) -> str:
     return f"{{{_label(expression)}}}"
 
 
-def _label(expression: ast.expr) -> str:  # noqa: PLR0911 - one case a kind of expression
+def _label(expression: ast.expr) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a kind of expression
     match expression:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             if name == "__name__" and isinstance(expression, ast.Attribute):
@@ -299,7 +309,9 @@ def _label(expression: ast.expr) -> str:  # noqa: PLR0911 - one case a kind of e
             return "number" if isinstance(argument, ast.Call) else f"number of {_label(argument)}"
         case ast.Call(func=ast.Attribute(value=ast.Constant(), attr="join"), args=[argument]):
             return _label(argument)
-        case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[ast.Constant(value=str() as key), *_]):
+        case ast.Call(
+            func=ast.Attribute(value=value, attr="get"), args=[ast.Constant(value=str() as key), *_]
+        ):
             return key if isinstance(value, ast.expr) else "value"
         case ast.Call(func=ast.Attribute(value=value), args=[]):
             return _label(value)
