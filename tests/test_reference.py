@@ -102,7 +102,7 @@ def test_every_setting_has_an_anchor_and_a_description(name: str) -> None:
     assert linked == list(owner.__dataclass_fields__.keys() - {"__pydantic_config__", "model_nodes"}) or set(linked)
     for field in linked:
         assert f"{owner.__name__}.{field}" in anchors("settings.md")
-    assert set(linked) == {one for one in graphs()[name].get_context_jsonschema()["properties"]}  # type: ignore[index]
+    assert set(linked) == set(graphs()[name].get_context_jsonschema()["properties"])  # type: ignore[index]
     section = pages()["settings.md"].partition(f"{{ #{owner.__name__} }}")[2].partition("\n## ")[0]
     for field in set(linked) - set(settings.shared()):
         assert re.search(rf"^### `{field}`.*\n\n\w.+\n\n- Type: \S", section, re.MULTILINE), field

@@ -177,7 +177,7 @@ def _found(package: Code) -> Iterator[tuple[str, str, Path]]:  # noqa: C901 - tw
         return found
 
     for node, scope in package.nodes:
-        for kind, expression in _said(node, known):
+        for kind, expression in [*_said(node, known), *_inherited(node, scope.owner, known)]:
             for text in texts(expression, scope, kind):
                 yield text, kind, scope.module.path
     done: set[tuple[str, str]] = set()
@@ -240,6 +240,18 @@ def _said(node: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.expr]]:  # 
                     for one in ast.walk(node)
                     if isinstance(one, ast.Return) and one.value
                 )
+        case _:
+            pass
+
+
+def _inherited(node: ast.AST, owner: str, known: set[str]) -> Iterator[tuple[str, ast.expr]]:
+    """The message that an error makes of its arguments in its constructor."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"), args=[first, *_]
+        ):
+            if owner in known:
+                yield owner, first
         case _:
             pass
 
