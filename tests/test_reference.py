@@ -36,7 +36,7 @@ def anchors(page: str) -> set[str]:
 def test_the_index_names_every_page() -> None:
     listed = re.findall(r"\]\((\w+\.md)\)", pages()["index.md"])
     assert ["index.md", *listed] == list(pages())
-    for name in re.findall(r"\]\(\.\./(\S+)\)", "".join(pages().values())):
+    for name in re.findall(r"\]\(\.\./([^)\s]+)\)", "".join(pages().values())):
         assert (ROOT / "docs" / name.partition("#")[0]).exists(), name
 
 

@@ -87,7 +87,7 @@ class Code:
         self.nodes: list[tuple[ast.AST, Scope]] = []
         """Everything in the code, with where it stands."""
         self.calls: dict[str, list[tuple[ast.Call, Scope]]] = defaultdict(list)
-        self._returned: dict[str, list[str]] = {}
+        self._returned: dict[int, list[str]] = {}
         for path in sorted(folder.rglob("*.py")):
             self._read(path)
 
@@ -222,15 +222,15 @@ class Code:
         return [_placeholder(call)]
 
     def _returns(self, function: Function, scope: Scope, depth: int) -> list[str]:
-        if function.name not in self._returned:
-            self._returned[function.name] = [_placeholder(ast.Name(function.name))]  # where it calls itself
-            self._returned[function.name] = [
+        if id(function) not in self._returned:
+            self._returned[id(function)] = [_placeholder(ast.Name(function.name))]  # where it calls itself
+            self._returned[id(function)] = [
                 text
                 for node in ast.walk(function)
                 if isinstance(node, ast.Return | ast.Yield) and node.value
                 for text in self.texts(node.value, scope, depth)
             ]
-        return self._returned[function.name]
+        return self._returned[id(function)]
 
     def argument(self, call: ast.Call, name: str, parameter: str) -> ast.expr | None:
         """What a call of a function gives for a parameter; None where it gives nothing or the name is ambiguous."""
