@@ -46,7 +46,9 @@ def test_links_of_the_pages_lead_to_anchors() -> None:
         for target, anchor in re.findall(r"\]\((\w*(?:\.md)?)#([^)\s]+)\)", text):
             name = target or page
             headings = {title.lower() for title in re.findall(r"^## (\w+)$", pages()[name], re.MULTILINE)}
-            assert anchor in (python if name == "python.md" else anchors(name) | headings), f"{page}: {anchor}"
+            assert anchor in (python if name == "python.md" else anchors(name) | headings), (
+                f"{page}: {anchor}"
+            )
 
 
 def public_names() -> set[str]:
@@ -99,7 +101,9 @@ def test_documented_names_are_there() -> None:
 def test_every_setting_has_an_anchor_and_a_description(name: str) -> None:
     owner = context_class(graphs()[name])
     linked = re.findall(rf"settings\.md#{owner.__name__}\.(\w+)", pages()["python.md"])
-    assert linked == list(owner.__dataclass_fields__.keys() - {"__pydantic_config__", "model_nodes"}) or set(linked)
+    assert linked == list(owner.__dataclass_fields__.keys() - {"__pydantic_config__", "model_nodes"}) or set(
+        linked
+    )
     for field in linked:
         assert f"{owner.__name__}.{field}" in anchors("settings.md")
     assert set(linked) == set(graphs()[name].get_context_jsonschema()["properties"])  # type: ignore[index]
@@ -111,7 +115,9 @@ def test_every_setting_has_an_anchor_and_a_description(name: str) -> None:
 def test_a_shared_setting_with_another_default_stands_with_its_graph() -> None:
     text = pages()["settings.md"]
     assert "- Default: `0.0`" in text.partition("{ #RpgContext.temperature }")[2].partition("###")[0]
-    assert set(settings.shared()) == {one for one in Context.__dataclass_fields__ if f"{{ #Context.{one} }}" in text}
+    assert set(settings.shared()) == {
+        one for one in Context.__dataclass_fields__ if f"{{ #Context.{one} }}" in text
+    }
 
 
 def test_default_prompts_are_whole() -> None:
@@ -154,8 +160,14 @@ def test_every_key_is_listed_with_a_description() -> None:
 
 def test_every_variable_is_described() -> None:
     listed = {one.name: one for one in environment.variables()}
-    texts = "\n".join(file.read_text("utf-8") for file in CODE).replace('get_env_var("', 'get_env_var("LANGSMITH_')
-    named = set(re.findall(r"""["']([A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:KEY|TOKEN|URL|HOST|ENDPOINT|TIMEOUT))["']""", texts))
+    texts = "\n".join(file.read_text("utf-8") for file in CODE).replace(
+        'get_env_var("', 'get_env_var("LANGSMITH_'
+    )
+    named = set(
+        re.findall(
+            r"""["']([A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:KEY|TOKEN|URL|HOST|ENDPOINT|TIMEOUT))["']""", texts
+        )
+    )
     named |= set(re.findall(r"""environ(?:\.get|\.setdefault)?[(\[]["'](\w+)["']""", texts))
     assert named | {*VARIABLES} <= {*listed}
     assert all(one.description and one.files for one in listed.values())
@@ -200,11 +212,20 @@ def test_every_message_is_listed() -> None:
         ("it was cut off before any text", "UnreadableReply"),  # one of two texts
         ("it was empty", "UnreadableReply"),
         ("nothing was found on: {topic}", "warning"),  # in the update of a node
-        ("{node}: the step took longer than step_deadline_s allows", "warning"),  # from a function of another module
-        ("the model takes no tools, so nothing was searched more than once: this is what rag gives", "warning"),
+        (
+            "{node}: the step took longer than step_deadline_s allows",
+            "warning",
+        ),  # from a function of another module
+        (
+            "the model takes no tools, so nothing was searched more than once: this is what rag gives",
+            "warning",
+        ),
         ("{where} is left out: {reason}", "warning"),  # in the log
         ("{name} is set, and nothing reads it", "doctor"),
-        ("STEPCRAFT_LIMITS_DB names Postgres, which needs a package: pip install \"stepcraft[postgres]\"", "BadInput"),
+        (
+            'STEPCRAFT_LIMITS_DB names Postgres, which needs a package: pip install "stepcraft[postgres]"',
+            "BadInput",
+        ),
     ],
 )
 def test_messages_are_found_however_they_are_made(said: str, seen_in: str) -> None:

@@ -107,8 +107,10 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Server": (
-        "The objects that a `langgraph.json` names: see [serving](../serving.md) and [access](../access.md).",
+        "What runs may name ([security](../security.md)), and the objects that a `langgraph.json` names: see "
+        "[serving](../serving.md) and [access](../access.md).",
         (
+            "stepcraft.policy.Policy",
             "stepcraft.server.app.app",
             "stepcraft.server.auth.auth",
             "stepcraft.server.embeddings.embeddings",
@@ -160,7 +162,7 @@ def _lines() -> Iterator[str]:
     yield "# Python API"
     yield ""
     yield "This page lists the public names of the package for those who call it from Python, with their signatures and"
-    yield "docstrings. What is not on it may change without notice. `import stepcraft` loads no other package; a name is loaded"
+    yield "docstrings. What is not on it may change without notice. `import stepcraft` does not load LangGraph; a name is loaded"
     yield "when it is first used."
     yield ""
     contexts = {context_class(graph).__name__: context_class(graph) for graph in graphs().values()}
