@@ -63,7 +63,9 @@ def public_names() -> set[str]:
             continue
         text = page.read_text("utf-8")
         for module, names in re.findall(r"^(?:from) (stepcraft\S*) import ([^()\n]+)$", text, re.MULTILINE):
-            named |= {f"{module}.{name.split(' as ')[0].strip()}" for name in names.split(",")}
+            named |= {
+                f"{module}.{name.split(' as ')[0].strip()}" for name in names.partition("#")[0].split(",")
+            }
     for file in ROOT.glob("langgraph*.json"):
         for module, name in re.findall(r'"(stepcraft\.server\.\w+):(\w+)"', file.read_text("utf-8")):
             named.add(f"{module}.{name}")
