@@ -228,6 +228,20 @@ def test_every_message_is_listed() -> None:
             "warning",
         ),
         ("{where} is left out: {reason}", "warning"),  # in the log
+        (
+            "cannot be reached at {http} ({text}); is Weaviate running there?",
+            "end",
+        ),  # by a function, put behind a name
+        ("is locked by another connection; try again when it is done", "end"),  # in a table
+        (
+            "the passages are empty; the answer is written without evidence",
+            "warning",
+        ),  # beside another result
+        ("nobody can be authenticated at the moment; the log of the server says why", "HTTPException"),
+        (
+            "{reason}; the first {done} procedures were dealt with{doubt}: add again to do the rest",
+            "AddStopped",
+        ),
         ("{name} is set, and nothing reads it", "doctor"),
         (
             'STEPCRAFT_LIMITS_DB names Postgres, which needs a package: pip install "stepcraft[postgres]"',

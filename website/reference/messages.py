@@ -34,6 +34,10 @@ _REASONS = {
 _PRINTERS = {"say", "complain"}
 _FROM_MODELS = {"Refused"}
 """Errors with the text of a model, which are not followed to where it came from."""
+_ENDS = {"_probe", "_probe_grpc", "_http_fault", "_refusal", "_problem_of", "unreachable"}
+"""Functions that return the end of a message, whose beginning their callers write."""
+_TABLES = {"_REASONS"}
+"""Constants that hold ends of messages by their cause."""
 _LISTS = {"warnings", "notes", "problems"}
 """The names of lists of warnings."""
 
@@ -137,7 +141,7 @@ _AREAS = {
 def _where_seen(kind: str) -> str:
     if kind in dir(stepcraft) and kind != "UnreadableReply":
         return f"[`{kind}`](python.md#stepcraft.{kind})"
-    if kind in _BUILTIN | {"ToolException"}:
+    if kind in _BUILTIN | {*_FOREIGN}:
         return f"`{kind}`"
     return {WARNING: "*warning*", "doctor": "`stepcraft doctor`", "UnreadableReply": "a model's reply"}.get(
         kind, "*inside*"
@@ -219,6 +223,7 @@ def _said(node: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.expr]]:  # 
             ):
                 yield WARNING, arguments[0]
             yield from ((WARNING, one.value) for one in keywords if one.arg in _LISTS)
+            yield from ((name, one.value) for one in keywords if one.arg == "detail" and name in _FOREIGN)
             if name == "update" and "budget" in ast.unparse(function).lower() and arguments:
                 yield WARNING, arguments[0]
         case ast.Raise(exc=ast.Call(func=function, args=[first, *_])) if not _is_known(function, known):
@@ -227,6 +232,8 @@ def _said(node: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.expr]]:  # 
             for key, value in zip(keys, values, strict=True):
                 if isinstance(key, ast.Constant) and key.value in _LISTS:
                     yield WARNING, value
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict(values=values)) if name in _TABLES:
+            yield from (("end", value) for value in values)
         case ast.Assign(targets=[target], value=value) | ast.AugAssign(target=target, value=value):
             if last_name(target) in _LISTS:
                 yield WARNING, value
@@ -234,6 +241,14 @@ def _said(node: ast.AST, known: set[str]) -> Iterator[tuple[str, ast.expr]]:  # 
             if last_name(target) in _LISTS:
                 yield WARNING, value
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            if name in _ENDS:
+                yield from (
+                    ("end", one.value) for one in ast.walk(node) if isinstance(one, ast.Return) and one.value
+                )
+            if node.returns and ast.unparse(node.returns).endswith(", list[str]]"):
+                for one in ast.walk(node):
+                    if isinstance(one, ast.Return) and isinstance(one.value, ast.Tuple):
+                        yield WARNING, one.value.elts[-1]
             if name in _LISTS or name.endswith("_warnings"):
                 yield from (
                     (WARNING, one.value)
