@@ -52,3 +52,4 @@ def _words(text: str) -> NDArray[np.float32]:
 
 
 embeddings = StoreEmbeddings()
+"""For `store.index.embed` in langgraph.json."""

@@ -211,7 +211,7 @@ def test_the_variables_are_those_that_the_package_reads() -> None:
     named = {name for text in texts for name in re.findall(r'"(STEPCRAFT_[A-Z_]+[A-Z])"', text)}
     assert named == {*VARIABLES}
     described = re.findall(r"^# (STEPCRAFT_\w+)=", (ROOT / ".env.example").read_text("utf-8"), re.MULTILINE)
-    assert {*described} | {"STEPCRAFT_PRICES"} == {*VARIABLES}
+    assert {*described} == {*VARIABLES}
 
 
 def names_model(monkeypatch: pytest.MonkeyPatch, base_url: str, name: str) -> None:

@@ -1,0 +1,151 @@
+"""The page of commands: every command of the command line with its arguments and options."""
+
+import inspect
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from typer.main import get_command
+
+from stepcraft.cli import app
+
+_TYPES = {str: "TEXT", Path: "PATH", int: "NUMBER", float: "NUMBER"}
+
+
+class Command(NamedTuple):
+    """A command, as the objects of the command line describe it."""
+
+    name: str
+    """Its words: `stepcraft memory add`."""
+    usage: str
+    help: str
+    parameters: list[Any]
+    """Its arguments and options, without --help."""
+    subcommands: list[str]
+
+
+def page() -> str:
+    """The Markdown of the page."""
+    return "\n".join(_lines()).rstrip() + "\n"
+
+
+def commands() -> list[Command]:
+    """All commands, each group before its own."""
+
+    def walk(command: Any, name: str, above: Any) -> Iterator[Command]:  # noqa: ANN401 - typer brings its own, untyped click
+        context = command.context_class(command, info_name=name, parent=above)
+        within = dict(getattr(command, "commands", {}))
+        words = context.command_path
+        parameters = [
+            one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)
+        ]
+        pieces = (
+            ["COMMAND [ARGS]..."] if within else [_argument(one) for one in parameters if not _is_option(one)]
+        )
+        usage = " ".join([words, *(["[OPTIONS]"] if any(map(_is_option, parameters)) else []), *pieces])
+        yield Command(words, usage, inspect.cleandoc(command.help or ""), parameters, list(within))
+        for named, one in within.items():
+            yield from walk(one, named, context)
+
+    return list(walk(get_command(app), "stepcraft", None))
+
+
+def _lines() -> Iterator[str]:
+    yield "# Commands"
+    yield ""
+    yield "This page lists every command of the command line with its arguments and options. Each command prints its own part"
+    yield "of it with `--help`. A command ends with status 0, with 2 where what it was given cannot be used, with 130 after"
+    yield "Ctrl-C, and with 1 after any other failure; the failure is one line on the standard error, which"
+    yield "[messages](messages.md) lists."
+    yield ""
+    for command in commands():
+        yield from _section(command)
+
+
+def _section(command: Command) -> Iterator[str]:
+    is_group = bool(command.subcommands)
+    yield f"{'##' if is_group or command.name.count(' ') == 1 else '###'} {command.name} {{ #{command.name.replace(' ', '-')} }}"
+    yield ""
+    yield from (line.strip() for line in command.help.split("\f")[0].splitlines())
+    yield ""
+    yield "```text"
+    yield command.usage
+    yield "```"
+    yield ""
+    for name in command.subcommands:
+        words = f"{command.name} {name}"
+        yield f"- [`{words}`](#{words.replace(' ', '-')})"
+    if command.subcommands:
+        yield ""
+    arguments = [one for one in command.parameters if not _is_option(one)]
+    options = [one for one in command.parameters if _is_option(one)]
+    if arguments:
+        yield "| argument | |"
+        yield "|---|---|"
+        for one in arguments:
+            needed = "" if one.required else " May be left out."
+            yield f"| `{_metavar(one)}` | {_cell(one.help)}{needed}{_default(one)} |"
+        yield ""
+    if options:
+        yield "| option | |"
+        yield "|---|---|"
+        for one in options:
+            needed = " Required." if one.required else ""
+            yield f"| {_names(one)} | {_cell(one.help)}{needed}{_default(one)} |"
+        yield ""
+
+
+def _names(option: Any) -> str:  # noqa: ANN401
+    value = "" if option.is_flag else f" {_metavar(option)}"
+    value = value.replace("|", "\\|")
+    names = ", ".join(f"`{name}{value}`" for name in option.opts)
+    return names + "".join(f", `{name}`" for name in option.secondary_opts)
+
+
+def _is_option(parameter: Any) -> bool:  # noqa: ANN401
+    return bool(parameter.param_type_name != "argument")
+
+
+def _argument(argument: Any) -> str:  # noqa: ANN401
+    """An argument in the usage of its command: in brackets where it may be left out."""
+    name = _metavar(argument)
+    shown = name if argument.required or name.startswith("[") else f"[{name}]"
+    return f"{shown.removesuffix('…')}..." if argument.nargs == -1 and not shown.endswith("...") else shown
+
+
+def _metavar(parameter: Any) -> str:  # noqa: ANN401
+    if not _is_option(parameter):
+        return str(parameter.metavar or parameter.name.upper())
+    kind = _type(parameter)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "|".join(str(one.value) for one in kind)
+    if get_origin(kind) is Literal:
+        return "|".join(map(str, get_args(kind)))
+    return str(parameter.metavar or _TYPES.get(kind, "VALUE"))
+
+
+def _type(parameter: Any) -> Any:  # noqa: ANN401
+    """The type of a value; of a list or of one that may be None, that of what it holds."""
+    found = getattr(getattr(parameter, "type_descriptor", None), "annotation", str)
+    inner = [one for one in get_args(found) if one is not type(None)]
+    return found if get_origin(found) is Literal or not inner else inner[0]
+
+
+def _cell(text: str | None) -> str:
+    return " ".join((text or "").split()).replace("|", "\\|")
+
+
+def _default(parameter: Any) -> str:  # noqa: ANN401
+    default = parameter.default
+    if (
+        callable(default)
+        or default is None
+        or default is False
+        or default in ("", [], ())
+        or parameter.required
+    ):
+        return ""
+    if isinstance(default, list | tuple):
+        default = " ".join(map(str, default))
+    return f" Default: `{default}`."
