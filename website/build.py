@@ -16,6 +16,7 @@ import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -65,12 +66,12 @@ def build(site: Path = SITE) -> Path:
         own = ROOT / "docs" / page.relative_to(docs)
         text = with_outputs(page.read_text("utf-8"), ran.get(page, Ran()))
         text = with_recorded(text, own.parent / "recorded")
-        text = PICTURE.sub(lambda mark, page=page: _picture(mark, page, images), text)
+        text = PICTURE.sub(partial(_picture, page=page, images=images), text)
         page.write_text(with_links(text, own, repository), "utf-8")
     reference = docs / "reference"
     reference.mkdir(exist_ok=True)
     for name, text in pages().items():
-        (reference / name).write_text(f"---\nedit: website/reference.py\n---\n{text}", "utf-8")
+        (reference / name).write_text(f"---\nedit: website/reference/__init__.py\n---\n{text}", "utf-8")
     _write_configuration(site)
     done = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "-f", str(site / "zensical.toml")],
