@@ -155,6 +155,9 @@ def _markdown(path: Path) -> Content:
     text = as_shown(_text(path))
     found = _FRONT_MATTER.match(text)
     title = found[1].strip().strip("\"'") if found and _is_short(found[1]) else ""
+    if found:
+        front = found[0].rstrip()
+        text = f"   {front[3:-3]}   {text[len(front) :]}"  # its fences are no text
     return Content(title or file_title(path), text, markdown_headings(text), "markdown")
 
 
