@@ -27,7 +27,7 @@ from stepcraft.secrets import without_secrets
 VARIABLE = "STEPCRAFT_LIMITS_DB"
 """The environment variable that names the database of the counts."""
 
-_KINDS = "sqlite:////path/limits.db or postgresql://user@host/database"
+_KINDS = "sqlite:////path/limits.db or postgresql://host/database"
 _PATIENCE_S = 5
 """How long a count waits for the database."""
 _MINUTE, _DAY = 60, 86_400

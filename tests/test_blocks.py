@@ -15,6 +15,7 @@ PAGES = [
 ]
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(page: Path, model_server: OpenAIServer) -> None:
     if any(not block.skip for block in blocks(page.read_text("utf-8"))):

@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -191,18 +192,18 @@ def run_here(page: Path) -> Ran:
 def _run_shell(code: str) -> tuple[int, str]:
     # A file takes the output, so that a process in the background does not keep this one waiting.
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        process = subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", code],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", code],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                check=False,
-                timeout=_LONGEST_S,
-            )
-            status = done.returncode
+            status = process.wait(_LONGEST_S)
         except subprocess.TimeoutExpired:
-            status = 124
+            os.killpg(process.pid, signal.SIGKILL)
+            status = process.wait()
         file.seek(0)
         return status, file.read()
 
