@@ -30,7 +30,8 @@ V = TypeVar("V")
 def in_thread(call: Callable[[], T]) -> Future[T]:
     """Start a call in a daemon thread that no other call is made in, with a copy of the current context variables."""
     future: Future[T] = Future()
-    _start(partial(contextvars.copy_context().run, _settle, future, call))
+    context = contextvars.copy_context()
+    _start(lambda: context.run(_settle, future, call))
     return future
 
 

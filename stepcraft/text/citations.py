@@ -38,7 +38,9 @@ def _matches(text: str) -> list[re.Match[str]]:
     return [
         match
         for match in found
-        if any(_cited(match)) or match["before"] or not text[: match.start()][-1:].isalnum()
+        if any(_cited(match))
+        or match["before"]
+        or not text[max(0, match.start() - 1) : match.start()].isalnum()
     ]
 
 

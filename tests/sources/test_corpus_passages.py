@@ -42,7 +42,10 @@ def test_what_readers_of_markdown_do_not_see_is_no_passage(tmp_path: Path):
 def test_markdown_titles_from_front_matter_underlines_or_the_name(tmp_path: Path):
     front = '---\ntitle: "All of tea"\n---\nText.\n'
     (passage,) = read(tmp_path, "a.md", front)
-    assert (passage.title, passage.text.split("\n")) == ("All of tea", ['title: "All of tea"', "   ", "Text."])
+    assert (passage.title, passage.text.split("\n")) == (
+        "All of tea",
+        ['title: "All of tea"', "   ", "Text."],
+    )
     lines = "Tea\n===\nOne.\n\nGreen\n-----\nTwo.\n"
     assert [(item.title, item.text) for item in read(tmp_path, "b.md", lines)] == [
         ("Tea", "One."),
