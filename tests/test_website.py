@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from website.reference import pages
 
 from website.blocks import PICTURE, ROOT, Ran
 from website.build import Unbuilt, with_links, with_outputs, with_recorded
+from website.reference import pages
 
 DOCS = [page for page in (ROOT / "docs").rglob("*.md") if "_files" not in page.parts]
 

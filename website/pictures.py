@@ -51,8 +51,9 @@ def problems(site: Path, pictures: Path | None = None) -> list[str]:
                 tab.go(base + page.removeprefix("./"))
                 found += [f"{page}: {problem}" for problem in _problems(tab, base)]
             tab.resize(*SCREENS["desktop"])
-            if not _finds(tab, base, "deadline_s"):
-                found.append("the search does not find deadline_s")
+            for words in ("deadline_s", "memory dedupe", "the question is empty", "STEPCRAFT_ALLOW"):
+                if not _finds(tab, base, words):
+                    found.append(f"the search does not find {words}")
             for page in PAGES if pictures else ():
                 assert pictures
                 for screen, size in SCREENS.items():
