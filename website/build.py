@@ -117,6 +117,7 @@ def with_recorded(page: str, folder: Path) -> str:
             )
         except OSError as error:
             raise Unbuilt(f"{error.filename} is missing: record the run that the page shows") from error
+        commands = commands.rpartition("\nEND\n")[2].strip()  # the page has shown the files already
         first, _, rest = said.partition("\n")
         lines = ["", first, "", "```sh", *commands.splitlines(), "```", "", "````text", *rest.strip().splitlines(), "````"]  # fmt: skip
         return '??? example "A recorded run of a real model"\n' + "\n".join(

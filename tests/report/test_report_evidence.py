@@ -84,6 +84,16 @@ def test_it_stands_beside_its_sentence_within_the_window(tab: Tab, width: int, h
         assert tab.js(IN_VIEW)
 
 
+def test_a_mark_begins_no_line(tab: Tab) -> None:
+    ends = """[...document.querySelectorAll('.sentence')].map(sentence => [
+        [...sentence.querySelector('label').getClientRects()].at(-1).right,
+        sentence.querySelector('.mark').getBoundingClientRect().left])"""
+    for width in range(320, 640, 8):
+        tab.resize(width, 800)
+        assert all(mark >= text for text, mark in tab.js(ends)), width
+    tab.resize(1280, 800)
+
+
 def test_on_paper_it_is_notes(tab: Tab) -> None:
     assert not tab.js("document.querySelector('.footnotes').checkVisibility()")
     tab.click(".sentence label", 1)
