@@ -45,7 +45,7 @@ def test_what_is_hostile_is_text(method: str, given: Any, run: Any) -> None:
     text = page(method, poisoned(given, HOSTILE), poisoned(run(), HOSTILE), STEPS)
     seen = Reader(text)
     assert {element.tag for element in seen.seen} <= TAGS
-    common = {"id", "class", "dir", "aria-label", "aria-labelledby"}
+    common = {"id", "class", "dir", "aria-hidden", "aria-label", "aria-labelledby"}
     for element in seen.seen:
         assert set(element.attributes) <= common | ATTRIBUTES.get(element.tag, set())
     assert "<script>console.error(document.title='owned')</script>" in " ".join(seen.texts("main"))
