@@ -216,10 +216,11 @@ class SerialExecutor:
         self._running = False
 
     async def submit(self, call: Callable[[], T]) -> T:
-        """Return the result of a call, or raise what it or `around` raises."""
+        """Return the result of a call, made with the caller's context variables, or raise what it or `around` raises."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        context = contextvars.copy_context()
         with self._lock:
-            self._waiting.append((future, call))
+            self._waiting.append((future, partial(context.run, call)))
             starts, self._running = not self._running, True
         if starts:
             _start(partial(contextvars.Context().run, self._run))

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -33,6 +34,19 @@ def test_calls_are_made_one_after_the_other_off_the_event_loop():
     assert asyncio.run(main())[-1] == 99 * 99
     assert most == 1
     assert threading.main_thread() not in threads
+
+
+def test_calls_have_the_context_variables_of_their_callers():
+    executor, name = SerialExecutor(), ContextVar("name", default="nobody")
+
+    async def asked(value: str) -> str:
+        name.set(value)
+        return await executor.submit(name.get)
+
+    async def main() -> list[str]:
+        return await asyncio.gather(*(asked(value) for value in ("ann", "ben", "eve")))
+
+    assert asyncio.run(main()) == ["ann", "ben", "eve"]
 
 
 def test_a_call_that_fails_fails_alone():
