@@ -1,7 +1,7 @@
 """Building memories from documents: `python benchmarks/building.py [DOCUMENTS]`.
 
 - throughput: 160 documents of one part each against a model of 100 ms, 16 calls at a time ÷ 160 bare calls of it, 16 at a
-  time, and ÷ 160 calls a second, which no event loop reaches; the same of the extraction graph alone, 16 runs at a time;
+  time, and ÷ the 160 calls a second of arithmetic; the same of the extraction graph alone, 16 runs at a time;
 - overhead: seconds of the processor for a document with a model of no latency ÷ those of the extraction graph alone;
 - scale: 10,000 documents (or so many) with a model of no latency in a process of their own: the time for each, and the peak
   of the memory ÷ those of a tenth of them; and the second build, which asks nothing, ÷ the first.
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -80,28 +80,13 @@ async def built(given: Sequence[Document], folder: Path, latency: float, concurr
     return took
 
 
-async def bare(given: Sequence[Document]) -> float:
-    """Seconds of the extraction graph alone on the same documents, as many at a time; nothing is kept."""
-    graph = build_extract(model=Reader(latency=LATENCY))
+async def taken(given: Sequence[Document], call: Callable[[Document], Awaitable[object]]) -> float:
+    """Seconds of one call for each document, as many at a time; nothing is kept."""
     left = iter(given)
 
     async def work() -> None:
         for one in left:
-            await graph.ainvoke({"title": one.title, "text": one.text, "source": one.source})
-
-    began = time.perf_counter()
-    await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
-    return time.perf_counter() - began
-
-
-async def calls(given: Sequence[Document]) -> float:
-    """Seconds of one bare call of the model for each document, as many at a time."""
-    model = Reader(latency=LATENCY)
-    left = iter(given)
-
-    async def work() -> None:
-        for one in left:
-            await model.ainvoke(one.text)
+            await call(one)
 
     began = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
@@ -110,14 +95,20 @@ async def calls(given: Sequence[Document]) -> float:
 
 async def throughput(turns: int) -> dict[str, list[float]]:
     """Seconds of so many builds, of the graph alone, and of bare calls, in turns."""
-    given = documents(160)
+    given, model = documents(160), Reader(latency=LATENCY)
+    graph = build_extract(model=model)
     seconds: dict[str, list[float]] = {"build": [], "graph": [], "calls": []}
     for _ in range(turns + 1):
         with tempfile.TemporaryDirectory() as folder:
             seconds["build"].append(await built(given, Path(folder), LATENCY, CONCURRENCY))
-        seconds["graph"].append(await bare(given))
-        seconds["calls"].append(await calls(given))
-    return {name: taken[1:] for name, taken in seconds.items()}
+        seconds["graph"].append(await taken(given, lambda one: graph.ainvoke(given_to(one))))
+        seconds["calls"].append(await taken(given, lambda one: model.ainvoke(one.text)))
+    return {name: found[1:] for name, found in seconds.items()}
+
+
+def given_to(document: Document) -> Any:
+    """What the extraction graph takes of a document."""
+    return {"title": document.title, "text": document.text, "source": document.source}
 
 
 async def overhead(turns: int) -> tuple[float, float]:
@@ -132,7 +123,7 @@ async def overhead(turns: int) -> tuple[float, float]:
             ours = time.process_time() - began
         began = time.process_time()
         for one in given:
-            await graph.ainvoke({"title": one.title, "text": one.text, "source": one.source})
+            await graph.ainvoke(given_to(one))
         times.append((ours / 100, (time.process_time() - began) / 100))
     return median(one for one, _ in times[1:]), median(other for _, other in times[1:])
 
@@ -158,12 +149,14 @@ def one_scale(count: int) -> None:
 def main(count: int) -> None:
     """Measure all of it; the largest build has so many documents."""
     table = Table("what", "figure", title="Building memories")
-    seconds = asyncio.run(throughput(7))
+    turns = 7
+    seconds = asyncio.run(throughput(turns))
+    limits = {"bare calls": seconds["calls"], "160 calls a second": [160 * LATENCY / CONCURRENCY] * turns}
     for name, what in (("build", "throughput"), ("graph", "the graph alone")):
-        for by, of in ((seconds["calls"], "bare calls"), ([LATENCY * 10] * 7, "160 calls a second")):
-            shares = [other / one for one, other in zip(seconds[name], by, strict=True)]
+        for of, limit in limits.items():
+            shares = [other / one for one, other in zip(seconds[name], limit, strict=True)]
             table.add_row(
-                f"{what} ÷ {of}, median of 7",
+                f"{what} ÷ {of}, median of {turns}",
                 f"{median(shares):.2f} ({min(shares):.2f}–{max(shares):.2f})",
             )
     build, graph = asyncio.run(overhead(3))

@@ -14,11 +14,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import indent
 
 from tests.servers.chromium import chromium
 from tests.servers.openai_server import OpenAIServer, keyless_reply
@@ -28,6 +30,7 @@ from website.reference import pages
 SITE = ROOT / ".site"
 _MERMAID = "mermaid@11.12.0"
 """What draws the graphs in a browser; Zensical would have it fetched from elsewhere when a page is viewed."""
+_CONFIGURATION = ROOT / "website/zensical.toml"
 _MOST_LINES = 40
 _RECORDED = re.compile(r"^<!-- recorded: ([\w-]+) -->[ ]*$", re.MULTILINE)
 _LINK = re.compile(r"(\]\()([^)\s:#]+)([^)\s]*\))")
@@ -119,10 +122,8 @@ def with_recorded(page: str, folder: Path) -> str:
             raise Unbuilt(f"{error.filename} is missing: record the run that the page shows") from error
         commands = commands.rpartition("\nEND\n")[2].strip()  # the page has shown the files already
         first, _, rest = said.partition("\n")
-        lines = ["", first, "", "```sh", *commands.splitlines(), "```", "", "````text", *rest.strip().splitlines(), "````"]  # fmt: skip
-        return '??? example "A recorded run of a real model"\n' + "\n".join(
-            f"    {line}".rstrip() for line in lines
-        )
+        shown = f"\n{first}\n\n```sh\n{commands}\n```\n\n````text\n{rest.strip()}\n````"
+        return '??? example "A recorded run of a real model"\n' + indent(shown, "    ")
 
     return _RECORDED.sub(shown, page)
 
@@ -146,13 +147,11 @@ def with_links(page: str, own: Path, repository: str) -> str:
 
 
 def _repository() -> str:
-    found = re.search(r'^repo_url = "(.+)"$', (ROOT / "website/zensical.toml").read_text("utf-8"), re.MULTILINE)  # fmt: skip
-    assert found
-    return found[1]
+    return str(tomllib.loads(_CONFIGURATION.read_text("utf-8"))["project"]["repo_url"])
 
 
 def _write_configuration(site: Path) -> None:
-    text = (ROOT / "website/zensical.toml").read_text("utf-8")
+    text = _CONFIGURATION.read_text("utf-8")
     values: Mapping[str, str] = {"@VERSION@": version("stepcraft"), "@ROOT@": str(ROOT)}
     for name, value in values.items():
         text = text.replace(name, value)

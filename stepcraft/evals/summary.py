@@ -215,11 +215,13 @@ def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
         name=name,
         samples=len(done),
         failed=len(outcomes) - len(done),
-        scores={score: _mean(list(tasks.values())) for score, tasks in task_scores(done).items()},
+        scores={
+            score: _mean(list(tasks.values()), shares=True) for score, tasks in task_scores(done).items()
+        },
         costs={
-            "calls": _cost([one["usage"].get("calls", 0) for one in done]),
-            "tokens": _cost([tokens_of(one) for one in done]),
-            "seconds": _cost([one["seconds"] for one in done]),
+            "calls": _mean([one["usage"].get("calls", 0) for one in done]),
+            "tokens": _mean([tokens_of(one) for one in done]),
+            "seconds": _mean([one["seconds"] for one in done]),
             **_usd(done),
         },
     )
@@ -227,15 +229,12 @@ def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
 
 def _usd(outcomes: Sequence[Outcome]) -> dict[str, Interval]:
     known = [usd for one in outcomes if (usd := one.get("usd")) is not None]
-    return {"usd": _cost(known)} if known and len(known) == len(outcomes) else {}
+    return {"usd": _mean(known)} if known and len(known) == len(outcomes) else {}
 
 
-def _mean(values: Sequence[float]) -> Interval:
-    return mean_interval(values or [0.0], _SEED, resamples=_resamples(len(values)), level=LEVEL)
-
-
-def _cost(values: Sequence[float]) -> Interval:
-    return mean_interval(values or [0.0], _SEED, resamples=_resamples(len(values)), level=LEVEL, shares=False)
+def _mean(values: Sequence[float], *, shares: bool = False) -> Interval:
+    resamples = _resamples(len(values))
+    return mean_interval(values or [0.0], _SEED, resamples=resamples, level=LEVEL, shares=shares)
 
 
 def _resamples(samples: int) -> int:

@@ -33,7 +33,7 @@ def test_markdown_has_its_headings_as_titles_and_lines_as_places(tmp_path: Path)
 
 def test_what_readers_of_markdown_do_not_see_is_no_passage(tmp_path: Path):
     path = tmp_path / "bread.md"
-    path.write_text("# Bread\n<!-- TODO:\n## Ask the baker -->\nBake it.\n\n`<!-- -->` is a comment.\n")
+    path.write_text("# Bread\n<!-- hidden:\n## Ask the baker -->\nBake it.\n\n`<!-- -->` is a comment.\n")
     (passage,) = passages(path, [])
     assert (passage.title, passage.place) == ("Bread", ":4")
     assert passage.text == "Bake it.\n\n`<!-- -->` is a comment."

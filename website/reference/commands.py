@@ -4,13 +4,16 @@ import inspect
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
 from typer.main import get_command
 
 from stepcraft.cli import app
 
-_TYPES = {str: "TEXT", Path: "PATH", int: "NUMBER", float: "NUMBER"}
+Click: TypeAlias = Any
+"""A command, a context or a parameter of the click that typer brings, which comes without types."""
+
+_TYPES: dict[object, str] = {str: "TEXT", Path: "PATH", int: "NUMBER", float: "NUMBER"}
 
 
 class Command(NamedTuple):
@@ -20,7 +23,7 @@ class Command(NamedTuple):
     """Its words: `stepcraft memory add`."""
     usage: str
     help: str
-    parameters: list[Any]
+    parameters: list[Click]
     """Its arguments and options, without --help."""
     subcommands: list[str]
 
@@ -33,7 +36,7 @@ def page() -> str:
 def commands() -> list[Command]:
     """All commands, each group before its own."""
 
-    def walk(command: Any, name: str, above: Any) -> Iterator[Command]:  # noqa: ANN401 - typer brings its own, untyped click
+    def walk(command: Click, name: str, above: Click) -> Iterator[Command]:
         context = command.context_class(command, info_name=name, parent=above)
         within = dict(getattr(command, "commands", {}))
         words = context.command_path
@@ -78,43 +81,36 @@ def _section(command: Command) -> Iterator[str]:
         yield f"- [`{words}`](#{words.replace(' ', '-')})"
     if command.subcommands:
         yield ""
-    arguments = [one for one in command.parameters if not _is_option(one)]
-    options = [one for one in command.parameters if _is_option(one)]
-    if arguments:
-        yield "| argument | |"
-        yield "|---|---|"
-        for one in arguments:
-            needed = "" if one.required else " May be left out."
-            yield f"| `{_metavar(one)}` | {_cell(one.help)}{needed}{_default(one)} |"
-        yield ""
-    if options:
-        yield "| option | |"
-        yield "|---|---|"
-        for one in options:
-            needed = " Required." if one.required else ""
-            yield f"| {_names(one)} | {_cell(one.help)}{needed}{_default(one)} |"
-        yield ""
+    for kind, note in (("argument", {False: " May be left out."}), ("option", {True: " Required."})):
+        if shown := [one for one in command.parameters if one.param_type_name == kind]:
+            yield f"| {kind} | |"
+            yield "|---|---|"
+            for one in shown:
+                yield f"| {_names(one)} | {_cell(one.help)}{note.get(one.required, '')}{_default(one)} |"
+            yield ""
 
 
-def _names(option: Any) -> str:  # noqa: ANN401
-    value = "" if option.is_flag else f" {_metavar(option)}"
+def _names(parameter: Click) -> str:
+    if not _is_option(parameter):
+        return f"`{_metavar(parameter)}`"
+    value = "" if parameter.is_flag else f" {_metavar(parameter)}"
     value = value.replace("|", "\\|")
-    names = ", ".join(f"`{name}{value}`" for name in option.opts)
-    return names + "".join(f", `{name}`" for name in option.secondary_opts)
+    names = ", ".join(f"`{name}{value}`" for name in parameter.opts)
+    return names + "".join(f", `{name}`" for name in parameter.secondary_opts)
 
 
-def _is_option(parameter: Any) -> bool:  # noqa: ANN401
+def _is_option(parameter: Click) -> bool:
     return bool(parameter.param_type_name != "argument")
 
 
-def _argument(argument: Any) -> str:  # noqa: ANN401
+def _argument(argument: Click) -> str:
     """An argument in the usage of its command: in brackets where it may be left out."""
     name = _metavar(argument)
     shown = name if argument.required or name.startswith("[") else f"[{name}]"
     return f"{shown.removesuffix('…')}..." if argument.nargs == -1 and not shown.endswith("...") else shown
 
 
-def _metavar(parameter: Any) -> str:  # noqa: ANN401
+def _metavar(parameter: Click) -> str:
     if not _is_option(parameter):
         return str(parameter.metavar or parameter.name.upper())
     kind = _type(parameter)
@@ -125,7 +121,7 @@ def _metavar(parameter: Any) -> str:  # noqa: ANN401
     return str(parameter.metavar or _TYPES.get(kind, "VALUE"))
 
 
-def _type(parameter: Any) -> Any:  # noqa: ANN401
+def _type(parameter: Click) -> object:
     """The type of a value; of a list or of one that may be None, that of what it holds."""
     found = getattr(getattr(parameter, "type_descriptor", None), "annotation", str)
     inner = [one for one in get_args(found) if one is not type(None)]
@@ -136,7 +132,7 @@ def _cell(text: str | None) -> str:
     return " ".join((text or "").split()).replace("|", "\\|")
 
 
-def _default(parameter: Any) -> str:  # noqa: ANN401
+def _default(parameter: Click) -> str:
     default = parameter.default
     if (
         callable(default)

@@ -37,7 +37,10 @@ _STAND_FOR = {
     "user_cache_path": "XDG_CACHE_HOME",
 }
 """Functions of other packages that read a variable."""
-_NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:API_KEY|BASE_URL)\b|\bLANGSMITH_[A-Z_]*[A-Z]\b|\bPGPASSWORD\b|\bSTEPCRAFT_[A-Z_]*[A-Z]\b(?!_)")  # fmt: skip
+_NAME = re.compile(
+    r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:API_KEY|BASE_URL)\b|\bLANGSMITH_[A-Z_]*[A-Z]\b|\bPGPASSWORD\b"
+    r"|\bSTEPCRAFT_[A-Z_]*[A-Z]\b(?!_)"
+)
 
 
 class Variable(NamedTuple):

@@ -95,7 +95,8 @@ def _alternatives(schema: Schema) -> Iterator[str]:
 
 
 def _plural(schema: Schema) -> str:
-    kinds = [_part(one) if "$ref" in one else _PLURALS.get(one.get("type", ""), "values") for one in schema.get("anyOf", schema.get("oneOf", [schema]))]  # fmt: skip
+    ones = schema.get("anyOf", schema.get("oneOf", [schema]))
+    kinds = [_part(one) if "$ref" in one else _PLURALS.get(one.get("type", ""), "values") for one in ones]
     return " or ".join(dict.fromkeys(kinds))
 
 

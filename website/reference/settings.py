@@ -72,8 +72,9 @@ def _is_own(field: str, schema: Schema, common: Mapping[str, Schema]) -> bool:
 
 
 def _properties(graph: Graph) -> dict[str, Any]:
-    properties: dict[str, Any] = graph.get_context_jsonschema()["properties"]  # type: ignore[index]
-    return properties
+    schema = graph.get_context_jsonschema()
+    assert schema, "every graph has a context"
+    return dict(schema["properties"])
 
 
 def _field(
