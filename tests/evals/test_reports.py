@@ -297,7 +297,7 @@ def test_filters_find_samples(hostile: tuple[Tab, list[str]]) -> None:
     assert choose(tab, "show", "differs").startswith("61 of 63")
     assert told(tab, "#list li").startswith("q1")  # the largest difference is first
     choose(tab, "show", "all")
-    tab.js("document.getElementById('words').value = 'ANSWER 17 rat'")
+    tab.js("document.getElementById('words').value = 'ANSWER q17 rat'")
     assert choose(tab, "score", str(tab.js("document.getElementById('score').value"))).startswith("1 of 63")
     tab.js("document.getElementById('words').value = ''")
     choose(tab, "show", "all")
