@@ -27,7 +27,7 @@ def test_the_agent(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert "a scripted one replies" in told
     assert "  revise\n" in told
     assert "\nwrite_procedure:\n1. Create" in told
-    assert "\n[1] let an agent tool save" in told
+    assert "\n- let an agent tool save" in told
     assert told.endswith("The agent: The steps above do it; each rests on a procedure.\n")
 
 

@@ -21,6 +21,7 @@ from stepcraft.evidence import Evidence
 from stepcraft.graphs.compile import Graph, check_name, resources_of
 from stepcraft.graphs.registry import GRAPHS
 from stepcraft.secrets import without_secrets
+from stepcraft.text.citations import marks
 
 Given = Context | Mapping[str, Any] | None
 """The settings of a graph's runs: its context, some of its fields by name, or None for the defaults."""
@@ -253,7 +254,11 @@ def _filled(given: Mapping[str, Any]) -> dict[str, Any]:
 def _reply(result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The content for the model and the artifact for the program."""
     evidence: list[Evidence] = result["evidence"]
-    sources = [f"[{number}] {_source(passage)}" for number, passage in enumerate(evidence[:MAX_SOURCES], 1)]
+    is_cited = bool(marks(result["answer"]))
+    sources = [
+        f"{f'[{number}]' if is_cited else '-'} {_source(passage)}"
+        for number, passage in enumerate(evidence[:MAX_SOURCES], 1)
+    ]
     if len(evidence) > MAX_SOURCES:
         sources.append(f"and {len(evidence) - MAX_SOURCES} more")
     listed = "\n".join(["\n\nSources:", *sources]) if sources else ""

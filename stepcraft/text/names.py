@@ -23,15 +23,17 @@ _NAMED = re.compile(
     r"(?:[A-Za-z][a-z0-9]*+[A-Z_]\w*+|(?<=[a-z,] )[A-Z][\w-]++)(?:\.[A-Za-z_]\w*+)*+(?![\w-])"
 )
 _SEPARATOR = re.compile(r"[,;\n\uff0c\u3001]")
-COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls", "args", "kwargs"})
-"""Names that belong to Python itself."""
+_ANYWHERE = ("self", "cls", "args", "kwargs", "--help", "--version")
+COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_ANYWHERE})
+"""Names that belong to Python itself, or to any command."""
 
 
 def names_in(texts: Iterable[str]) -> dict[str, int]:
     """Return the names in the code of texts, each with the number (from 1) of the first text that has it.
 
     A code span of one word is a name; in other code only words that look like one: with a dot, an underscore or inner
-    capitals, an option, or a call. Names that the code itself defines and names of Python and its library are none.
+    capitals, an option, or a call. Names that the code itself defines, names of Python and its library, and options of any
+    command are none.
     """
     pieces = [list(codes(text)) for text in texts]
     own = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -323,10 +324,17 @@ def test_an_agent_uses_a_tool(way: str) -> None:
     result = agent.invoke(given) if way == "sync" else asyncio.run(agent.ainvoke(given))
     [reply] = replies(result)
     assert result["messages"][-1].text == "Haldruvin did."
-    assert reply.text.startswith("The answer.\n\nSources:\n[1] On query for The bridge was built in 1566.")
-    assert reply.text.count("\n[") == len(reply.artifact["evidence"]) == 6
+    assert reply.text.startswith("The answer.\n\nSources:\n- On query for The bridge was built in 1566.")
+    assert reply.text.count("\n- ") == len(reply.artifact["evidence"]) == 6
     assert {"evidence", "warnings", "usage", "revisions"} <= set(reply.artifact)
     assert reply.text in model.calls[1].prompt
+
+
+def test_sources_are_numbered_where_the_answer_cites_them() -> None:
+    graph, question, _ = built("rag", model=ScriptedModel(["It was built in 1566 [2]."]))
+    reply = as_tool(graph).invoke({"question": question})
+    assert "1566 [2]" in reply
+    assert re.findall(r"^\[\d\]", reply.partition("Sources:")[2], re.MULTILINE)[:2] == ["[1]", "[2]"]
 
 
 def test_nothing_of_an_agents_context_is_taken() -> None:

@@ -13,6 +13,7 @@ from stepcraft.text.names import mentions, names_in
         ("Install `langgraph`.", ["langgraph"]),
         ("Run `pip install langgraph-cli --upgrade`.", ["--upgrade"]),
         ("Set `OPENAI_API_KEY` in `config.yaml`.", ["OPENAI_API_KEY", "config.yaml"]),
+        ("Look in `ferry key --help` for it.", []),
         ("Pass `max_hops=InMemorySaver()` on.", ["max_hops", "InMemorySaver"]),
         ("No code: add_node and StateGraph.", []),
         ("`x`, `True`, `print`, `self.graph`", ["graph"]),

@@ -98,7 +98,7 @@ def _told(update: Mapping[str, Any]) -> Said:
     unverified = [one["name"] for one in names if not one["verified"]]
     if not names:
         return Said("There are no names in the code of the steps.", {"names": 0}, skipped=True)
-    outcome = f"{len(unverified)} of them stand nowhere" if unverified else "all of them are known"
+    outcome = f"{len(unverified)} unknown" if unverified else "all known"
     return Said(
         f"Looked up {counted(len(names), 'name')} in the code of the steps: {outcome}.",
         {"names": len(names), "unverified": unverified},
