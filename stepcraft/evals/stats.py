@@ -195,7 +195,8 @@ def samples_needed(differences: Sequence[float], power: float = 0.8, level: floa
 
     "Show" means: p at most 1 - level with the probability `power`, in a two-sided test of paired differences that
     scatter as these do. Where all differences that are not 0 are of one size, as of right and wrong answers, the number is
-    that of McNemar's test (Connor 1987), larger by half a step of p. None where the mean is 0, or there are fewer than 5 differences to judge by.
+    that of McNemar's test (Connor 1987), larger by half a step of p. None where the mean is 0, or there are fewer than 5
+    differences to judge by.
 
     Raises:
         BadInput: A difference is not finite, or the power or level is not between 0 and 1.

@@ -5,8 +5,9 @@
     paper:    begin → retrieve ‖ plan → select → answer → (plan → select → answer)* → combine → trace
 
 `outline` plans all topics of a long answer in one call and searches for all of them; their segments are written in
-parallel, each from the sentences that fit it among all passages. `step` plans each topic after the last segment, as questions of several hops need it. With `paper=True` there is one search, for the question,
-which runs in parallel with the first plan, because the planner does not see what it finds.
+parallel, each from the sentences that fit it among all passages. `step` plans each topic after the last segment, as
+questions of several hops need it. With `paper=True` there is one search, for the question, which runs in parallel with the
+first plan, because the planner does not see what it finds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -261,7 +262,8 @@ def after_plan(state: State) -> Literal["retrieve", "select", "answer", "combine
 def after_select(state: State) -> Literal["retrieve", "plan", "answer", "combine", "pass_over"]:
     """To the answer, or to the end if the plan repeats an earlier one and no new sentence was selected for it.
 
-    A plan that finds nothing is passed over. After `update_state` replaced the search or the plan, the other of the two is made first.
+    A plan that finds nothing is passed over. After `update_state` replaced the search or the plan, the other of the two is
+    made first.
     """
     if not state["plan"] and not state["signal"]:
         return "plan"

@@ -29,7 +29,8 @@ __all__ = [
 ALPHA = 0.7
 """The weight of vectors in a hybrid search by default: 1 is vectors alone (the AAG paper), 0 is words alone.
 
-Weaviate has its own, as it scales the scores otherwise. `benchmarks/retrieval_memory.py` compares weights; docs/memory.md ("Which search") has the figures.
+Weaviate has its own, as it scales the scores otherwise. `benchmarks/retrieval_memory.py` compares weights; docs/memory.md
+("Which search") has the figures.
 """
 
 

@@ -1,9 +1,9 @@
 """What runs in the sandbox: a program, and the tests of its benchmark. It uses the standard library alone.
 
 It reads a job as JSON from its input. Each suite of tests, up to the first that fails, gives one line of output: the token
-of the job, the number of the suite, and whether the program passed it. Before them stands a line with the token alone, as soon as the benchmark's
-own solution has done its part. The token is not to be found by a program that does not look for it in this one's
-memory, so what a program prints is not taken for a result.
+of the job, the number of the suite, and whether the program passed it. Before them stands a line with the token alone, as
+soon as the benchmark's own solution has done its part. The token is not to be found by a program that does not look for it
+in this one's memory, so what a program prints is not taken for a result.
 
 The rules of comparison and the limits of time are those of evalplus 0.3.1, with processor time in the place of time by
 the clock, so that a busy machine changes no score.

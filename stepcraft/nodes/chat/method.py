@@ -175,7 +175,8 @@ def candidates(methods: Mapping[str, Method], chat: ChatContext) -> list[Method]
     """The methods that may answer a message with these settings, each of which can use them.
 
     Raises:
-        BadInput: A setting or a node is known to none of them or may not be set by the caller, a value cannot be used, or a name is not allowed.
+        BadInput: A setting or a node is known to none of them or may not be set by the caller, a value cannot be used, or a
+            name is not allowed.
     """
     names = AUTO.values() if chat.method == "auto" else [chat.method]
     found = [methods[name] for name in names]
