@@ -53,6 +53,14 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return f"{val[:40]!r}-{len(val)}" if isinstance(val, str) and len(val) > 200 else None
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of the run's own, so that nothing of a user's is read, and nothing is left there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[OpenAIServer]:
     """An OpenAI-compatible server that replies as the keyless model does; its model "slow" never replies."""

@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -217,11 +218,12 @@ def _cached(roots: Sequence[Root], embedder: Embedder | None, *, follow_symlinks
         for private in (folder.parent, folder):
             private.chmod(0o700)
         path.touch(mode=0o600)
-        for other in folder.glob("*.db"):
-            if time.time_ns() - other.stat().st_mtime_ns > _UNUSED_NS:
+        for other in list(folder.iterdir()):
+            found = other.stat()
+            if stat.S_IMODE(found.st_mode) != 0o600:
+                other.chmod(0o600)
+            if other.suffix == ".db" and time.time_ns() - found.st_mtime_ns > _UNUSED_NS:
                 _delete(other)
-            for file in (other, *folder.glob(f"{other.name}-*")):
-                file.chmod(0o600)
     return str(path)
 
 
