@@ -271,6 +271,8 @@ def _described(method: AnyMethod, writer: str) -> dict[str, Any]:
         name: value.replace(_PACKAGE, "stepcraft") if isinstance(value, str) else value
         for name, value in method.settings.items()
     }
+    if isinstance(method, Method) and method.kind:
+        settings["kind"] = method.kind
     return {"graph": graph, "settings": settings, "model": writer}
 
 

@@ -10,8 +10,9 @@ from stepcraft.errors import BadInput
 from stepcraft.evals.samples import Sample
 from stepcraft.graphs.aag import build_aag
 from stepcraft.graphs.compile import Graph
-from stepcraft.graphs.registry import GRAPHS, context_of, get_graph, inputs_of
+from stepcraft.graphs.registry import GRAPHS, context_of, get_graph, inputs_of, kinds_of
 from stepcraft.memory.local import LocalMemory
+from stepcraft.nodes.begin import checked_option
 from stepcraft.policy import Policy
 
 SELF_REFINEMENT = "self_refinement"
@@ -26,6 +27,8 @@ class Method:
     """As it was written, such as `rat:window=1`."""
     graph: str
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    kind: str = ""
+    """The kind of answer that its input asks for; "" for the graph's own default."""
 
     def context(self, seed: int | None = None) -> Context:
         """The settings as the context of the graph.
@@ -59,11 +62,12 @@ class Method:
 
     def given(self, question: str, resources: str) -> dict[str, Any]:
         """The input of the graph for a question; resources are part of the question where the graph takes none."""
+        kind = {"kind": self.kind} if self.kind else {}
         if not resources:
-            return {"question": question}
+            return {"question": question, **kind}
         if "resources" in inputs_of(self.graph):
-            return {"question": question, "resources": resources}
-        return {"question": f"{question} (with {resources})"}
+            return {"question": question, "resources": resources, **kind}
+        return {"question": f"{question} (with {resources})", **kind}
 
 
 @dataclass(frozen=True)
@@ -89,9 +93,10 @@ def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
     """Read methods from a text such as `rag:k=10,rat:window=1:finish=thoughts,self_refinement`.
 
     Args:
-        text: The methods, separated by commas, each with its settings behind colons.
-        fields: Settings of all methods that have them, such as the model, the sources and the memory; under the name of a
-            graph those of that graph alone.
+        text: The methods, separated by commas, each with its settings behind colons; `kind`, the kind of answer, is one of
+            those graphs whose input has it.
+        fields: Settings of all methods that have them, such as the model, the sources, the memory and the kind; under the
+            name of a graph those of that graph alone.
 
     Raises:
         BadInput: A method or a setting is unknown, a value cannot be used, or a method is named twice.
@@ -124,10 +129,12 @@ def _method(name: str, graph: str, own: dict[str, Any], fields: Mapping[str, Any
         refining = {"questions": False, "names": False, "critic_evidence": False}
         return Method(name, "aag", {**_known(shared, known), **refining, **own})
     known = context_of(graph).__dataclass_fields__
+    kinds = kinds_of(graph)
+    kind = (own.pop("kind", "") or fields.get("kind")) if kinds else ""
     settings = {**_known(fields, known), **_known(fields.get(graph) or {}, known), **own}
     if fields.get("retriever") and "answer_from" in known:
         settings.setdefault("answer_from", "memory+source")
-    return Method(name, graph, settings)
+    return Method(name, graph, settings, checked_option("kind", kind, kinds) if kind else "")
 
 
 def _known(fields: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
 from stepcraft.errors import BadInput
 
@@ -129,6 +129,15 @@ def inputs_of(name: str) -> list[str]:
         BadInput: There is no graph with this name.
     """
     return list(get_type_hints(get_graph(name).builder.input_schema))
+
+
+def kinds_of(name: str) -> tuple[str, ...]:
+    """The kinds of answer that a graph's input may ask for; none if it has no `kind`.
+
+    Raises:
+        BadInput: There is no graph with this name.
+    """
+    return get_args(get_type_hints(get_graph(name).builder.input_schema).get("kind"))
 
 
 def outputs_of(name: str) -> list[str]:

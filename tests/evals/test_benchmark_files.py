@@ -218,4 +218,4 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "taken"))
     with pytest.raises(BadInput, match="set XDG_CACHE_HOME to a folder that can be"):
         named_samples("hotpotqa", official_file("hotpotqa", tmp_path), None)
-    assert named_samples("popqa", official_file("popqa", tmp_path), None)[2] == {}
+    assert named_samples("popqa", official_file("popqa", tmp_path), None)[2] == {"kind": "short"}

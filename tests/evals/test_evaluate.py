@@ -222,6 +222,8 @@ def test_an_effect_and_none(tmp_path: Path) -> None:
         ("rat:window=99", "window='99' cannot be used"),
         ("rat:window", "the setting 'window' of rat has no value; write rat:field=value"),
         ("rag,rag", "the method 'rag' is named twice"),
+        ("rpg:kind=brief", "kind='brief' cannot be used: it should be one of auto, long, short, multihop"),
+        ("aag:kind=short", "there is no setting 'kind'"),
     ],
 )
 def test_methods_that_cannot_be_used(text: str, problem: str) -> None:
@@ -240,6 +242,13 @@ def test_methods_take_what_they_have() -> None:
     assert (methods[4].graph, settings[4]["questions"], "memory" in settings[4]) == ("aag", False, False)
     assert methods[3].given("bake", "flour") == {"question": "bake", "resources": "flour"}
     assert methods[2].given("bake", "flour") == {"question": "bake (with flour)"}
+
+
+def test_methods_take_the_kind_of_answer_that_is_named_for_them_or_for_all() -> None:
+    methods = read_methods("rpg,direct:kind=short,rat,rpg:kind=auto:max_cycles=2", {"kind": "multihop"})
+    given = [method.given("Who?", "") for method in methods]
+    assert [one.get("kind") for one in given] == ["multihop", "short", None, "auto"]
+    assert methods[3].context().for_state()["values"]["max_cycles"] == 2
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ BENCHMARKS = (
         "https://github.com/google-research/language/tree/master/language/asqa",
         read=_questions,
         score=long_answer_scores,
+        fields={"kind": "long"},
         citation="Stelmakh et al., ASQA: Factoid Questions Meet Long-Form Answers, EMNLP 2022",
     ),
 )

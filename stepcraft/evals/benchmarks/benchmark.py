@@ -40,7 +40,8 @@ class Benchmark:
     score_code: CodeScorer | None = None
     """What scores answers that are programs, which are run in a sandbox."""
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Settings that its methods have unless others are named, such as the memory; under the name of a graph, its own."""
+    """Settings that its methods have unless others are named, such as the memory and the kind of answer; under the
+    name of a graph, its own."""
     settings: Callable[[Path], Mapping[str, Any]] = pooled
     """Settings that its methods have because of what is in its file: by default its passages are searched."""
 

@@ -57,6 +57,7 @@ BENCHMARKS = (
         "https://github.com/princeton-nlp/ALCE",
         read=_questions,
         score=explanation_scores,
+        fields={"kind": "long"},
         citation="Fan et al., ELI5: Long Form Question Answering, ACL 2019; Gao et al., Enabling Large Language Models to "
         "Generate Text with Citations, EMNLP 2023",
     ),

@@ -38,6 +38,7 @@ BENCHMARKS = (
         "https://github.com/AlexTMallen/adaptive-retrieval",
         read=_questions,
         score=accuracy,
+        fields={"kind": "short"},
         citation="Mallen et al., When Not to Trust Language Models, ACL 2023",
     ),
 )

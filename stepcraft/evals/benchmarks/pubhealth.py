@@ -56,6 +56,7 @@ BENCHMARKS = (
         "https://github.com/neemakot/Health-Fact-Checking",
         read=_claims,
         score=accuracy,
+        fields={"kind": "short"},
         citation="Kotonya and Toni, Explainable Automated Fact-Checking for Public Health Claims, EMNLP 2020",
     ),
 )
