@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 CODE = sorted((ROOT / "stepcraft").rglob("*.py"))
 TROUBLESHOOTING = ROOT / "docs/how-to/troubleshooting.md"
 
+pytestmark = pytest.mark.xdist_group("reference")  # so that the pages are made in one process
+
 
 @cache
 def pages() -> dict[str, str]:
