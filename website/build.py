@@ -116,13 +116,14 @@ def with_recorded(page: str, folder: Path) -> str:
     def shown(mark: re.Match[str]) -> str:
         try:
             commands, said = (
-                (folder / f"{mark[1]}.{kind}").read_text("utf-8").strip() for kind in ("sh", "txt")
+                (folder / f"{mark[1]}.{kind}").read_text("utf-8").rstrip() for kind in ("sh", "txt")
             )
         except OSError as error:
             raise Unbuilt(f"{error.filename} is missing: record the run that the page shows") from error
         commands = commands.rpartition("\nEND\n")[2].strip()  # the page has shown the files already
         first, _, rest = said.partition("\n")
-        shown = f"\n{first}\n\n```sh\n{commands}\n```\n\n````text\n{rest.strip()}\n````"
+        rest = rest.strip("\n")  # the first line may be indented
+        shown = f"\n{first}\n\n```sh\n{commands}\n```\n\n````text\n{rest}\n````"
         return '??? example "A recorded run of a real model"\n' + indent(shown, "    ")
 
     return _RECORDED.sub(shown, page)

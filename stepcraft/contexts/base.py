@@ -107,7 +107,7 @@ class Context:
         Field(ge=0, le=60, description="Seconds before a failed call is retried; doubled for each retry."),
     ] = 0.5
 
-    def __new__(cls, *_args: object, **values: object) -> Self:
+    def __new__(cls, /, *_args: object, **values: object) -> Self:
         """Check the names of the fields before the constructor of the dataclass raises a TypeError; note those given."""
         for name in values:
             if name not in _adapters(cls):
@@ -344,7 +344,15 @@ def _kept(state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def _sentence(name: str, value: object, error: ValidationError) -> str:
-    why = error.errors()[0]["msg"].replace("Input should be", "it should be")
+    should_be = "Input should be "
+    first, *others = dict.fromkeys(found["msg"] for found in error.errors())
+    # Of a value that may be one of several types, each says what it should be.
+    also = [
+        one.removeprefix(should_be).partition(",")[0]
+        for one in others
+        if one.startswith(should_be) and first.startswith(should_be)
+    ]
+    why = " or ".join([first.replace(should_be, "it should be "), *also])
     if not isinstance(value, str | int | float | bool | Mapping | None):
         why = f"{why} (pass objects to the function that builds the graph; a context holds names)"
     return f"{name}={excerpt(value)} cannot be used: {why}"

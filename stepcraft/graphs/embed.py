@@ -184,8 +184,8 @@ def as_tool(
 ) -> BaseTool:
     """A graph as a tool for `create_agent` and any other program whose model calls tools.
 
-    The model reads the answer with its numbered sources; the artifact of the reply holds the whole output, with
-    evidence, warnings and usage. A failure is a reply with our sentence, so that the model can correct what it asked;
+    The model reads the answer with its sources, numbered where the answer cites them; the artifact of the reply holds the
+    whole output, with evidence, warnings and usage. A failure is a reply with our sentence, so that the model can correct what it asked;
     interrupts pass through to the agent. A run has the callbacks, the thread and the checkpointer of the agent, but
     nothing of its context.
 

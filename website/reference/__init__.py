@@ -45,7 +45,7 @@ def _index() -> Iterator[str]:
     for name, (title, about) in _CONTENT.items():
         yield f"- [{title}]({name}): {about}"
     yield ""
-    yield "The nodes of each method, what they ask a model and what happens where one fails:"
+    yield "The pages of each graph, with its nodes, its options and examples:"
     yield ""
     for name, about in _WRITTEN.items():
         yield f"- [{name.removesuffix('.md')}](../{name}): {about}"

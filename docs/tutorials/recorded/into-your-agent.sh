@@ -1,6 +1,7 @@
 # The agent of docs/tutorials/into-your-agent.md with a real model: 12 calls of the graph at most.
-cat > ferrywire.py <<'END'
-from stepcraft import Procedure, open_memory
+python - <<'END'
+from langchain.agents import create_agent
+from stepcraft import Procedure, as_tool, build_aag, open_memory
 
 memory = open_memory("ferrywire.db")
 rotate = (
@@ -19,11 +20,6 @@ memory.add(
         Procedure(input="a Ferrywire server", output="deliver the dead letters of a receiver", steps=deliver),
     ]
 )
-END
-python - <<'END'
-from ferrywire import memory
-from langchain.agents import create_agent
-from stepcraft import as_tool, build_aag
 
 aag = build_aag(memory=memory, model="openai:assistant")
 tool = as_tool(aag, name="write_procedure", context={"max_calls": 12})
