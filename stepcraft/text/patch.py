@@ -214,6 +214,7 @@ def _of_list(texts: list[str], count: int) -> Patch | list[str]:
 
 def _entries(text: str, form: re.Pattern[str]) -> list[_Entry]:
     """Return the lines at the margin that name a part; what stands before the first is an introduction."""
+    text = "\n".join(part for line in text.split("\n") for part in _without_fence(line, form))
     lines = [(line.rstrip().expandtabs(4), code) for line, code in markdown.lines(text, unclosed=False)]
     found: dict[int, re.Match[str]] = {}
     for place, (line, code) in enumerate(lines):
@@ -228,6 +229,14 @@ def _entries(text: str, form: re.Pattern[str]) -> list[_Entry]:
         _Entry(found[start], [(found[start].string[found[start].end() :], False), *lines[start + 1 : stop]])
         for start, stop in pairwise(starts)
     ]
+
+
+def _without_fence(line: str, form: re.Pattern[str]) -> list[str]:
+    """An address, and the code fence that was opened behind it on its line, where one was."""
+    address = form.match(line.lstrip()) if "```" in line or "~~~" in line else None
+    if not address or not (fence := address.string[address.end() :].lstrip()).startswith(("```", "~~~")):
+        return [line]
+    return [line[: _indent(line)] + address[0], line[: _indent(line)] + fence]
 
 
 def _without_inner_lists(found: dict[int, re.Match[str]]) -> dict[int, re.Match[str]]:

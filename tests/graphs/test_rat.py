@@ -162,6 +162,9 @@ def test_the_rest_is_shown_to_the_revision_alone(run: Any, show_rest: bool) -> N
         "No change.",
         "**NO CHANGE**",
         "NO CHANGE\n\nIt is right.",
+        "The text agrees with the evidence.\n\nNO CHANGE",
+        "No change is needed: the text is right.",
+        f"<text>\n{DRAFT}\n</text>",
         "```\nNO CHANGE\n```",
         " ".join(DRAFT.split()),
     ],
@@ -172,6 +175,16 @@ def test_no_change(run: Any, reply: str) -> None:
     result = run(model, query_from="draft", finish="thoughts")
     assert result["answer"] == DRAFT
     assert [revision["changed"] for revision in result["revisions"]] == [False]
+
+
+def test_a_remark_is_not_taken_for_the_first_paragraph(run: Any) -> None:
+    think = thinker("...")
+    model = ScriptedModel(lambda node, prompt: "Agreed." if node == "revise" else think(node, prompt))
+    result = run(model, window=1, finish="thoughts")
+    assert result["answer"] == DRAFT
+    assert (
+        "Reply with the changed paragraphs behind their numbers, or with NO CHANGE" in model.calls[3].prompt
+    )
 
 
 def test_a_reply_that_lost_most_of_the_text_is_asked_for_again(run: Any) -> None:
@@ -203,6 +216,7 @@ A, B, C = (thought.strip() for thought in THOUGHTS)
         ("[2] X, of\n\ntwo paragraphs.", f"{A}\n\nX, of\n\ntwo paragraphs.\n\n{C}"),
         ("[1] NO CHANGE\n[2] X.\n[3] unchanged", f"{A}\n\nX.\n\n{C}"),
         (f"[1] {A}\n\n[2] {B}\n\n[3] {C}", DRAFT),
+        ("[1] ```py\nx\n```\n\n[2] X.\n\n[3] ```py\ny\n```", "```py\nx\n```\n\nX.\n\n```py\ny\n```"),
         (f"{A}\n\nX.\n\n{C}", f"{A}\n\nX.\n\n{C}"),
     ],
 )

@@ -12,9 +12,9 @@ from stepcraft.evidence import Evidence
 from stepcraft.llm.budget import Budgeted
 from stepcraft.llm.node import model_node
 from stepcraft.llm.prompt import evidence_sections, prompt
-from stepcraft.llm.reply import text_of
+from stepcraft.llm.reply import text_of, unwrapped
 from stepcraft.progress import Said, counted
-from stepcraft.text.clean import is_unchanged, normalised
+from stepcraft.text.clean import clean, is_unchanged, normalised
 from stepcraft.text.patch import Change, Patch, names_paragraph, read_paragraphs
 from stepcraft.text.sections import UNCHANGED, section
 from stepcraft.text.thoughts import split_thoughts
@@ -79,17 +79,21 @@ def read(reply: str, state: Reading, context: RatContext) -> dict[str, Any]:
         UnreadableReply: Most of the text is missing, or not all changes of paragraphs can be applied.
     """
     before = state["text"] if context.revise_scope == "prefix" else state["thought"]
-    after = text_of(reply, fenced=before.lstrip().startswith(("```", "~~~")))
+    after = unwrapped(text_of(reply, fenced=before.lstrip().startswith(("```", "~~~"))))
     if is_unchanged(after.partition("\n")[0]):
         return {"after": before}
     pieces = _paragraphs(state, context)
-    patch = read_paragraphs(reply, len(pieces)) if pieces else None
+    patch = read_paragraphs(unwrapped(clean(reply).strip()), len(pieces)) if pieces else None
     if patch:
         after = _patched(pieces, patch)
-    kept = before.removesuffix(state["thought"]).strip()
-    if len(after) < len(kept) / 2:
+    elif _is_remark(after, before):
+        return {"after": before}
+    # A patch may remove the thought; what names no paragraph has to be all of the text, and not a remark on it.
+    kept = before if pieces and not patch else before.removesuffix(state["thought"])
+    if len(after) < len(kept.strip()) / 2:
+        whole = "the changed paragraphs behind their numbers" if pieces else "the whole text"
         raise UnreadableReply(
-            f"most of the text is missing. Reply with the whole text, or with {UNCHANGED} if it is right."
+            f"most of the text is missing. Reply with {whole}, or with {UNCHANGED} if it is right."
         )
     inner = before.strip()
     start = before.index(inner) if inner else 0
@@ -98,6 +102,12 @@ def read(reply: str, state: Reading, context: RatContext) -> dict[str, Any]:
     if patch and patch.problems:
         raise UnreadableReply(" ".join(patch.problems), update=update if patch.changes else None)
     return update
+
+
+def _is_remark(reply: str, before: str) -> bool:
+    """Whether a reply says in a few more words that nothing changes."""
+    begins = reply.upper().startswith(UNCHANGED) and not before.lstrip().upper().startswith(UNCHANGED)
+    return is_unchanged(reply.rpartition("\n")[2]) or (begins and "\n\n" not in reply)
 
 
 def _patched(pieces: Sequence[str], patch: Patch) -> str:
