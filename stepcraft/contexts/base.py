@@ -199,6 +199,15 @@ class Context:
                 f"node with a context of its own"
             ) from None
 
+    @classmethod
+    def takes(cls, name: str, value: object) -> bool:
+        """Whether there is a setting of this name, and it may have this value."""
+        try:
+            _adapters(cls)[name].validate_python(value)
+        except (KeyError, ValidationError):
+            return False
+        return True
+
     def preset(self) -> Mapping[str, Any]:
         """The values of settings that are not given, where another setting stands for several."""
         return {}

@@ -218,6 +218,8 @@ async def test_the_deadline_is_one_for_the_whole_answer() -> None:
         ({"method": "rat", "settings": {"n_questions": 3}}, "there is no setting 'n_questions' of rat; "),
         ({"settings": {"max_calls": 9}}, "settings names 'max_calls', which is a setting of the chat itself"),
         ({"settings": {"window": 0}}, "window=0 cannot be used"),
+        ({"settings": {"finish": 7}}, "finish=7 cannot be used"),
+        ({"method": "rpg", "settings": {"finish": "article"}}, "finish='article' cannot be used"),
         ({"k": 0}, "k=0 cannot be used"),
         ({"node_models": {"critc": "openai:x"}}, "node_models names 'critc'; the nodes with a model are route, assess"),
         ({"method": "rat", "node_models": {"critic": "openai:x"}}, "node_models names 'critic'; the nodes with a model are route, draft, split, to_query, revise, finish"),
@@ -237,6 +239,15 @@ def test_settings_reach_the_method(memory: LocalMemory) -> None:
     result = chat(model, memory=memory).invoke({"question": "bake a rye bread"}, THREAD, context=context)
     assert (model.nodes[0], "critic" in model.nodes, len(result["evidence"])) == ("route", False, 1)
     assert {call.kwargs["temperature"] for call in model.calls} == {0.3}
+
+
+@pytest.mark.parametrize(("kind", "value"), [("OTHER", "article"), ("HOPS", "article"), ("OTHER", False)])
+def test_a_setting_is_for_the_methods_that_can_use_its_value(
+    memory: LocalMemory, kind: str, value: object
+) -> None:
+    context = ChatContext(settings={"finish": value})
+    result = chat(answering(f"KIND: {kind}"), memory=memory).invoke(MESSAGE, THREAD, context=context)
+    assert result["answer"]
 
 
 def test_k_is_the_number_of_passages_of_every_method() -> None:

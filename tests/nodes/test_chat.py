@@ -225,3 +225,9 @@ def test_without_a_model_a_rule_on_the_words_decides(question: str, method: str)
 def test_without_a_model_a_message_is_asked_with_the_one_that_it_refers_to(question: str, asked: str) -> None:
     given = state(*TALK[:2], HumanMessage(question), has_model=False)
     assert (skip_model(given, ChatContext(method="rag")) or {}).get("asked", question) == asked
+
+
+def test_nothing_in_a_question_is_a_label_that_was_not_asked_for() -> None:
+    question = "Why does this fail?\n\napiVersion: apps/v1\nkind: Deployment\nmetadata:"
+    context = ChatContext(method="rat")
+    assert read(f"QUESTION: {question}", state(*TALK), context)["asked"] == question

@@ -70,7 +70,10 @@ class Method:
             values["answer_from"] = "memory+source"
         if chat.k is not None:
             values["passages_per_step"] = chat.k
-        values |= chat.settings
+        # One that has another meaning in another method is for those that can use it.
+        shared = chat.method == "auto"
+        takes = self.resources.context.takes
+        values |= {name: value for name, value in chat.settings.items() if not shared or takes(name, value)}
         values["node_models"] = {
             node: model for node, model in chat.node_models.items() if node in self.model_nodes
         }
@@ -183,7 +186,7 @@ def candidates(methods: Mapping[str, Method], chat: ChatContext) -> list[Method]
     own = type(chat).__dataclass_fields__
     known = {name for method in found for name in method.resources.context.__dataclass_fields__}
     whose = ", ".join(method.name for method in found)
-    for name in chat.settings:
+    for name, value in chat.settings.items():
         if name in own:
             raise BadInput(
                 f"settings names {excerpt(name)}, which is a setting of the chat itself; set it beside settings"
@@ -194,6 +197,13 @@ def candidates(methods: Mapping[str, Method], chat: ChatContext) -> list[Method]
                 f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known - own.keys()))}"
             )
             raise BadInput(f"there is no setting {excerpt(name)} of {whose}; {hint}")
+        contexts = [
+            method.resources.context
+            for method in found
+            if name in method.resources.context.__dataclass_fields__
+        ]
+        if not any(context.takes(name, value) for context in contexts):
+            contexts[0](**{name: value})
     nodes = ["route", *dict.fromkeys(node for method in found for node in method.model_nodes)]
     if unknown := sorted(set(chat.node_models) - set(nodes)):
         raise BadInput(f"node_models names {unknown[0]!r}; the nodes with a model are {', '.join(nodes)}")

@@ -6,7 +6,7 @@ on the words of the message decides.
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AnyMessage, BaseMessage
@@ -88,7 +88,7 @@ def ask(state: Reading, context: ChatContext) -> list[BaseMessage]:
 def read(reply: str, state: Reading, context: ChatContext) -> dict[str, Any]:
     """The question that stands on its own, the method and the reason, each where it was asked for."""
     text = unwrapped(text_of(reply)).strip()
-    lines = _labelled(text)
+    lines = _labelled(text, {"kind", "why", "question"} if context.method == "auto" else {"question"})
     update = _chosen(context, "", "")
     if context.method == "auto":
         named = set(_WORD.findall((lines.get("kind") or text.partition("\n")[0]).upper())) & AUTO.keys()
@@ -145,12 +145,13 @@ def _said(state: Reading, context: ChatContext) -> Sequence[tuple[str, str]]:
     return said_before(state["messages"], most_tokens(context))[0]
 
 
-def _labelled(text: str) -> dict[str, str]:
-    """What stands after each label, up to the next one."""
+def _labelled(text: str, labels: Collection[str]) -> dict[str, str]:
+    """What stands after each of the labels, up to the next one."""
     found: dict[str, str] = {}
     label = ""
     for line in text.splitlines():
-        if (match := _LABEL.fullmatch(line)) and match[1].lower() not in found:
+        match = _LABEL.fullmatch(line)
+        if match and match[1].lower() in labels and match[1].lower() not in found:
             label = match[1].lower()
             found[label] = match[2].rstrip(" *_`") if label != "question" else match[2]
         elif label:
