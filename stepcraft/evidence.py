@@ -6,6 +6,9 @@ from typing_extensions import TypedDict
 
 from stepcraft.schema import described
 
+NOTES = "stepcraft_notes"
+"""Under this name in the metadata of a search's first document, a source tells what a reader should know of the search."""
+
 
 @described
 class Evidence(TypedDict):

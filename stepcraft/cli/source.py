@@ -34,13 +34,14 @@ def check(
 
     from stepcraft.cli.progress import counting
     from stepcraft.cli.tracing import tracing
+    from stepcraft.evidence import NOTES
     from stepcraft.sources.open import open_source
 
     with counting("files read") as count:
         opened = open_source(spec, k=k, progress=count)
     with tracing(Console(stderr=True)) as callbacks:
         found = opened.invoke(query, {"callbacks": [*callbacks]})
-    for note in found[0].metadata.get("notes", []) if found else []:
+    for note in found[0].metadata.get(NOTES, ()) if found else []:
         say(one_line(note), err=True)
     if as_json:
         plain = [

@@ -24,6 +24,9 @@ C = TypeVar("C", bound="Context")
 Name = Annotated[str, Field(min_length=1, max_length=2_000)]
 Names = Annotated[list[Name], Field(max_length=100)]
 
+LONGEST_S = 10_000_000
+"""The longest time limit, some four months: what waits for a thread or an event loop takes no number without bounds."""
+
 
 @dataclass(frozen=True)
 class SearchSettings:
@@ -98,6 +101,7 @@ class Context:
         float | None,
         Field(
             gt=0,
+            le=LONGEST_S,
             allow_inf_nan=False,
             description="Seconds after which the run ends with the best answer so far.",
         ),

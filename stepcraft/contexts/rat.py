@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stepcraft.contexts.base import Context, Name, Names, SearchSettings, in_nodes, prompt_of
+from stepcraft.contexts.base import LONGEST_S, Context, Name, Names, SearchSettings, in_nodes, prompt_of
 from stepcraft.text.sections import UNCHANGED
 
 MAX_PARALLEL_STEPS = 8
@@ -150,6 +150,7 @@ class RatContext(Context, nodes=("draft", "split", "to_query", "revise", "finish
         float | None,
         Field(
             gt=0,
+            le=LONGEST_S,
             allow_inf_nan=False,
             description="Time limit of a step in seconds; a step that takes longer keeps its thought.",
             json_schema_extra=in_nodes("to_query", "retrieve", "revise"),

@@ -5,7 +5,7 @@ the same names. Here nothing is shared that is not named.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, cast, get_type_hints
 
@@ -19,7 +19,7 @@ from stepcraft.contexts.base import Context
 from stepcraft.errors import BadInput, StepcraftError
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.compile import Graph, check_name, resources_of
-from stepcraft.graphs.registry import GRAPHS
+from stepcraft.graphs.registry import CHAT, GRAPHS
 from stepcraft.secrets import without_secrets
 from stepcraft.text.citations import marks
 
@@ -152,7 +152,7 @@ class EmbeddedNode(RunnableLambda[Any, dict[str, Any]]):
 
     def _given(self, state: object, config: RunnableConfig | None) -> dict[str, Any]:
         """The input of the graph from the parent's state."""
-        known = list(state if isinstance(state, Mapping) else vars(state))
+        known = _names(state)
         given = {ours: _value(state, theirs) for ours, theirs in self.inputs.items()}
         if given.get("question") is _ABSENT:
             theirs = self.inputs["question"]
@@ -242,7 +242,7 @@ def as_tool(
 
 
 def _description(graph: Graph) -> str:
-    sentence = GRAPHS[resources_of(graph).method].sentence
+    sentence = {**GRAPHS, **CHAT}[resources_of(graph).method].sentence
     return f"{sentence}. It sees nothing of this conversation: the question has to say all that it needs."
 
 
@@ -321,6 +321,15 @@ def _is_key_of_parent(name: str, config: RunnableConfig | None) -> bool:
     return True
 
 
+def _names(held: object) -> list[str]:
+    """The names of the values of a parent's state or context."""
+    if isinstance(held, Mapping):
+        return list(held)
+    if is_dataclass(held):  # one with slots has no __dict__
+        return [one.name for one in fields(held)]
+    return list(getattr(held, "__dict__", ()))
+
+
 def _field_of_parent(held: object, ours: str, theirs: str) -> Any:  # noqa: ANN401 - any value of a parent
     """A field of the parent's context; None where the run has no context, or a mapping without it."""
     value = None if held is None else _value(held, theirs)
@@ -329,7 +338,7 @@ def _field_of_parent(held: object, ours: str, theirs: str) -> Any:  # noqa: ANN4
     if not isinstance(held, Mapping):
         check_name(
             theirs,
-            list(vars(held)),
+            _names(held),
             f"the parent's context has no {theirs!r}, from which as_node takes {ours!r}",
         )
     return None

@@ -13,7 +13,7 @@ from langgraph.errors import GraphBubbleUp
 from stepcraft.concurrency import in_thread, within
 from stepcraft.contexts.base import Context, SearchSettings
 from stepcraft.errors import StepcraftError
-from stepcraft.evidence import Evidence
+from stepcraft.evidence import NOTES, Evidence
 from stepcraft.llm.budget import Budget
 from stepcraft.llm.resources import GraphResources
 from stepcraft.progress import ProgressData, Said, Status, counted, quoted, tell
@@ -124,7 +124,7 @@ class RetrieveNode(Runnable[Any, dict[str, Any]]):
             found.append([evidence_of(document) for document in documents])
             warnings += errors
             failed += errors if not documents else []
-            notes += [str(note) for one in documents for note in one.metadata.get("notes", [])]
+            notes += [str(note) for one in documents for note in one.metadata.get(NOTES, ())]
         found = distinct_ids([state.get("evidence") or [], *found])[1:]
         update = {**self.keep(state, found, failed), "warnings": [*warnings, *notes]}
         status: Status = "failed" if found and len(failed) >= len(found) else "finished"
@@ -254,7 +254,7 @@ def evidence_of(document: Document) -> Evidence:
         source=str(facts.get("source") or facts.get("url") or ""),
         score=round(float(facts.get("score") or facts.get("relevance_score") or 0.0), 4),
     )
-    if composed := facts.get("composed_of"):
+    if isinstance(composed := facts.get("composed_of"), list):
         evidence["composed_of"] = [str(part) for part in composed]
     return evidence
 

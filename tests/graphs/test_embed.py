@@ -330,6 +330,27 @@ def test_an_agent_uses_a_tool(way: str) -> None:
     assert reply.text in model.calls[1].prompt
 
 
+@dataclass(slots=True)
+class Slots:
+    task: str = ""
+    notes: str = ""
+
+
+def test_a_parents_state_may_have_slots() -> None:
+    graph, question, _ = built("rat")
+    parent = parent_of(as_node(graph, question="task", answer="notes", state=Slots), state=Slots)
+    assert parent.invoke({"task": question})["notes"] == "The answer."
+    with pytest.raises(BadInput, match=r"no key 'tsk'.*did you mean 'task'"):
+        as_node(graph, question="tsk", answer="notes", state=Slots)
+
+
+def test_the_chat_is_a_tool() -> None:
+    graph, question, _ = built("chat")
+    tool = as_tool(graph)
+    assert (tool.name, "sees nothing of this conversation" in tool.description) == ("chat", True)
+    assert "The answer." in tool.invoke({"question": question})
+
+
 def test_sources_are_numbered_where_the_answer_cites_them() -> None:
     graph, question, _ = built("rag", model=ScriptedModel(["It was built in 1566 [2]."]))
     reply = as_tool(graph).invoke({"question": question})

@@ -347,3 +347,11 @@ def test_the_next_prompt_begins_as_the_one_before(run: Any) -> None:
         prompts = [call.prompt for call in model.calls if call.node == node]
         for earlier, later in pairwise(prompts):
             assert later.startswith(earlier.partition("\n</text>")[0])
+
+
+@pytest.mark.parametrize("metadata", [{"notes": None}, {"notes": ["A draft."]}, {"composed_of": 3}])
+def test_metadata_of_a_users_own_documents_has_no_meaning_here(metadata: dict[str, Any]) -> None:
+    shelf = Shelf(says=lambda _query: [Document("It was 1566.", metadata=metadata)])
+    result = build_rat(model=ScriptedModel(thinker("...")), retriever=shelf).invoke(QUESTION)
+    assert result["warnings"] == []
+    assert "composed_of" not in result["evidence"][0]

@@ -131,3 +131,28 @@ graph = build_aag(model=ScriptedModel(forever({**cook(1), "critic": ["- Change t
 print(len(graph.invoke(GOAL, context={"paper": True, "max_updates": 20})["critiques"]))
 """
     assert python(code) == "20\n"
+
+
+@pytest.mark.parametrize("context", [RatContext, RpgContext, AagContext])
+def test_no_time_limit_is_longer_than_what_waits_can_take(context: Any) -> None:
+    with pytest.raises(
+        BadInput, match="deadline_s=1e\\+300 cannot be used: it should be less than or equal to"
+    ):
+        context(deadline_s=1e300)
+    longest = context(deadline_s=10_000_000)
+    result = build_rat(model=ScriptedModel(thinker("...")), retriever=Shelf()).invoke(
+        QUESTION, context=RatContext.of(longest)
+    )
+    assert result["warnings"] == []
+
+
+@pytest.mark.parametrize("more", [{"window": "x"}, {"window": 99}])
+def test_a_setting_of_several_types_says_what_each_takes(more: Any) -> None:
+    with pytest.raises(BadInput, match=r"it should be 'auto' or (a valid integer|less than or equal to 8)$"):
+        RatContext(**more)
+
+
+@pytest.mark.parametrize("name", ["cls", "self", "values"])
+def test_a_setting_with_a_name_of_the_constructor_is_unknown(name: str) -> None:
+    with pytest.raises(BadInput, match=f"there is no setting '{name}'"):
+        AagContext(**{name: 1})  # type: ignore[arg-type]

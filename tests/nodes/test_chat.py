@@ -101,6 +101,7 @@ def test_the_parts_of_a_message_of_one_id_are_one_message() -> None:
     [
         (5, "Unsupported message type: <class 'int'>"),
         ([{"role": "nobody", "content": "x"}], "Unexpected message type: 'nobody'"),
+        ([{"role": "tool", "content": "x"}], "one has no 'tool_call_id'"),
         ([{"type": "human"}], "Message dict must contain 'role' and 'content' keys"),
         ([{"role": "user", "content": {"a": 1}}], "2 validation errors for HumanMessage"),
     ],

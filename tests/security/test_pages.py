@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepcraft.errors import FetchFailed
+from stepcraft.evidence import NOTES
 from stepcraft.sources.isolated import Unparsed, isolated
 from stepcraft.sources.web import open_web
 from stepcraft.sources.web.engines import Result
@@ -79,7 +80,7 @@ def test_a_hostile_page_is_replaced_by_the_next_result():
         source = open_web("web", allow_hosts=[server.host], search=lambda _query, _count: results)
         (document,) = source.invoke("green tea")
     assert document.metadata["source"].endswith("/tea")
-    assert document.metadata["notes"] == [f"{server.url}/bad cannot be read: it has more than 100,000 tags"]
+    assert document.metadata[NOTES] == [f"{server.url}/bad cannot be read: it has more than 100,000 tags"]
 
 
 def parsed(data: bytes) -> object:

@@ -20,6 +20,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.evidence import NOTES
 from stepcraft.sources import CorpusRetriever, open_corpus
 
 TEA = "# Tea\n\n## Green\nSteep green tea for two minutes.\n\n## Black\nSteep black tea for four minutes.\n"
@@ -172,7 +173,7 @@ def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
     (folder / "rows.jsonl").write_text('{"text": "Milk is white."}\nbroken\n')
     for _ in range(2):
         first, *_ = opened().invoke("milk")
-        (note,) = first.metadata["notes"]
+        (note,) = first.metadata[NOTES]
         assert note.startswith("not all of the corpus could be read: ")
         assert f"{folder}/data: it is binary" in note
         assert f"{folder}/broken.pdf: it is no PDF" in note

@@ -18,6 +18,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
 from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.evidence import NOTES
 from stepcraft.sources.web import WebSource, open_web
 from stepcraft.sources.web.engines import Result
 from tests.servers.pages_server import Asked, PagesServer, Route, Served, html
@@ -186,7 +187,7 @@ def test_the_next_result_takes_the_place_of_a_bad_page(name: str):
     ):
         first, *_ = documents = source.invoke("rye bread")
     assert {document.metadata["title"] for document in documents} == {"Rye bread", "Tea", "Yoghurt"}
-    (note,) = first.metadata["notes"]
+    (note,) = first.metadata[NOTES]
     assert re.search(reason, note)
     assert "/more" not in server.paths
 
@@ -194,8 +195,8 @@ def test_the_next_result_takes_the_place_of_a_bad_page(name: str):
 def test_results_of_private_hosts_are_refused():
     with the_web("http://localhost:1/admin", "http://169.254.169.254/latest/", "rye", rye=RYE) as (source, _):
         first, *_ = source.invoke("rye bread")
-    assert len(first.metadata["notes"]) == 2
-    assert all("is not public" in note for note in first.metadata["notes"])
+    assert len(first.metadata[NOTES]) == 2
+    assert all("is not public" in note for note in first.metadata[NOTES])
 
 
 def test_nothing_that_can_be_read_is_a_failure_with_the_reasons():
@@ -294,7 +295,7 @@ def test_pages_that_do_not_come_in_time_are_left():
         began = time.monotonic()
         first, *_ = hasty.invoke("tea")
         assert time.monotonic() - began < 3
-    assert first.metadata["notes"] == ["1 of the pages did not come within 0.5 s"]
+    assert first.metadata[NOTES] == ["1 of the pages did not come within 0.5 s"]
 
 
 def test_a_search_that_hangs():

@@ -41,8 +41,9 @@ def join_messages(left: list[AnyMessage], right: Any) -> list[AnyMessage]:  # no
     listed = right if isinstance(right, list) else [] if right is None else [right]
     try:
         given = convert_to_messages(listed)
-    except (ValueError, NotImplementedError) as error:
-        why = without_secrets(str(error)).splitlines()[0]
+    except (ValueError, KeyError, NotImplementedError) as error:
+        missing = f"one has no {error}" if isinstance(error, KeyError) else str(error)
+        why = without_secrets(missing).splitlines()[0]
         raise BadInput(
             f'the messages cannot be used: {why}; write each as {{"role": "user", "content": "…"}}'
         ) from error

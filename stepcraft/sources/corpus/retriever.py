@@ -19,6 +19,7 @@ from platformdirs import user_cache_path
 from pydantic import Field
 
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
+from stepcraft.evidence import NOTES
 from stepcraft.files import open_regular
 from stepcraft.index import Complete, DamagedIndex, Embedder, Entry, GroupedIndex, Hit, in_group
 from stepcraft.models.embeddings import resolve_embeddings
@@ -64,8 +65,8 @@ class CorpusRetriever(Source):
     """A LangChain retriever over files and folders, opened by `open_corpus`.
 
     The metadata of a document are its `title` (of the file, then the headings above the passage), `source` (the path
-    with the line, page or cell) and `score`. The first document also has `notes` if files could not be read. `k` may
-    be given with a call: `retriever.invoke(query, k=10)`. `ainvoke` searches in a thread.
+    with the line, page or cell) and `score`. The first document also has `stepcraft_notes` if files could not be read. `k`
+    may be given with a call: `retriever.invoke(query, k=10)`. `ainvoke` searches in a thread.
     """
 
     index: Any
@@ -106,7 +107,7 @@ class CorpusRetriever(Source):
         except MemoryFailure as error:
             raise SourceFailure(f"the corpus cannot be searched: {error}") from error
         if documents and (notes := self.notes):
-            documents[0].metadata["notes"] = notes
+            documents[0].metadata[NOTES] = notes
         return documents
 
     def _search(self, index: GroupedIndex, query: str, k: int) -> list[Document]:

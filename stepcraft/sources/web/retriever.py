@@ -14,6 +14,7 @@ from pydantic import Field
 
 from stepcraft.concurrency import in_thread, within
 from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.evidence import NOTES
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source
 
@@ -34,7 +35,7 @@ class WebSource(Source):
     """A LangChain retriever over the web, opened by `open_web`.
 
     The metadata of a document are its `title` (of the page and the heading above the passage), `source` (the URL) and
-    `score`. A page that cannot be read is replaced by the next result and named in the `notes` of the first document.
+    `score`. A page that cannot be read is replaced by the next result and named in the `stepcraft_notes` of the first document.
     `k` may be given with a call: `source.invoke(query, k=10)`. `ainvoke` searches in a thread.
     """
 
@@ -68,7 +69,7 @@ class WebSource(Source):
             raise SourceFailure(f"no page that the web search names can be read: {'; '.join(notes)}")
         found = ranked_passages(text, pages, k, self.embedder)
         if found and notes:
-            found[0].metadata["notes"] = notes
+            found[0].metadata[NOTES] = notes
         return found
 
     def _urls(self, query: str) -> list[str]:
