@@ -226,6 +226,11 @@ def _known(record: Record, place: tuple[int, int] | None) -> Known:
     )
 
 
+def is_build_directory(path: Path) -> bool:
+    """Whether a folder holds the records of builds."""
+    return (path / _MEMORY).is_file() and (path / DOCUMENTS).is_file()
+
+
 def read_records(path: Path) -> Iterator[Record]:
     """Yield the last record of each document, in the order in which these were written.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urldefrag
@@ -11,6 +11,7 @@ from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.retrievers import BaseRetriever
 
+from stepcraft.building.directory import is_build_directory
 from stepcraft.building.documents import Document, Listed, Listing, Unreadable
 from stepcraft.building.langsmith_project import list_project
 from stepcraft.building.traces import list_traces
@@ -129,10 +130,12 @@ def _of_files(roots: Sequence[Root], spec: str, listing: Listing) -> Iterator[Li
     listing.roots += roots
     problems: dict[str, str] = {}
     named = {str(root.real) for root in roots}
+    is_own = cache(is_build_directory)
     for file in files_of(roots, problems):
-        if file.path in named or file.path.lower().endswith(_PROSE):
+        path = Path(file.path)
+        if file.path in named or (path.name.lower().endswith(_PROSE) and not is_own(path.parent)):
             source = shown(file.path, roots)
-            yield Listed(source, partial(_file, Path(file.path), source), spec)
+            yield Listed(source, partial(_file, path, source), spec)
     listing.failed += [Failed(shown(path, roots), why) for path, why in problems.items()]
 
 

@@ -228,6 +228,14 @@ def test_an_emptied_memory_is_filled_again_without_asking(tmp_path: Path) -> Non
     assert len(procedures(tmp_path)) == 2
 
 
+def test_a_build_does_not_read_its_own_records(tmp_path: Path) -> None:
+    write_pages(tmp_path / "docs", "alpha")
+    for _ in range(2):
+        report = build(tmp_path, sources=[str(tmp_path)])
+        assert (report.documents, report.page.exists()) == (1, True)
+    assert build(tmp_path, sources=[str(tmp_path), str(report.page)]).documents == 2
+
+
 def test_two_builds_into_one_memory_lose_and_double_nothing(tmp_path: Path) -> None:
     names = [f"page{number}x" for number in range(12)]
     write_pages(tmp_path / "docs", *names)
