@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 from stepcraft.building.directory import BuildDirectory, Counts, Placed, Record
-from stepcraft.building.documents import Document, Listed, Unreadable
+from stepcraft.building.documents import Document, Listed, Unreadable, known_as
 from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, in_background
 from stepcraft.building.extraction import METHOD, Extraction
 from stepcraft.building.placing import Before, as_current, as_untaught, procedure_of
@@ -149,13 +149,14 @@ async def build_memory(
                 report.warnings.append(KEYLESS)
             build = _Build(extraction, opened, duplicates, kept, tally, report)
             await build.prepare()
-            recorded = sum(listed.source in kept.known for listed in listing.documents)
+            documents = known_as(listing.documents, [*kept.known, *build.before.by_document])
+            recorded = sum(listed.source in kept.known for listed in documents)
             done = f", of which {recorded:,} are recorded" if recorded else ""
             on_begin(
-                f"{counted(len(listing.documents), 'document')}{done}, read by {extraction.model}, into {opened.name}; "
+                f"{counted(len(documents), 'document')}{done}, read by {extraction.model}, into {opened.name}; "
                 f"the records are in {kept.path}"
             )
-            jobs = (partial(build.document, listed) for listed in listing.documents)
+            jobs = (partial(build.document, listed) for listed in documents)
             try:
                 with calls_at_once(concurrency):
                     await side_by_side(jobs, at_once, lambda: bool(tally.stopped))

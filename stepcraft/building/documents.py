@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 from stepcraft.errors import Failed, StepcraftError
@@ -57,6 +58,12 @@ class Listed:
     """The source that lists it, as it was named."""
     at_hand: bool = False
     """Whether reading it takes no time, because it came with the list."""
+    path: Path | None = None
+    """Its file, in its real folder, if it is one."""
+
+    def named(self, source: str) -> "Listed":
+        """The same document under another name."""
+        return replace(self, source=source, read=lambda: replace(self.read(), source=source))
 
 
 @dataclass
@@ -69,3 +76,23 @@ class Listing:
     """The sources, as they were named."""
     roots: list[Root] = field(default_factory=list[Root])
     """The files and folders among them."""
+
+
+def known_as(documents: Sequence[Listed], names: Iterable[str]) -> list[Listed]:
+    """The documents, files among them under the names that earlier builds have for them.
+
+    Args:
+        documents: The documents.
+        names: The names of documents in earlier builds.
+    """
+    listed = {one.source for one in documents}
+    others = {_in_real_folder(name): name for name in names if name not in listed and "://" not in name}
+    return [one.named(others.pop(one.path)) if one.path in others else one for one in documents]
+
+
+def _in_real_folder(name: str) -> Path:
+    path = Path(name)
+    try:
+        return path.parent.expanduser().resolve() / path.name
+    except (OSError, RuntimeError, ValueError):
+        return path

@@ -61,7 +61,7 @@ def list_documents(sources: Sequence[Source]) -> Listing:
     listing = Listing()
     if not sources:
         raise BadInput(f"there is nothing to build from; name {KINDS}")
-    seen: set[str] = set()
+    seen: set[str | Path] = set()
     for source in sources:
         spec = _spec(source)
         listing.specs.append(spec)
@@ -69,8 +69,8 @@ def list_documents(sources: Sequence[Source]) -> Listing:
         try:
             for listed in _listed(source, spec, listing):
                 found += 1
-                if listed.source not in seen:
-                    seen.add(listed.source)
+                if (key := listed.path or listed.source) not in seen:
+                    seen.add(key)
                     listing.documents.append(listed)
         except SourceFailure as error:
             if not found:
@@ -135,7 +135,7 @@ def _of_files(roots: Sequence[Root], spec: str, listing: Listing) -> Iterator[Li
         path = Path(file.path)
         if file.path in named or (path.name.lower().endswith(_PROSE) and not is_own(path.parent)):
             source = shown(file.path, roots)
-            yield Listed(source, partial(_file, path, source), spec)
+            yield Listed(source, partial(_file, path, source), spec, path=path)
     listing.failed += [Failed(shown(path, roots), why) for path, why in problems.items()]
 
 

@@ -228,6 +228,27 @@ def test_an_emptied_memory_is_filled_again_without_asking(tmp_path: Path) -> Non
     assert len(procedures(tmp_path)) == 2
 
 
+def test_a_folder_under_another_name_is_the_same_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pages(tmp_path / "docs", "alpha", "beta")
+    (tmp_path / "link").symlink_to(tmp_path / "docs")
+    build(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    model = ScriptedModel(read)
+    for other in ("docs", "./link/../docs/", "link"):
+        report = build(tmp_path, model, [other, str(tmp_path / "docs")])
+        assert (report.documents, report.unchanged, model.calls) == (2, 2, [])
+    write_pages(tmp_path / "docs", "gamma")
+    (tmp_path / "docs" / "alpha.md").write_text(page("alpha", "shut"))
+    assert build(tmp_path, sources=["docs"]).stale == 1
+    assert {one.source.partition("#")[0] for one in procedures(tmp_path).values()} == {
+        f"{tmp_path}/docs/alpha.md",
+        f"{tmp_path}/docs/beta.md",
+        "docs/gamma.md",
+    }
+
+
 def test_a_build_does_not_read_its_own_records(tmp_path: Path) -> None:
     write_pages(tmp_path / "docs", "alpha")
     for _ in range(2):
