@@ -17,7 +17,7 @@ from langgraph.errors import GraphBubbleUp
 from stepcraft.building.directory import Record
 from stepcraft.building.documents import Document, Listed
 from stepcraft.contexts.extract import ExtractContext
-from stepcraft.errors import ModelFailure, ModelUnknown, RunStopped
+from stepcraft.errors import BadInput, ModelFailure, ModelUnknown, RunStopped
 from stepcraft.evals.local import Calls
 from stepcraft.evals.prices import Prices
 from stepcraft.graphs.compile import resources_of
@@ -147,7 +147,8 @@ class Extraction:
         except (GraphBubbleUp, ModelUnknown):
             raise
         except Exception as failure:
-            record["error"] = without_secrets(f"{type(failure).__name__}: {failure}")[:1000]
+            reason = str(failure) if isinstance(failure, BadInput) else f"{type(failure).__name__}: {failure}"
+            record["error"] = without_secrets(reason)[:1000]
             record["usage"] = Usage(**calls.usage())  # type: ignore[typeddict-item]
             self._check_refusals(failure)
         else:

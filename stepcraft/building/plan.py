@@ -1,16 +1,18 @@
-"""What a build would ask, without asking anything: the documents, their sections, and an upper estimate of tokens."""
+"""What a build would ask, without asking anything: the documents, their sections, and the most calls and tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepcraft.building.directory import read_records
-from stepcraft.building.documents import Document, Listing, Unreadable
+from stepcraft.building.documents import Document, Listing, Unreadable, known_as
+from stepcraft.building.duplicates import NEAREST
 from stepcraft.building.extraction import Extraction
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.contexts.duplicates import DuplicatesContext
 from stepcraft.contexts.extract import ExtractContext
 from stepcraft.errors import BadInput, Failed, SourceFailure
+from stepcraft.graphs.extract import check_length
 from stepcraft.nodes.extract.extract import FORMAT
 from stepcraft.nodes.extract.parts import HeadingAt, parts_of
 from stepcraft.sources.corpus.content import markdown_headings
@@ -42,10 +44,11 @@ class Planned:
 
 @dataclass
 class Plan:
-    """What a build would ask, if no call fails."""
+    """What a build would ask at most, if no call is repeated and no section teaches more tasks than it has headings."""
 
     documents: list[Planned] = field(default_factory=list[Planned])
     failed: list[Failed] = field(default_factory=list[Failed])
+    """Documents that a build cannot read or take."""
 
     @property
     def calls(self) -> int:
@@ -67,7 +70,7 @@ def plan_build(sources: Sequence[Source], extraction: Extraction, directory: Pat
     """Read the documents, and estimate what a build would ask.
 
     For each section there is a call; for each procedure, of which a section is taken to hold one for each of its headings,
-    there is one that compares it with another, and with `verify` one more.
+    there are those that compare it with its nearest ones, and with `verify` one more.
 
     Args:
         sources: As in `build_memory`.
@@ -90,10 +93,11 @@ def plan_build(sources: Sequence[Source], extraction: Extraction, directory: Pat
             raise
         done = {}
     plan = Plan(failed=list(listing.failed))
-    for listed in listing.documents:
+    for listed in known_as(listing.documents, done):
         try:
             document = listed.read()
-        except (Unreadable, SourceFailure) as error:
+            check_length(document.text)
+        except (BadInput, Unreadable, SourceFailure) as error:
             plan.failed.append(Failed(listed.source, str(error)))
             continue
         known = done.get(document.source) == (document.digest, extraction.identity)
@@ -116,9 +120,10 @@ def _planned(document: Document, settings: ExtractContext, *, done: bool) -> Pla
     procedures = 1 if is_transcript else max(len(parts), len(headings))
     read = sum(_tokens(told) + _tokens(FORMAT) + _tokens(part["text"]) + _FRAME for part in parts)
     written = sum(min(_tokens(part["text"]), _PROCEDURE * procedures) for part in parts)
-    calls = len(parts) + procedures
-    read += procedures * (_tokens(DuplicatesContext().compare_instructions) + 2 * _PROCEDURE + _FRAME)
-    written += procedures * _PROCEDURE
+    calls = len(parts) + procedures * NEAREST
+    compared = _tokens(DuplicatesContext().compare_instructions) + 2 * _PROCEDURE + _FRAME
+    read += procedures * NEAREST * compared
+    written += procedures * (_PROCEDURE + (NEAREST - 1) * _FRAME)  # at most one of them is for the same task
     if settings.verify:
         calls += procedures
         read += procedures * (_tokens(settings.verify_instructions) + _PROCEDURE + _FRAME)

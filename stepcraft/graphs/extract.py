@@ -132,14 +132,19 @@ class State(Output, Budgeted):
     procedures: Annotated[list[Drafted], merge_procedures]
 
 
-def _initial_state(given: Mapping[str, Any], context: ExtractContext) -> dict[str, Any]:
-    text = given.get("text")
-    if not isinstance(text, str):
-        raise BadInput(f"text must be a text, not {type(text).__name__}: {excerpt(text)}")
+def check_length(text: str) -> None:
+    """Raise BadInput for a document that is too long."""
     if len(text) > MAX_CHARACTERS:
         raise BadInput(
             f"the document has {len(text):,} characters; at most {MAX_CHARACTERS:,} are taken, so split it"
         )
+
+
+def _initial_state(given: Mapping[str, Any], context: ExtractContext) -> dict[str, Any]:
+    text = given.get("text")
+    if not isinstance(text, str):
+        raise BadInput(f"text must be a text, not {type(text).__name__}: {excerpt(text)}")
+    check_length(text)
     headings = given.get("headings")
     if headings is None:
         text = clean(text)

@@ -72,7 +72,7 @@ def test_a_dry_run_asks_nothing_and_makes_nothing(here: Path) -> None:
         f"   1 section         {len(SOUP):>2} characters  docs/soup.md",
         f"   1 section         {len(HOW_TO):>2} characters  docs/tea.md",
     ]
-    assert lines[2].startswith("2 documents; at most about 4 calls, ")
+    assert lines[2].startswith("2 documents; at most about 12 calls, ")
     assert " USD, if no call is repeated" in lines[2]
     assert [one.name for one in here.iterdir()] == ["docs"]
     run("build", "docs/tea.md", "-m", "m.db")
@@ -83,6 +83,24 @@ def test_a_dry_run_asks_nothing_and_makes_nothing(here: Path) -> None:
     ]
     spent = json.loads(run("build", "docs", "-m", "m.db", "--json").stdout)["usage"]
     assert spent["input_tokens"] / 2 < plan["input_tokens"]
+
+
+def test_a_dry_run_names_the_document_that_a_build_refuses(here: Path) -> None:
+    (here / "docs" / "long.md").write_text("# Long\n\n" + "word " * 400_000)
+    refusal = "docs/long.md: the document has 2,000,008 characters; at most 2,000,000 are taken, so split it"
+    for options in (["--dry-run"], ["--quiet"]):
+        result = run("build", "docs", "-m", "m.db", *options, status=1)
+        assert result.stderr.splitlines()[0] == refusal
+
+
+def test_a_dry_run_counts_the_comparisons_of_each_procedure(here: Path) -> None:
+    tasks = (f"# Fill tank {n}\n\n1. Open valve `v{n}`.\n2. Close valve `v{n}`.\n" for n in range(9))
+    (here / "docs" / "many.md").write_text("\n".join(tasks))
+    plan = json.loads(run("build", "docs", "-m", "m.db", "--dry-run", "--json").stdout)
+    spent = json.loads(run("build", "docs", "-m", "m.db", "--json", "--quiet").stdout)["usage"]
+    assert 3 + 9 * 2 < spent["calls"] <= plan["calls"]
+    assert spent["input_tokens"] <= plan["input_tokens"]
+    assert spent["output_tokens"] <= plan["output_tokens"]
 
 
 @pytest.mark.parametrize(
