@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,9 +15,9 @@ from langchain_core.language_models import BaseChatModel
 
 from stepcraft.building.directory import BuildDirectory, Counts, Placed, Record
 from stepcraft.building.documents import Document, Listed, Unreadable, known_as
-from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, in_background
+from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, in_background, renew
 from stepcraft.building.extraction import METHOD, Extraction
-from stepcraft.building.placing import Before, as_current, as_untaught, procedure_of
+from stepcraft.building.placing import Before, as_untaught, links_of, procedure_of
 from stepcraft.building.report import write_page
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.concurrency import in_thread
@@ -167,6 +167,11 @@ async def build_memory(
                     f"{tally.stopped}: {len(tally.failed):,} of {tally.total:,} documents are done; raise it and start "
                     "the same command again"
                 )
+            if build.gone:
+                report.warnings.append(
+                    f"{opened.name} no longer has {counted(build.gone, 'procedure')} of earlier builds; what was removed is "
+                    "not added again, unless --directory names a new folder for the records"
+                )
             return report
     finally:
         if opened is not memory:
@@ -198,8 +203,8 @@ class _Build:
     tally: Tally[Finished]
     report: BuildReport
     before: Before = field(default_factory=Before)
-    is_empty: bool = False
-    """Whether the memory has nothing, so that what earlier builds found is added again."""
+    gone: int = 0
+    """Procedures that somebody has removed since earlier builds added them."""
     unread: list[Failed] = field(default_factory=list[Failed])
     """Documents that could not be read."""
 
@@ -214,11 +219,12 @@ class _Build:
             known.asked and known.settings == identity for known in self.kept.known.values()
         )
         try:
-            self.is_empty = await in_background(self.memory.is_empty)
-            if not self.is_empty:
-                self.before = await in_background(partial(Before.of, self.memory))
+            self.before = await in_background(partial(Before.of, self.memory))
         except MemoryFailure as error:
             raise self._stopped(error) from error
+        added = [name for known in self.kept.known.values() for name in known.ids]
+        if added and not any(map(self.before.has, added)):
+            await in_background(self.kept.forget_placed)  # it is another memory, or an emptied one
 
     async def document(self, listed: Listed) -> None:
         """Build a document unless it is done.
@@ -264,8 +270,6 @@ class _Build:
             and (earlier := self.kept.record(listed.source))
         ):
             self.report.unchanged += 1
-            if self.is_empty:
-                earlier["placed"] = None
             return earlier
         record = await self.extraction.run(document, listed)
         if known and known.failed and (failed := self.kept.record(listed.source)):
@@ -283,41 +287,71 @@ class _Build:
             ModelFailure: The model refuses to compare procedures.
         """
         if record["placed"] is not None:
-            # A document that was gone when `memory check --mark` looked for it is back as it was.
-            for one in record["placed"]:
-                if one["id"] in self.before.stale:
-                    await self.duplicates.update(one["id"], as_current)
+            await self._keep(record, record["placed"])
             return
-        built = {
-            "from": record["source"],
-            **{name: record[name] for name in ("digest", "spec", "model")},
-            "at": record["began"],
-        }
         placed: list[Placed] = []
         procedures: list[tuple[int, Procedure]] = []
-        for number, drafted in enumerate(record["procedures"]):
+        for number in range(len(record["procedures"])):
             placed.append(Placed(id="", how="failed", reason=""))
             try:
-                procedures.append((number, procedure_of(drafted, built)))
+                procedures.append((number, _procedure(record, number)))
             except BadInput as error:
                 placed[number]["reason"] = str(error)
         if not record["error"]:
             # Before the new ones are added, which are not to be merged with what they replace.
-            before = self.before.by_document.get(record["source"], set()) - {one.id for _, one in procedures}
-            record["stale"] = await self._mark_stale(before, f"{record['source']} no longer teaches it")
+            record["stale"] = await self._mark_stale(record["source"], {one.id for _, one in procedures})
         for number, procedure in procedures:
-            made = await self.duplicates.add(procedure)
-            placed[number] = Placed(id=made.procedure.id, how=made.kind, reason=made.verdict.why)
-            record["usage"] = add_usage(record["usage"], made.usage)
-            record["warnings"] += made.warnings
+            placed[number] = await self._add(record, procedure)
         record["placed"] = placed
-        record["usd"] = self.extraction.cost(record["usage"])
         self.kept.add(record)
 
-    async def _mark_stale(self, ids: Iterable[str], reason: str) -> list[str]:
-        """Mark procedures as stale, unless other documents teach them, too; return the ids of those that were marked."""
-        mark = partial(as_untaught, reason=reason)
-        return [name for name in sorted(ids) if await self.duplicates.update(name, mark)]
+    async def _add(self, record: Record, procedure: Procedure) -> Placed:
+        """Add a procedure of a record to the memory."""
+        made = await self.duplicates.add(procedure)
+        record["usage"] = add_usage(record["usage"], made.usage)
+        record["usd"] = self.extraction.cost(record["usage"])
+        record["warnings"] += made.warnings
+        return Placed(id=made.procedure.id, how=made.kind, reason=made.verdict.why)
+
+    async def _keep(self, record: Record, placed: list[Placed]) -> None:
+        """Look after the procedures of a document that has not changed, as far as the memory has changed."""
+        gone: list[Placed] = []
+        is_changed = False
+        for number, one in enumerate(placed):
+            is_stale, is_there = one["id"] in self.before.stale, self.before.has(one["id"])
+            if one["how"] == "skipped" and (is_stale or not is_there):
+                # What it was left out for is no longer taught.
+                placed[number] = await self._add(record, _procedure(record, number))
+                is_changed = True
+            elif is_stale:
+                # A document that was gone when `memory check --mark` looked for it is back as it was.
+                renewed = partial(renew, procedure=_procedure(record, number))
+                await self.duplicates.update(one["id"], renewed)
+            elif not is_there and one["how"] != "failed":
+                gone.append(one)
+        if is_changed:
+            self.kept.add(record)
+        for one in gone:  # not in the record: it may come back
+            one["how"] = "gone"
+        self.gone += len(gone)
+
+    async def _mark_stale(self, source: str, taught: set[str]) -> list[str]:
+        """Mark what a document taught before as stale, unless others teach it, too; return the ids of what was marked.
+
+        Args:
+            source: The document.
+            taught: The ids of the procedures that it teaches now.
+        """
+        merged = taught - self.before.ids
+
+        def change(known: Procedure) -> Procedure | None:
+            if not merged.isdisjoint(links_of(known)):
+                return None
+            return as_untaught(known, source, f"{source} no longer teaches it")
+
+        before = sorted(self.before.by_document.get(source, set()) - taught)
+        changed = [await self.duplicates.update(name, change) for name in before]
+        return [one.id for one in changed if one and "stale" in one.metadata]
 
     def show(self) -> None:
         """Write the page; where that cannot be, the build is none the worse."""
@@ -330,3 +364,17 @@ class _Build:
         return RunStopped(
             f"{error}; what was found is kept in {self.kept.path}, and the same command goes on from there"
         )
+
+
+def _procedure(record: Record, number: int) -> Procedure:
+    """The procedure of a record with this number.
+
+    Raises:
+        BadInput: It cannot be one.
+    """
+    built = {
+        "from": record["source"],
+        **{name: record[name] for name in ("digest", "spec", "model")},
+        "at": record["began"],
+    }
+    return procedure_of(record["procedures"][number], built)

@@ -13,11 +13,11 @@ from stepcraft.building.duplicates import (
     check_writable,
     content_of,
     in_background,
-    links_of,
     merge,
     similarity,
     with_link,
 )
+from stepcraft.building.placing import links_of
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.progress import Progress
 from stepcraft.graphs.duplicates import Content

@@ -23,7 +23,7 @@ DOCUMENTS = "documents.jsonl"
 REPORT = "report.html"
 _MEMORY = "memory.json"
 
-How = Literal["added", "present", "merged", "linked", "skipped", "failed"]
+How = Literal["added", "present", "merged", "linked", "skipped", "failed", "gone"]
 
 
 class Placed(TypedDict):
@@ -74,7 +74,7 @@ class Counts:
     procedures: int = 0
     """Procedures that were found."""
     placed: dict[str, int] = field(default_factory=dict[str, int])
-    """What became of them: added, present, merged, linked, skipped, failed."""
+    """What became of them: added, present, merged, linked, skipped, failed; gone, if they were removed since."""
     flagged: int = 0
     """Procedures with something that their document does not have."""
     rejected: int = 0
@@ -107,7 +107,7 @@ class Known:
     settings: str
     failed: bool
     ids: tuple[str, ...]
-    """The procedures that it gave, by their ids in the memory."""
+    """The procedures that it gave, by their ids in the memory; not those that were left out."""
     asked: bool
     """Whether a model has answered for it."""
     placed: bool
@@ -178,6 +178,28 @@ class BuildDirectory:
             found: Record = json.loads(file.read(length))
         return found
 
+    def forget_placed(self) -> None:
+        """Note of all records that their procedures are not in the memory, so that these are added again.
+
+        Raises:
+            BadInput: A record is damaged, or the directory cannot be written.
+            RunStopped: It is full.
+        """
+        new = self.path / f"{DOCUMENTS}.new"
+        try:
+            new.unlink(missing_ok=True)
+            with LineFile(new, masked=False) as file:
+                for record in read_records(self.path):
+                    file.add({**record, "placed": None})
+            self._file.close()
+            try:
+                new.replace(self._file.path)
+            finally:
+                self._file = LineFile(self._file.path, masked=False)
+            self.known = self._read()
+        except OSError as error:
+            raise BadInput(f"{self.path} cannot be used for a build: {error.strerror}") from error
+
     def _claim(self, memory: str) -> None:
         file = self.path / _MEMORY
         if file.exists():
@@ -219,7 +241,7 @@ def _known(record: Record, place: tuple[int, int] | None) -> Known:
         record["digest"],
         record["settings"],
         bool(record["error"]),
-        tuple(one["id"] for one in placed or ()),
+        tuple(one["id"] for one in placed or () if one["how"] not in {"skipped", "failed"}),
         record["usage"]["calls"] > 0 and not record["error"],
         placed is not None,
         place,

@@ -14,12 +14,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.base import BaseCache
 
+from stepcraft.building.placing import built_of, links_of, taught_by, taught_too, teachers_of
 from stepcraft.concurrency import SerialExecutor
 from stepcraft.contexts.duplicates import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ModelFailure, ReadOnlyMemory
@@ -242,7 +243,9 @@ class Duplicates:
         rivals = [one for one in self._comparer.like(procedure) if not one.metadata.get("stale")]
         for other in rivals:
             if procedure.id in links_of(other):
-                return _placed("present", other, verdicts, other.id)
+                document = teachers_of(procedure)[0]
+                changed = changed_in(self._memory, other, partial(taught_too, document=document))
+                return _placed("present", changed or other, verdicts, other.id)
         for number, other in enumerate(rivals):
             verdict = verdicts.get(_key(other))
             if verdict is None:
@@ -286,8 +289,9 @@ class Duplicates:
 def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     """The procedure in place of two, under the id of the one that is kept.
 
-    It has the metadata of both, that of the one that is kept before that of the other, the votes for both, and in `also` the id
-    and the source of the other one. If only the one that is kept is stale, the source of the other takes the place of its own.
+    It has the metadata of both, that of the one that is kept before that of the other, the votes for both, in `also` the id
+    and the source of the other one, and the documents of both. If only the one that is kept is stale, the source of the other takes
+    the place of its own, and its documents count no longer.
     """
     renewed = kept.metadata.get("stale") and not other.metadata.get("stale")
     first, second = (other, kept) if renewed else (kept, other)
@@ -304,13 +308,18 @@ def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         metadata["built"] = _built(metadata["built"], (kept, other), content)
     also = [*links_of(kept), *links_of(other), other.id, second.source]
     metadata["also"] = [name for name in dict.fromkeys(also) if name and name not in {kept.id, first.source}]
-    return Procedure(
+    merged = Procedure(
         input=content["input"],
         output=content["output"],
         steps=tuple(content["steps"]),
         id=kept.id,
         source=first.source,
         metadata=metadata,
+    )
+    if not built_of(merged):
+        return merged
+    return taught_by(
+        merged, [*teachers_of(first), *([] if second.metadata.get("stale") else teachers_of(second))]
     )
 
 
@@ -331,7 +340,8 @@ def _built(built: Mapping[str, Any], originals: Sequence[Procedure], content: Co
 def renew(known: Procedure, procedure: Procedure) -> Procedure:
     """What is there, with where else it comes from; a stale one has the source that teaches it now."""
     metadata, source = dict(known.metadata), known.source
-    is_renewed = metadata.get("stale") or _document_of(procedure) == _document_of(known)
+    document, (first, *others) = teachers_of(procedure)[0], teachers_of(known)
+    is_renewed = metadata.get("stale") or document["from"] == first["from"]
     if is_renewed:
         metadata.pop("stale", None)
         source = procedure.source or source
@@ -340,19 +350,16 @@ def renew(known: Procedure, procedure: Procedure) -> Procedure:
     also = [*links_of(known), known.source if is_renewed else procedure.source]
     if also := [name for name in dict.fromkeys(also) if name and name != source]:
         metadata["also"] = also
-    return replace(known, metadata=metadata, source=source)
+    renewed = replace(known, metadata=metadata, source=source)
+    if is_renewed and built_of(renewed):
+        return taught_by(renewed, [{**document, "source": source}, *others])
+    return taught_too(renewed, document)
 
 
 def with_link(procedure: Procedure, other: Procedure) -> Procedure:
     """The procedure with the id of another one in `also`."""
     also = list(dict.fromkeys([*links_of(procedure), other.id]))
     return replace(procedure, metadata={**procedure.metadata, "also": also})
-
-
-def links_of(procedure: Procedure) -> list[str]:
-    """The ids and sources of the duplicates of a procedure: those that were merged into it, and those that it is linked to."""
-    also = procedure.metadata.get("also")
-    return [str(name) for name in cast("list[object]", also)] if isinstance(also, list) else []
 
 
 def similarity(one: Procedure, other: Procedure) -> float:
@@ -405,12 +412,6 @@ def _placed(
         usage = add_usage(usage, one.usage)
         warnings += one.warnings
     return Placed(kind, procedure, of, verdict or Verdict(same=False), tuple(dict.fromkeys(warnings)), usage)
-
-
-def _document_of(procedure: Procedure) -> object:
-    """What document a procedure was built from, or else its source."""
-    built: Any = procedure.metadata.get("built")
-    return (built.get("from") if isinstance(built, dict) else None) or procedure.source
 
 
 def _key(procedure: Procedure) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stepcraft.building.documents import Listed, Listing, Unreadable
-from stepcraft.building.placing import as_stale, built_of, other_documents
+from stepcraft.building.placing import as_stale, built_of, teachers_of
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.errors import BadInput, Failed, SourceFailure
 from stepcraft.memory.procedure import Procedure
@@ -87,23 +87,24 @@ class _Documents:
 
     def reason(self, procedure: Procedure) -> str:
         """Why a procedure that they cover is stale; "" if it is not, or nothing is known of its document."""
-        built = built_of(procedure)
-        key = _key(str(built["from"]))
         if known := procedure.metadata.get("stale"):
             return str(known)
-        if any(self._is_there(one) for one in other_documents(procedure)):
+        first, *others = teachers_of(procedure)
+        reason = self._missing(first)
+        return reason if reason and all(map(self._missing, others)) else ""
+
+    def _missing(self, document: Mapping[str, str]) -> str:
+        """What has become of a document that taught a procedure; "" if it is as it was, or nothing is known of it."""
+        name = document["from"]
+        key = _key(name)
+        if not self.cover(document):
             return ""
         if key not in self._listed:
-            return "" if key.startswith(self._unlisted) else f"{built['from']} is gone"
+            return "" if key.startswith(self._unlisted) else f"{name} is gone"
         if key not in self._digests:
             self._digests[key] = self._digest(self._listed[key])
-        changed = self._digests[key] not in {None, built.get("digest")}
-        return f"{built['from']} has changed since it was built" if changed else ""
-
-    def _is_there(self, source: str) -> bool:
-        """Whether a document is among these, or is from elsewhere, so that nothing is known of it."""
-        keys = {_key(source), _key(source.rpartition("#")[0] or source)}
-        return bool(keys & self._listed.keys()) or not any(map(self._is_below, keys))
+        changed = self._digests[key] not in {None, document.get("digest")}
+        return f"{name} has changed since it was built" if changed else ""
 
     def _digest(self, listed: Listed) -> str | None:
         try:

@@ -228,6 +228,83 @@ def test_an_emptied_memory_is_filled_again_without_asking(tmp_path: Path) -> Non
     assert len(procedures(tmp_path)) == 2
 
 
+def test_another_memory_is_filled_again_whatever_it_holds(tmp_path: Path) -> None:
+    docs = write_pages(tmp_path / "docs", "alpha", "beta", "gamma")
+    build(tmp_path)
+    (tmp_path / "m.db").unlink()
+    with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
+        memory.add([Procedure("flour", "a cake", ("Bake it.",))])
+    model = ScriptedModel(read)
+    assert build(tmp_path, model, [str(docs / "alpha.md")]).placed == {"added": 1}
+    assert build(tmp_path, model).placed == {"added": 3}
+    assert model.calls == []
+    assert set(procedures(tmp_path)) == {"a cake", "alphaware", "betaware", "gammaware"}
+
+
+def test_what_was_removed_from_the_memory_stays_out(tmp_path: Path) -> None:
+    write_pages(tmp_path / "docs", "alpha", "beta")
+    build(tmp_path)
+    with open_memory(str(tmp_path / "m.db")) as memory:
+        memory.delete([procedures(tmp_path)["alphaware"].id])
+    for _ in range(2):
+        report = build(tmp_path, ScriptedModel([]))
+        assert report.placed == {"added": 1, "gone": 1}
+        assert "no longer has 1 procedure of earlier builds" in report.warnings[0]
+        assert set(procedures(tmp_path)) == {"betaware"}
+
+
+def test_what_two_documents_taught_is_stale_when_neither_does(tmp_path: Path) -> None:
+    docs = write_pages(tmp_path / "docs", "alpha", "beta")
+    (docs / "again.md").write_text(page("alpha") + "\nMore.\n")
+    build(tmp_path)
+    for name, stale in (("alpha", 0), ("again", 1)):
+        (docs / f"{name}.md").write_text("# About\n\nNothing is done here.\n")
+        assert build(tmp_path).stale == stale
+        found = procedures(tmp_path)["alphaware"]
+        assert ("stale" in found.metadata) == bool(stale)
+        assert found.source == f"{docs}/again.md#task-alpha"
+    (docs / "alpha.md").write_text(page("alpha"))
+    assert build(tmp_path).placed == {"added": 1, "present": 1}
+    found = procedures(tmp_path)["alphaware"]
+    assert ("stale" in found.metadata, found.metadata["built"]["from"]) == (False, f"{docs}/alpha.md")
+
+
+def test_what_was_merged_from_two_documents_is_stale_when_neither_teaches_it(tmp_path: Path) -> None:
+    docs = write_pages(tmp_path / "docs", "alpha")
+    (docs / "again.md").write_text(page("alpha", "shut"))
+
+    def reply(node: str, prompt: str) -> str:
+        merged = "\nOUTPUT: alphaware\nINPUT: alphastuff\nSTEPS:\n1. alphaopen `alpha.start`."
+        return f"DIFFERENCE: NONE\nVERDICT: SAME{merged}" if node == "compare" else read(node, prompt)
+
+    build(tmp_path, ScriptedModel(reply), context={"max_characters": 5_000})
+    assert build(tmp_path, ScriptedModel(reply)).stale == 0, "both are read again, and teach it"
+    for name, stale in (("alpha", 0), ("again", 1)):
+        (docs / f"{name}.md").write_text("# About\n\nNothing is done here.\n")
+        assert build(tmp_path).stale == stale
+
+
+def test_a_procedure_that_was_left_out_takes_the_place_of_a_stale_one(tmp_path: Path) -> None:
+    docs = write_pages(tmp_path / "docs", "alpha")
+    (docs / "again.md").write_text(page("alpha", "shut"))
+
+    def reply(node: str, prompt: str) -> str:
+        return "DIFFERENCE: NONE\nVERDICT: SAME" if node == "compare" else read(node, prompt)
+
+    def standing() -> dict[str, bool]:
+        """Builds, and says of each second step whether it is stale."""
+        build(tmp_path, ScriptedModel(reply), on_duplicate="skip", concurrency=1)
+        with open_memory(str(tmp_path / "m.db")) as memory:
+            return {one.steps[1]: "stale" in one.metadata for one in memory}
+
+    close, shut = "alphaclose `alpha.close`.", "alphashut `alpha.shut`."
+    assert standing() == {shut: False}
+    (docs / "again.md").write_text("# About\n\nNothing is done here.\n")
+    standing()
+    for _ in range(3):
+        assert standing() == {shut: True, close: False}
+
+
 def test_a_folder_under_another_name_is_the_same_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

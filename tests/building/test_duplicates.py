@@ -236,6 +236,7 @@ def test_what_was_flagged_in_the_two_is_flagged_in_their_merged_steps():
     assert made.metadata["built"] == {
         "from": "tea.md",
         "flagged": [{"step": 1, "names": ["warm_up"]}, {"step": 3, "names": ["warm_up", "rinse()"]}],
+        "others": [{"from": "k.md", "source": "kitchen.md"}],
     }
 
 
