@@ -36,9 +36,9 @@ def _pool(file: Path) -> Iterator[dict[str, Any]]:
     seen: set[bytes] = set()
     for record in records(file):
         for title, sentences in passages_of(record.values or {}, f"{file}:{record.line}"):
-            passage = {"title": title, "text": " ".join(sentences)}
+            passage = {"title": title, "text": " ".join(filter(None, sentences))}
             digest = hashlib.blake2b(f"{title}\n{passage['text']}".encode(), digest_size=16).digest()
-            if sentences and digest not in seen:
+            if passage["text"] and digest not in seen:
                 seen.add(digest)
                 yield passage
 
