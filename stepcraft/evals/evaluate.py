@@ -89,7 +89,7 @@ async def evaluate(
         graph_of: What makes the graph of a method of this package.
         concurrency: The most samples that run at the same time in this process.
         servers: Where the samples run instead, as many at a time as these take.
-        budget: When to stop.
+        budget: When to stop; what the directory has already counts, too.
         prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
         retry_errors: Whether samples that failed are run again; where only the scoring failed, it alone is.
         allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
@@ -141,7 +141,8 @@ async def evaluate(
 
         async def one(method: AnyMethod, sample: Sample) -> None:
             outcome = run.unscored.get((method.name, sample["id"]))
-            run.begin()
+            if not run.begin(is_free=bool(outcome)):
+                return
             if not outcome:
                 outcome = await _outcome(runner, method, sample)
                 if KEYLESS in outcome["warnings"] and not allow_keyless:
@@ -152,21 +153,13 @@ async def evaluate(
             kept.add(scored)
             run.end(scored)
 
-        await side_by_side((partial(one, *pair) for pair in left), slots, lambda: bool(run.stopped))
-        if run.stopped and len(run.failed) < run.total:
-            raise RunStopped(
-                f"{run.stopped}: {len(run.failed):,} of {run.total:,} samples are done; raise it and start the same "
-                "command again"
-            )
+        await side_by_side((partial(one, *pair) for pair in left), slots)
+        run.check_finished("samples", retry_errors=retry_errors)
         return run.progress()
 
 
-async def side_by_side(
-    jobs: Iterable[Callable[[], Awaitable[None]]],
-    concurrency: int,
-    is_stopped: Callable[[], bool] = lambda: False,
-) -> None:
-    """Do the jobs, so many at a time, until all are done or `is_stopped` says so after one of them.
+async def side_by_side(jobs: Iterable[Callable[[], Awaitable[None]]], concurrency: int) -> None:
+    """Do the jobs, so many at a time.
 
     Raises:
         Exception: The first error of a job; the others are cancelled.
@@ -176,8 +169,6 @@ async def side_by_side(
     async def work() -> None:
         for job in waiting:
             await job()
-            if is_stopped():
-                return
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -96,7 +96,7 @@ async def judge(
                 lines.add(judgement)
                 run.add(judgement)
 
-        await side_by_side([partial(one, job) for job in left], concurrency, lambda: bool(run.stopped))
+        await side_by_side([partial(one, job) for job in left], concurrency)
         if run.stopped:
             raise RunStopped(
                 f"{run.stopped}: {run.done:,} of {run.total:,} calls to judges are done; raise it and start the same "

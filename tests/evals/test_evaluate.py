@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.graph import START, MessagesState, StateGraph
 
 from stepcraft import BadInput, RunStopped
 from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
 from stepcraft.evals.evaluate import Budget, Progress, evaluate
-from stepcraft.evals.methods import Method, read_methods
+from stepcraft.evals.methods import Method, OwnMethod, read_methods
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample, read_samples
 from stepcraft.evals.summary import summarise
@@ -75,6 +76,44 @@ def test_a_budget_that_the_last_samples_use_up_stops_nothing(tmp_path: Path) -> 
     assert len(run(tmp_path, model, samples(4), concurrency=4, budget=Budget(calls=2))) == 4
 
 
+def test_a_budget_that_is_used_up_begins_nothing(tmp_path: Path) -> None:
+    model = answering()
+    for _ in range(3):
+        with pytest.raises(RunStopped, match="the budget of 3 calls is used up: 3 of 9 samples are done"):
+            run(tmp_path, model, samples(9), concurrency=1, budget=Budget(calls=3))
+    assert len(model.calls) == 3
+    run(tmp_path, model, samples(9))
+    assert len(run(tmp_path, model, samples(9), budget=Budget(calls=3))) == 9, "there is nothing to stop"
+
+
+def test_a_budget_stops_the_retry_of_samples_that_failed(tmp_path: Path) -> None:
+    failing = True
+
+    def asking(state: MessagesState) -> Any:
+        model.invoke(state["messages"])
+        if failing:
+            raise RuntimeError("no such luck")
+        return {}
+
+    model = ScriptedModel(lambda *_: "3")
+    builder = StateGraph(MessagesState).add_node("ask", asking).add_edge(START, "ask")
+    mine = OwnMethod(
+        "mine",
+        builder.compile(),
+        given=lambda sample: {"messages": [("user", sample["question"])]},
+        output=lambda _result: {"answer": "3"},
+    )
+
+    def start(**options: Any) -> None:
+        asyncio.run(evaluate([mine], samples(6), tmp_path, concurrency=1, **options))
+
+    start()
+    failing = False
+    with pytest.raises(RunStopped, match="the budget of 8 calls is used up: 2 of 6 samples are done"):
+        start(retry_errors=True, budget=Budget(calls=8))
+    assert len(model.calls) == 8
+
+
 def test_a_sample_that_fails_costs_that_sample(tmp_path: Path) -> None:
     failing = True
 
@@ -106,7 +145,15 @@ def test_an_output_that_cannot_be_scored_is_kept_and_scored_later(tmp_path: Path
     assert first[1]["output"]["answer"] == "3"
     failing = False
     seen: list[Progress] = []
-    again = run(tmp_path, model, samples(3), scorers=[score], retry_errors=True, on_progress=seen.append)
+    again = run(
+        tmp_path,
+        model,
+        samples(3),
+        scorers=[score],
+        retry_errors=True,
+        on_progress=seen.append,
+        budget=Budget(calls=3),
+    )
     assert [(one["error"], one["scores"]) for one in again] == [("", {"length": 1.0})] * 3
     assert (len(model.calls), seen[-1].calls, seen[-1].failed) == (3, 3, 0)
 
