@@ -1,6 +1,7 @@
 """Run methods on samples, side by side and within budgets, into a directory that a killed run goes on from."""
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -233,10 +234,18 @@ async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
         for score in scorers:
             made = score(outcome["sample"], outcome["output"])
             named = await made if isinstance(made, Awaitable) else made
-            scores |= {name: float(value) for name, value in named.items()}
+            scores |= {name: _finite(name, value) for name, value in named.items()}
     except Exception as failure:
         return {**outcome, "error": f"it could not be scored: {_reason(failure)}"}
     return {**outcome, "error": "", "scores": scores}
+
+
+def _finite(name: str, value: float) -> float:
+    """A score as a number that means and intervals can be made of."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"the score {name!r} is {number}; return a finite number, or leave the score out")
+    return number
 
 
 def _reason(failure: Exception) -> str:

@@ -158,6 +158,23 @@ def test_an_output_that_cannot_be_scored_is_kept_and_scored_later(tmp_path: Path
     assert (len(model.calls), seen[-1].calls, seen[-1].failed) == (3, 3, 0)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(tmp_path: Path, value: float) -> None:
+    made = {"0": 1.0, "1": value}
+    model = answering()
+
+    def scorer(sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:
+        return {"similarity": made[sample["id"]]}
+
+    first = run(tmp_path, model, samples(2), scorers=[scorer])
+    told = f"it could not be scored: ValueError: the score 'similarity' is {value}; return a finite number"
+    assert (first[0]["error"], first[1]["error"].startswith(told)) == ("", True)
+    assert "| direct | 1.000 (" in markdown(summarise(tmp_path))
+    made["1"] = 0.5
+    again = run(tmp_path, model, samples(2), scorers=[scorer], retry_errors=True)
+    assert ([one["scores"] for one in again], len(model.calls)) == ([{"similarity": 1.0}, {"similarity": 0.5}], 2)
+
+
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     directory, calls = tmp_path / "run", tmp_path / "calls"
     command = [sys.executable, "-m", "tests.evals.asked", str(directory), str(calls)]
