@@ -15,7 +15,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
-from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
+from stepcraft.evals.directory import Outcome, RunDirectory, check_names, read_outcomes
 from stepcraft.evals.gold import retrieval_scores
 from stepcraft.evals.local import Local
 from stepcraft.evals.methods import AnyMethod, Method
@@ -99,12 +99,12 @@ async def evaluate(
 
     Raises:
         BadInput: The directory belongs to another evaluation, a method has no language model, a method or an id is
-            there twice, the budget needs a price that is unknown, or a server refuses a setting.
+            there twice or looks like a secret, the budget needs a price that is unknown, or a server refuses a setting.
         RunStopped: The budget is used up, the model refuses every call, no server answers, or the directory cannot be
             written.
     """
-    _check_names("method", [method.name for method in methods])
-    _check_names("id", [sample["id"] for sample in samples])
+    check_names("method", [method.name for method in methods])
+    check_names("id", [sample["id"] for sample in samples])
     by_name = {method.name: method for method in methods}
     runner = servers or Local(by_name, graph_of, callbacks)
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
@@ -234,6 +234,7 @@ async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
         for score in scorers:
             made = score(outcome["sample"], outcome["output"])
             named = await made if isinstance(made, Awaitable) else made
+            check_names("score", list(named))
             scores |= {name: _finite(name, value) for name, value in named.items()}
     except Exception as failure:
         return {**outcome, "error": f"it could not be scored: {_reason(failure)}"}
@@ -274,11 +275,3 @@ def _described(method: AnyMethod, writer: str) -> dict[str, Any]:
     if isinstance(method, Method) and method.kind:
         settings["kind"] = method.kind
     return {"graph": graph, "settings": settings, "model": writer}
-
-
-def _check_names(what: str, names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise BadInput(f"the {what} {name!r:.80} is there twice; give each its own")
-        seen.add(name)

@@ -14,7 +14,7 @@ from pathlib import Path
 from langchain_core.language_models import BaseChatModel
 
 from stepcraft.errors import BadInput, RunStopped
-from stepcraft.evals.directory import Outcome, RunDirectory, read_configuration, read_outcomes
+from stepcraft.evals.directory import Outcome, RunDirectory, check_names, read_configuration, read_outcomes
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, MarkedPassage, sentences_of
 from stepcraft.evals.prices import Prices
@@ -65,8 +65,8 @@ async def judge(
         on_progress: Is told of the progress after each call.
 
     Raises:
-        BadInput: There is no evaluation, it is running, a judge or `votes` cannot be used, or the budget needs a price
-            that is unknown.
+        BadInput: There is no evaluation, it is running, a judge or `votes` cannot be used, a name looks like a secret,
+            or the budget needs a price that is unknown.
         RunStopped: The budget is used up, a judge refuses every call, or the directory cannot be written.
     """
     if votes < 2 or votes % 2:
@@ -75,13 +75,16 @@ async def judge(
     judges = {one.name: one for one in (Judge(model, passage_tokens) for model in named)}
     if not judges or len(judges) < len(named):
         raise BadInput(f"the judges {', '.join(judges) or '(none)'} cannot be compared; name each judge once")
+    check_names("judge", list(judges))
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
     for name in judges if budget.usd is not None else ():
         if prices.price(name) is None:
             raise BadInput(unpriced("the judges", name))
     configuration = read_configuration(directory)
+    check_names("method", list(configuration["methods"]))
     with RunDirectory(directory, configuration), LineFile(directory / VOTES) as lines:
         outcomes = {(one["method"], one["id"]): one for one in read_outcomes(directory)}
+        check_names("id", list({id_ for _, id_ in outcomes}))
         jobs = list(_jobs(list(judges.values()), list(outcomes.values()), votes))
         if calibrated:
             jobs += [job for asked in judges.values() for job in _marked_jobs(asked)]

@@ -172,7 +172,10 @@ def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(tmp_path: Pa
     assert "| direct | 1.000 (" in markdown(summarise(tmp_path))
     made["1"] = 0.5
     again = run(tmp_path, model, samples(2), scorers=[scorer], retry_errors=True)
-    assert ([one["scores"] for one in again], len(model.calls)) == ([{"similarity": 1.0}, {"similarity": 0.5}], 2)
+    assert ([one["scores"] for one in again], len(model.calls)) == (
+        [{"similarity": 1.0}, {"similarity": 0.5}],
+        2,
+    )
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -253,6 +256,35 @@ def test_a_secret_reaches_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OPENAI_API_KEY", "opensesame-opensesame")
     run(tmp_path, answering(lambda *_: "It is opensesame-opensesame."), samples(1))
     assert all("opensesame" not in file.read_text("utf-8") for file in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("secret", ["1003", "direct"])
+def test_names_that_would_be_masked_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", secret)
+    given = [Sample(id=str(number), question="?") for number in range(1000, 1006)]
+    model = answering()
+    with pytest.raises(BadInput, match=r"the (id|method) '\*\*\*' holds what is masked as a secret") as told:
+        run(tmp_path / "run", model, given)
+    assert (secret in str(told.value), model.calls, (tmp_path / "run").exists()) == (False, [], False)
+
+
+def test_a_secret_that_is_a_word_of_our_own_loses_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "method")
+    model = answering()
+    for _ in range(2):
+        assert len(run(tmp_path, model, samples(2))) == len(model.calls) == 2
+
+
+def test_the_name_of_a_score_that_would_be_masked_is_an_error_of_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "closeness")
+    [outcome] = run(tmp_path, answering(), samples(1), scorers=[lambda *_: {"closeness": 1.0}])
+    assert "could not be scored: BadInput: the score '***' holds what is masked" in outcome["error"]
 
 
 def test_an_effect_and_none(tmp_path: Path) -> None:

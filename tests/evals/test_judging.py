@@ -76,6 +76,20 @@ def test_judges_without_a_common_vote_and_two_of_one_name(tmp_path: Path) -> Non
             judged(tmp_path, judges)
 
 
+@pytest.mark.parametrize("secret", ["scripted:judge", "1234"])
+def test_names_that_would_be_masked_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    evaluation(tmp_path, {"rag": ["rag"], "rat": ["rat"]})
+    file = tmp_path / "samples.jsonl"
+    file.write_text(file.read_text("utf-8").replace('"id": "0"', '"id": "1234"'), "utf-8")
+    monkeypatch.setenv("DB_PASSWORD", secret)
+    model = JudgeModel(lambda *_: "T")
+    with pytest.raises(BadInput, match=r"the (id|judge) '\*\*\*' holds what is masked as a secret"):
+        judged(tmp_path, model)
+    assert model.calls == []
+
+
 def test_a_budget_of_calls_is_kept_and_the_same_command_goes_on(tmp_path: Path) -> None:
     evaluation(tmp_path, {"rag": ["rag"] * 4, "rat": ["rat"] * 4})
     model = JudgeModel(lambda *_: "T", latency=0.001)
