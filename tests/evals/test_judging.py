@@ -130,6 +130,18 @@ def test_several_judges_within_a_budget_have_samples_in_common(tmp_path: Path) -
     assert summarise(tmp_path).judge_pairs[0].majorities.units == 3
 
 
+def test_votes_stand_where_another_method_becomes_the_cheapest(tmp_path: Path) -> None:
+    evaluation(tmp_path, {"rag": ["rag"] * 2, "rat": ["rat"] * 2})
+    judged(tmp_path, by_question("one", *"wwww"), votes=2)
+    file = tmp_path / "samples.jsonl"
+    file.write_text(file.read_text("utf-8").replace('"input_tokens": 100,', '"input_tokens": 900,'), "utf-8")
+    again, other = by_question("one", *"wwww"), by_question("two", *"wwww")
+    summary = judged(tmp_path, [again, other], votes=2)
+    assert (summary.cheapest, len(again.calls), len(other.calls)) == ("rat", 0, 4)
+    found = [(one.judge, one.method, one.against, one.wins) for one in summary.preferences]
+    assert found == [("one", "rat", "rag", 2), ("two", "rat", "rag", 2)]
+
+
 def test_ctrl_c_stops_judging_and_the_same_command_goes_on(tmp_path: Path) -> None:
     evaluation(tmp_path / "run", {"rag": ["rag"] * 20, "rat": ["rat"] * 20})
     heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
