@@ -158,14 +158,10 @@ async def build_memory(
             jobs = (partial(build.document, listed) for listed in listing.documents)
             try:
                 with calls_at_once(concurrency):
-                    await side_by_side(jobs, at_once, lambda: bool(tally.stopped))
+                    await side_by_side(jobs, at_once)
             finally:
                 build.show()
-            if tally.stopped and len(tally.failed) < tally.total:
-                raise RunStopped(
-                    f"{tally.stopped}: {len(tally.failed):,} of {tally.total:,} documents are done; raise it and start "
-                    "the same command again"
-                )
+            tally.check_finished("documents")
             return report
     finally:
         if opened is not memory:
@@ -220,12 +216,13 @@ class _Build:
             raise self._stopped(error) from error
 
     async def document(self, listed: Listed) -> None:
-        """Build a document unless it is done.
+        """Build a document unless it is done or the budget is used up.
 
         Raises:
             RunStopped: No further document can be built.
         """
-        self.tally.begin()
+        if not self.tally.begin():
+            return
         try:
             document = listed.read() if listed.at_hand else await asyncio.wrap_future(in_thread(listed.read))
         except (Unreadable, SourceFailure) as error:
