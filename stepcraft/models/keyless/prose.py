@@ -10,6 +10,7 @@ from stepcraft.text.clean import CAPITALS, SPACELESS_STOPS, STOP_WORDS, STOPS, s
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sections import COMPLETE, NOT_SAID, UNCHANGED
 from stepcraft.text.sentences import sentences
+from stepcraft.text.thoughts import split_thoughts
 
 MAX_THOUGHTS = 5
 _MAX_ADDED = 2
@@ -75,6 +76,11 @@ def reply(material: Material) -> str:
         return think(material)
     told = procedures.answer(material)
     return told if told != NOT_SAID else _best_sentences(material.text("question"), passages)
+
+
+def split(material: Material) -> str:
+    """Split a text at its blank lines."""
+    return "\n=====\n".join(split_thoughts(material.text("text")))
 
 
 def query(material: Material) -> str:
