@@ -230,6 +230,7 @@ def export(
 ) -> None:
     """Write all procedures as JSONL, or as skills that agents read."""
     from stepcraft.memory.files import json_line, write_jsonl
+    from stepcraft.policy import real_path
 
     if form == "skills":
         from stepcraft.memory.skills import write_skills
@@ -246,9 +247,13 @@ def export(
     if folder:
         raise BadInput(f"{folder} is a folder for skills; write --format skills, or --to FILE for JSONL")
     if to:
+        if to.suffix.lower() != ".jsonl":
+            raise BadInput(f"{to} is no .jsonl file; write --to procedures.jsonl")
         check_writable(to)
     with opened_memory(memory, "none") as opened:
         if to:
+            if real_path(to) == real_path(opened.name):
+                raise BadInput(f"{to} is the memory that is exported; name another file")
             say(f"{write_jsonl(opened, to)} written to {to}", err=True)
             return
         for procedure in opened:

@@ -143,6 +143,19 @@ def test_export_can_be_imported(filled: Shell):
     assert filled("import", to).stdout == "0 added, 2 already there, 0 updated\n"
 
 
+def test_an_export_never_takes_the_place_of_a_memory(filled: Shell):
+    assert "no .jsonl file" in filled("export", "--to", filled.db).stderr
+    text = filled.file("p.jsonl", TEA, "broken")
+    link = filled.folder / "link.jsonl"
+    link.symlink_to(text)
+    for to in (text, str(link)):
+        result = filled("export", "--to", to, memory=text)
+        assert result.exit_code == 2
+        assert result.stderr.endswith(f"{to} is the memory that is exported; name another file\n")
+    assert filled("count").stdout == "2\n"
+    assert Path(text).read_text().endswith("broken")
+
+
 def test_what_cannot_be_opened_ends_with_one_line(memory: Shell):
     for url in ("nowhere.db", "redis://x", "nowhere.jsonl", str(memory.folder)):
         result = memory("count", memory=url)
