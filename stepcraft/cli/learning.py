@@ -55,8 +55,8 @@ def history(
         return
     before = None
     for number, version in enumerate(known, 1):
-        until = f"until {one_line(version['until'])[:19]} UTC" if number < len(known) else "now"
-        say(f"version {number}, {until}")
+        replaced = f"until {one_line(version['until'])[:19]} UTC" if version["until"] else "of unknown date"
+        say(f"version {number}, {replaced if number < len(known) else 'now'}")
         say("\n".join(f"  {line}" for line in (_changed(before, version) if before else _lines(version))))
         before = version
 
