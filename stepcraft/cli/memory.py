@@ -105,7 +105,7 @@ def add(
     if output or input or step:
         procedure = Procedure(output=output, input=input, steps=tuple(step or ()), source=source)
     else:
-        if sys.stdin.isatty():
+        if not sys.stdin or sys.stdin.isatty():
             raise BadInput(
                 "there is no procedure to add; name it with --output, --input and --step, or give it as JSON on the "
                 "standard input"
