@@ -92,6 +92,23 @@ def test_a_missing_file_makes_no_database(memory: Shell):
     assert not Path(memory.db).exists()
 
 
+@pytest.mark.parametrize("text", ['{"a": 1}', "", "title,steps"])
+def test_a_file_without_procedures_makes_no_database(memory: Shell, text: str):
+    assert memory("import", memory.file("p.csv" if "," in text else "p.jsonl", text)).exit_code == 2
+    (memory.folder / "skills").mkdir()
+    assert memory("import", str(memory.folder / "skills")).exit_code == 2
+    assert not Path(memory.db).exists()
+
+
+def test_the_help_of_a_change_names_no_memory_that_cannot_be_changed():
+    for command in ("import", "add", "remove"):
+        shown = CliRunner().invoke(memory_app, [command, "--help"], env={"COLUMNS": "200"}).stdout
+        [option] = [line for line in shown.splitlines() if "--memory" in line]
+        assert "a .db file" in option
+        assert ".jsonl" not in option
+        assert "ship with" not in shown
+
+
 def test_add_takes_options_or_json(memory: Shell):
     assert memory("add", "-o", "tea", "-i", "leaves", "-s", "Boil.", "-s", "Pour.").stdout.startswith(
         "1 added"
