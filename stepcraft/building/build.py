@@ -121,6 +121,7 @@ async def build_memory(
     extraction = Extraction(settings, prices, model=model, node_models=node_models, callbacks=callbacks)
     if budget.usd is not None and prices.price(extraction.model) is None:
         raise BadInput(unpriced(METHOD, extraction.model))
+    await extraction.check_models()  # before a memory or a directory is made
     listing = await in_background(partial(list_documents, sources))
     if isinstance(memory, str):
         opened = await in_background(partial(open_memory, memory, embeddings=embeddings))
