@@ -232,7 +232,8 @@ def _parsed(path: Path) -> Access:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        said = f": {excerpt(first['input'])}" if first["type"] not in ("value_error", "missing") else ""
+        hidden = first["type"] in ("value_error", "missing") or "keys" in first["loc"]
+        said = "" if hidden else f": {excerpt(first['input'])}"
         reason = first["msg"].removeprefix("Value error, ")
         raise BadInput(
             f"{path} ({VARIABLE}) cannot be used: {where + ': ' if where else ''}{reason}{said}"

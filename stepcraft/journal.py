@@ -105,12 +105,9 @@ class LineFile:
         Raises:
             RunStopped: It cannot be written, for example because the disk is full.
         """
-        line = (
-            json.dumps(redacted(value) if self._masked else value, ensure_ascii=False).encode(
-                "utf-8", "replace"
-            )
-            + b"\n"
-        )
+        if self._masked:  # but for the names of the fields, by which a line is read
+            value = dict(zip(value, redacted(list(value.values())), strict=True))
+        line = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         end = self._file.seek(0, os.SEEK_END)
         try:
             written = self._file.write(line)

@@ -44,6 +44,8 @@ class Counters(ABC):
 
     mark = "?"
     """The placeholder of a parameter."""
+    _today = 0
+    """The day of the latest count; on the first of a day, the counts of those before yesterday are deleted."""
 
     @abstractmethod
     def execute(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -65,6 +67,9 @@ class Counters(ABC):
         """Add to a count, unless that would pass the limit; return whether it was added."""
         if limit is not None and amount > limit:
             return False
+        if (today := since // _DAY) > self._today:
+            self._today = today
+            self.forget((today - 1) * _DAY)
         within_limit = "" if limit is None else f" WHERE stepcraft_usage.used + excluded.used <= {self.mark}"
         marks = ", ".join([self.mark] * 4)
         rows = self.execute(
@@ -186,7 +191,6 @@ def _open(url: str) -> Counters:
     else:
         raise BadInput(f"{VARIABLE} is not understood: {without_secrets(url)[:80]!r}; write {_KINDS}")
     counters.prepare()
-    counters.forget(int(time.time()) - 2 * _DAY)
     return counters
 
 

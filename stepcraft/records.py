@@ -177,6 +177,7 @@ def _object(line: int, value: object) -> Record:
 
 
 def _read_csv(path: Path, delimiter: str = ",") -> Iterator[Record]:
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD))
     reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
     header: list[str] | None = None
     while True:

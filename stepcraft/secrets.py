@@ -253,7 +253,7 @@ def _is_word(character: str) -> bool:
 
 
 def _in_urls(text: str) -> Iterator[tuple[int, int]]:
-    end, run_end, last_at = 0, -1, -1
+    end, run_end, last_at, address_end, address_at = 0, -1, -1, -1, -1
     while slashes := _SLASHES.search(text, end):
         # What else begins like this may be a path; only a name with a password is told from a folder there.
         is_url = slashes[0] == "://"
@@ -262,7 +262,14 @@ def _in_urls(text: str) -> Iterator[tuple[int, int]]:
             run = _RUN.match(text, start)
             run_end = run.end() if run else start
             last_at = text.rfind("@", start, run_end)
-        if last_at > start and (stop := _user_information(text, start, last_at, is_url=is_url)) > start:
+        if start >= address_end:
+            address = _ADDRESS.match(text, start)
+            address_end = address.end() if address else start
+            address_at = text.rfind("@", start, address_end)
+        if last_at <= start:
+            continue
+        stop = _user_information(text, start, last_at, address_at, is_url=is_url)
+        if stop > start:
             yield start, stop
             end = stop
     for match in _ENCODED_URL.finditer(text):
@@ -273,8 +280,15 @@ def _in_urls(text: str) -> Iterator[tuple[int, int]]:
             yield match.start(2), match.start(2) + len(match[2].rstrip(".,:;!?)]}"))
 
 
-def _user_information(text: str, start: int, last_at: int, *, is_url: bool) -> int:
+def _user_information(text: str, start: int, last_at: int, address_at: int, *, is_url: bool) -> int:
     """Where the user information ends that begins at `start`; `start` if there is none.
+
+    Args:
+        text: The text.
+        start: Where the user information would begin.
+        last_at: The last `@` before a blank or a quote.
+        address_at: The last `@` of what could be one address.
+        is_url: Whether a scheme stands before it.
 
     A password may hold a slash, a user name may not: after `name:`, all up to the last `@` counts, unless the name is
     that of a host and a port follows.
@@ -286,8 +300,7 @@ def _user_information(text: str, start: int, last_at: int, *, is_url: bool) -> i
         if not _PORT.match(text, stop):
             return last_at
         if "@" not in name and "." not in name and name != "localhost":
-            address = _ADDRESS.match(text, stop)
-            return max(start, text.rfind("@", stop, address.end() if address else stop))
+            return max(start, address_at)
     elif not is_url:
         return start
     return start + max(0, name.rfind("@"))

@@ -121,6 +121,7 @@ async def build_memory(
     extraction = Extraction(settings, prices, model=model, node_models=node_models, callbacks=callbacks)
     if budget.usd is not None and prices.price(extraction.model) is None:
         raise BadInput(unpriced(METHOD, extraction.model))
+    await extraction.check_models()  # before a memory or a directory is made
     listing = await in_background(partial(list_documents, sources))
     if isinstance(memory, str):
         opened = await in_background(partial(open_memory, memory, embeddings=embeddings))
@@ -159,14 +160,10 @@ async def build_memory(
             jobs = (partial(build.document, listed) for listed in documents)
             try:
                 with calls_at_once(concurrency):
-                    await side_by_side(jobs, at_once, lambda: bool(tally.stopped))
+                    await side_by_side(jobs, at_once)
             finally:
                 build.show()
-            if tally.stopped and len(tally.failed) < tally.total:
-                raise RunStopped(
-                    f"{tally.stopped}: {len(tally.failed):,} of {tally.total:,} documents are done; raise it and start "
-                    "the same command again"
-                )
+            tally.check_finished("documents")
             if build.gone:
                 report.warnings.append(
                     f"{opened.name} no longer has {counted(build.gone, 'procedure')} of earlier builds; what was removed is "
@@ -227,12 +224,13 @@ class _Build:
             await in_background(self.kept.forget_placed)  # it is another memory, or an emptied one
 
     async def document(self, listed: Listed) -> None:
-        """Build a document unless it is done.
+        """Build a document unless it is done or the budget is used up.
 
         Raises:
             RunStopped: No further document can be built.
         """
-        self.tally.begin()
+        if not self.tally.begin():
+            return
         try:
             document = listed.read() if listed.at_hand else await asyncio.wrap_future(in_thread(listed.read))
         except (Unreadable, SourceFailure) as error:

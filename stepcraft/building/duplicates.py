@@ -26,6 +26,7 @@ from stepcraft.contexts.duplicates import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ModelFailure, ReadOnlyMemory
 from stepcraft.graphs.duplicates import Content, build_duplicates
 from stepcraft.llm.budget import Usage, add_usage, no_usage
+from stepcraft.memory.history import listed
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.text.clean import stems
@@ -302,7 +303,7 @@ def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         metadata.pop("stale", None)
     if "history" in kept.metadata:
         metadata["history"] = kept.metadata["history"]
-    if votes := [*kept.metadata.get("votes", []), *other.metadata.get("votes", [])]:
+    if votes := [*listed(kept.metadata.get("votes")), *listed(other.metadata.get("votes"))]:
         metadata["votes"] = votes
     if isinstance(metadata.get("built"), dict) and content != content_of(first):
         metadata["built"] = _built(metadata["built"], (kept, other), content)

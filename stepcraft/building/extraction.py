@@ -23,7 +23,7 @@ from stepcraft.evals.prices import Prices
 from stepcraft.graphs.compile import resources_of
 from stepcraft.graphs.extract import build_extract
 from stepcraft.llm.budget import Usage, no_usage
-from stepcraft.models.resolve import model_name
+from stepcraft.models.resolve import aresolve_model, model_name
 from stepcraft.secrets import without_secrets
 
 METHOD = "extract"
@@ -72,8 +72,17 @@ class Extraction:
 
     def model_of(self, node: str) -> str:
         """The name of the model that a node asks."""
-        choice = resources_of(self._graph).models.choice(node, self.settings)
+        choice = self._choice(node)
         return choice if isinstance(choice, str) else model_name(choice)
+
+    async def check_models(self) -> None:
+        """Make the models ready.
+
+        Raises:
+            ModelUnknown: There is no such model.
+        """
+        for node in self.settings.model_nodes:
+            await aresolve_model(self._choice(node))
 
     def cost(self, usage: Mapping[str, Any]) -> float | None:
         """What a usage costs in USD; None where a price is unknown."""
@@ -171,6 +180,9 @@ class Extraction:
         self._refusals += 1
         if not self.answered or self._refusals >= _REFUSALS:
             raise RunStopped(f"the build was stopped: {failure}") from failure
+
+    def _choice(self, node: str) -> BaseChatModel | str:
+        return resources_of(self._graph).models.choice(node, self.settings)
 
     def _identity(self) -> str:
         values = self.settings.for_state()["values"]

@@ -103,6 +103,8 @@ def _listed(source: Source, spec: str, listing: Listing) -> Iterator[Listed]:
 
 def _of_name(name: str, spec: str, listing: Listing) -> Iterator[Listed]:
     kind, colon, rest = name.partition(":")
+    if not name:
+        raise BadInput(f"the name of a source is empty; name {KINDS}")
     if kind in {"traces", "langsmith"} and colon:
         traces = list_traces(name) if kind == "traces" else list_project(name)
         listing.failed += traces.failed

@@ -38,6 +38,9 @@ _UNKNOWN = (
     "it is neither a run of LangSmith (run_type, inputs, outputs) nor a thread (messages, or values.messages)"
 )
 
+_MALFORMED = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
+"""What reading a record raises whose values are not what their names say."""
+
 
 def list_traces(spec: str) -> Listing:
     """List the transcripts of a file.
@@ -88,8 +91,12 @@ def document_of_runs(runs: Iterable[Mapping[str, Any]], source: str) -> Document
         if not flat:
             raise Unreadable("it has no runs")
         return _trace(flat, source).document()
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise Unreadable(f"it cannot be read: {type(error).__name__}: {excerpt(str(error))}") from error
+    except _MALFORMED as error:
+        raise Unreadable(_why(error)) from error
+
+
+def _why(error: Exception) -> str:
+    return f"it cannot be read: {type(error).__name__}: {excerpt(str(error))}"
 
 
 def _same(document: Document) -> Document:
@@ -152,17 +159,20 @@ class _Collected:
                 self._loose.append(message)
             else:
                 return _UNKNOWN
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            return f"it cannot be read: {type(error).__name__}: {excerpt(str(error))}"
+        except _MALFORMED as error:
+            return _why(error)
         return ""
 
     def transcripts(self) -> Iterator[Transcript]:
-        """The transcripts of all that was taken."""
+        """The transcripts of all that was taken; a trace that cannot be read is among the failed."""
         traces: dict[str, list[_Run]] = {}
         for run in self._runs.values():
             traces.setdefault(self._trace_id(run), []).append(run)
         for id_, runs in traces.items():
-            yield _trace(runs, self.source + id_)
+            try:
+                yield _trace(runs, self.source + id_)
+            except _MALFORMED as error:
+                self.failed.append(Failed(self.source + id_, _why(error)))
         for _, thread in self._threads.values():
             yield thread
         if self._loose:

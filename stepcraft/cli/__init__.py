@@ -2,6 +2,7 @@
 
 import io
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -36,6 +37,7 @@ from stepcraft.cli.options import (
 from stepcraft.cli.output import say
 from stepcraft.cli.server import server_app
 from stepcraft.cli.source import source_app
+from stepcraft.errors import BadInput
 
 app = typer.Typer(
     help="Long answers made correct by working on them step by step.",
@@ -63,7 +65,23 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     logging.lastResort = _LogLines(logging.WARNING)
-    app()
+    try:
+        with reported():  # the help, too, may not find room
+            app()
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+    finally:
+        _drop_unwritten()
+
+
+def _drop_unwritten() -> None:
+    """Drop what cannot be written, so that Python does not try it again at its end and complain."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class _LogLines(logging.Handler):
@@ -82,6 +100,7 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the callback of a flag
 
 
 @app.callback()
+@reported()
 def options(
     _version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
@@ -89,7 +108,11 @@ def options(
 ) -> None:
     """Long answers made correct by working on them step by step."""
     # A console script does not look for modules in the working directory. Installed ones come first.
-    if (here := str(Path.cwd())) not in sys.path:
+    try:
+        here = str(Path.cwd())
+    except FileNotFoundError as error:
+        raise BadInput("the working directory is no longer there; change to another one") from error
+    if here not in sys.path:
         sys.path.append(here)
 
 
@@ -216,6 +239,7 @@ def run(
 
 
 @app.command()
+@reported()
 def graphs() -> None:
     """List the graphs, one per line."""
     from stepcraft.graphs.registry import CHAT, GRAPHS

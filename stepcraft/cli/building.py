@@ -3,12 +3,12 @@
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from stepcraft.cli.evals import MaxCalls, MaxTokens, MaxUsd, PriceOptions
-from stepcraft.cli.memory import EmbeddingsName, MemoryUrl
+from stepcraft.cli.memory import EmbeddingsName, FilledMemoryUrl
 from stepcraft.cli.options import AsJson, Model, Quiet, Settings, context_fields, reported
 from stepcraft.cli.output import one_line, print_json, say
 from stepcraft.errors import BadInput, Failed
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepcraft.building.build import BuildReport
-    from stepcraft.building.duplicates import OnDuplicate
     from stepcraft.building.plan import Plan
     from stepcraft.evals.prices import Prices
 
@@ -38,7 +37,7 @@ Sources = Annotated[
 @reported()
 def build(
     sources: Sources,
-    memory: MemoryUrl = None,
+    memory: FilledMemoryUrl = None,
     embeddings: EmbeddingsName = None,
     model: Model = None,
     strict: Annotated[
@@ -48,7 +47,8 @@ def build(
         bool, typer.Option("--verify", help="Have each procedure read by someone who has only its steps.")
     ] = False,
     on_duplicate: Annotated[
-        str, typer.Option(help="A procedure for whose task there is one already: merge, keep or skip.")
+        Literal["merge", "keep", "skip"],
+        typer.Option(help="A procedure for whose task there is one already: merge, keep or skip."),
     ] = "merge",
     directory: Annotated[
         Path | None, typer.Option(help="Where the records are kept; by default beside the memory.")
@@ -100,7 +100,7 @@ def build(
             embeddings=embeddings,
             model=model,
             context=context,
-            on_duplicate=cast("OnDuplicate", on_duplicate),
+            on_duplicate=on_duplicate,
             directory=directory,
             concurrency=concurrency,
             budget=Budget(max_calls, max_tokens, max_usd),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepcraft.cli.memory import EmbeddingsName, MemoryUrl
+from stepcraft.cli.memory import ChangedMemoryUrl, EmbeddingsName
 from stepcraft.cli.options import AsJson, Model, Quiet, reported
 from stepcraft.cli.output import one_line, print_json, say
 from stepcraft.errors import BadInput
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @reported()
 def dedupe(
-    memory: MemoryUrl = None,
+    memory: ChangedMemoryUrl = None,
     embeddings: EmbeddingsName = None,
     model: Model = None,
     on_duplicate: Annotated[

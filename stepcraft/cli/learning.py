@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from stepcraft.cli.memory import EmbeddingsName, MemoryUrl, headline, opened_memory
+from stepcraft.cli.memory import ChangedMemoryUrl, EmbeddingsName, MemoryUrl, headline, opened_memory
 from stepcraft.cli.options import AsJson, reported
 from stepcraft.cli.output import one_line, print_json, say
 from stepcraft.errors import BadInput
@@ -23,7 +23,7 @@ def rate(
     vote: Annotated[str, typer.Argument(help="+1 or -1.")],
     why: Annotated[str, typer.Option("--why", help="The reason.")] = "",
     by: Annotated[str, typer.Option("--by", help="Who votes.")] = "",
-    memory: MemoryUrl = None,
+    memory: ChangedMemoryUrl = None,
 ) -> None:
     """Vote for a procedure or against it; searches rank it higher or lower."""
     from stepcraft.memory.feedback import with_vote
@@ -55,8 +55,8 @@ def history(
         return
     before = None
     for number, version in enumerate(known, 1):
-        until = f"until {one_line(version['until'])[:19]} UTC" if number < len(known) else "now"
-        say(f"version {number}, {until}")
+        replaced = f"until {one_line(version['until'])[:19]} UTC" if version["until"] else "of unknown date"
+        say(f"version {number}, {replaced if number < len(known) else 'now'}")
         say("\n".join(f"  {line}" for line in (_changed(before, version) if before else _lines(version))))
         before = version
 
@@ -68,7 +68,7 @@ def restore(
         int | None,
         typer.Argument(help="The version, as `history` numbers it; by default the one before the current."),
     ] = None,
-    memory: MemoryUrl = None,
+    memory: ChangedMemoryUrl = None,
     embeddings: EmbeddingsName = None,
 ) -> None:
     """Make an earlier version of a procedure the current one again. What it replaces becomes a version, too."""

@@ -19,13 +19,24 @@ memory_app = typer.Typer(
     help="Fill, search and show a procedural memory.", no_args_is_help=True, rich_markup_mode=None
 )
 
+_URLS = (
+    "weaviate://host:8080/Collection, or store+postgresql://host/database/name. By default STEPCRAFT_MEMORY"
+)
 MemoryUrl = Annotated[
     str | None,
     typer.Option(
         "--memory",
         "-m",
-        help="A .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, or store+postgresql://host/database/name. "
-        "By default STEPCRAFT_MEMORY, or else the procedures that ship with stepcraft.",
+        help=f"A .db, .jsonl, .json or .csv file, {_URLS}, or else the procedures that ship with stepcraft.",
+    ),
+]
+ChangedMemoryUrl = Annotated[
+    str | None, typer.Option("--memory", "-m", help=f"The memory to change: a .db file, {_URLS}.")
+]
+FilledMemoryUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--memory", "-m", help=f"The memory to fill: a .db file (made if it is not there), {_URLS}."
     ),
 ]
 EmbeddingsName = Annotated[
@@ -48,21 +59,19 @@ def import_(
     files: Annotated[
         list[Path], typer.Argument(help="JSONL, JSON or CSV files, or folders of skills (NAME/SKILL.md).")
     ],
-    memory: MemoryUrl = None,
+    memory: FilledMemoryUrl = None,
     embeddings: EmbeddingsName = None,
     fields: FieldNames = "",
     as_json: AsJson = False,
 ) -> None:
     """Add the procedures of files and skills. If one cannot be read, the others are added and the exit status is 1."""
     from stepcraft.cli.progress import counting
-    from stepcraft.memory.files import check_file, import_file
+    from stepcraft.memory.files import import_file
     from stepcraft.memory.skills import import_skills, is_skills_path
 
     report, names, stop = AddReport(), field_names(fields), None
     extras: dict[str, tuple[str, ...]] = {}
-    for file in files:
-        if not is_skills_path(file):
-            check_file(file)
+    _check_files(files, names)
     with opened_memory(memory, embeddings, create=True) as opened, counting("procedures read") as count:
         for file in files:
             count.next_source()
@@ -89,7 +98,7 @@ def import_(
 @memory_app.command()
 @reported()
 def add(
-    memory: MemoryUrl = None,
+    memory: FilledMemoryUrl = None,
     embeddings: EmbeddingsName = None,
     output: Annotated[str, typer.Option("--output", "-o", help="What the procedure produces.")] = "",
     input: Annotated[str, typer.Option("--input", "-i", help="What it needs, separated by commas.")] = "",  # noqa: A002 - the field is called input
@@ -105,7 +114,7 @@ def add(
     if output or input or step:
         procedure = Procedure(output=output, input=input, steps=tuple(step or ()), source=source)
     else:
-        if sys.stdin.isatty():
+        if not sys.stdin or sys.stdin.isatty():
             raise BadInput(
                 "there is no procedure to add; name it with --output, --input and --step, or give it as JSON on the "
                 "standard input"
@@ -204,7 +213,7 @@ def show(
 @reported()
 def remove(
     ids: Annotated[list[str], typer.Argument(help="Ids, or beginnings of them that no other id has.")],
-    memory: MemoryUrl = None,
+    memory: ChangedMemoryUrl = None,
 ) -> None:
     """Remove procedures: all that are named, or none if one of them is not in the memory."""
     from stepcraft.memory.protocol import by_short_id
@@ -230,6 +239,7 @@ def export(
 ) -> None:
     """Write all procedures as JSONL, or as skills that agents read."""
     from stepcraft.memory.files import json_line, write_jsonl
+    from stepcraft.policy import real_path
 
     if form == "skills":
         from stepcraft.memory.skills import write_skills
@@ -246,9 +256,13 @@ def export(
     if folder:
         raise BadInput(f"{folder} is a folder for skills; write --format skills, or --to FILE for JSONL")
     if to:
+        if to.suffix.lower() != ".jsonl":
+            raise BadInput(f"{to} is no .jsonl file; write --to procedures.jsonl")
         check_writable(to)
     with opened_memory(memory, "none") as opened:
         if to:
+            if real_path(to) == real_path(opened.name):
+                raise BadInput(f"{to} is the memory that is exported; name another file")
             say(f"{write_jsonl(opened, to)} written to {to}", err=True)
             return
         for procedure in opened:
@@ -329,6 +343,25 @@ def headline(procedure: "Procedure") -> str:
         marks.append("stale")
     said = f"  ({', '.join(marks)})" if marks else ""
     return f"{procedure.id[:8]}  {one_line(procedure.output)}{said}"
+
+
+def _check_files(files: list[Path], names: dict[str, str]) -> None:
+    """Check files before a memory is made for them.
+
+    Raises:
+        BadInput: one of them cannot be read, or nothing in the only one is meant as a procedure.
+    """
+    from stepcraft.memory.files import check_file, read_procedures
+    from stepcraft.memory.procedure import Procedure
+    from stepcraft.memory.skills import is_skills_path, read_skills
+
+    for file in files:
+        if not is_skills_path(file):
+            check_file(file)
+    if len(files) == 1 and is_skills_path(files[0]):
+        next(read_skills(files[0]))
+    elif len(files) == 1:
+        any(isinstance(outcome, Procedure) for _, outcome in read_procedures(files[0], fields=names))
 
 
 def _show_report(report: AddReport, *, as_json: bool, stop: AddStopped | None = None) -> None:

@@ -137,5 +137,8 @@ def reported() -> Generator[None]:
                 f"{one_line(str(error.filename))[:200]} cannot be used: {error.strerror}; name another path"
             )
             raise typer.Exit(2) from error
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            complain("the output cannot be written: no space is left; make room, or write it elsewhere")
+            raise typer.Exit(1) from error
         complain(f"unexpected error: {type(error).__name__}: {one_line(str(error))[:500]}")
         raise typer.Exit(1) from error

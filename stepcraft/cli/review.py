@@ -37,7 +37,7 @@ def review_checkpointer(context: Context) -> InMemorySaver | None:
                 f"{memory.name} can only be searched, so nothing can be remembered in it; name a database with --memory "
                 "(`stepcraft memory add` makes one)"
             )
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not all(stream and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise BadInput(
             "--review and --remember ask for your approval in a terminal, and this is none; leave them out, or run the "
             "graph on a LangGraph server and answer there"

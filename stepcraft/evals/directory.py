@@ -7,7 +7,7 @@ same way, in a file beside them.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired, Self
 
@@ -129,6 +129,29 @@ class RunDirectory:
                 "configuration that it was begun with"
             )
         return False
+
+
+def check_names(what: str, names: Sequence[str]) -> None:
+    """Check that what is kept under each name is found again.
+
+    Args:
+        what: What they name, such as "method".
+        names: The names.
+
+    Raises:
+        BadInput: One is there twice, or is masked where it is kept, because it is or holds a secret.
+    """
+    seen: set[str] = set()
+    for name, kept in zip(names, redacted(names), strict=True):
+        if name != kept:
+            raise BadInput(
+                f"the {what} {kept!r:.80} holds what is masked as a secret, such as the value of a variable whose name "
+                "contains KEY, TOKEN, SECRET or PASSWORD, so that its results would not be found again; give it "
+                "another name, or unset the variable"
+            )
+        if name in seen:
+            raise BadInput(f"the {what} {name!r:.80} is there twice; give each its own")
+        seen.add(name)
 
 
 def read_configuration(path: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Run methods on samples, side by side and within budgets, into a directory that a killed run goes on from."""
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -14,7 +15,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
-from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
+from stepcraft.evals.directory import Outcome, RunDirectory, check_names, read_outcomes
 from stepcraft.evals.gold import retrieval_scores
 from stepcraft.evals.local import Local
 from stepcraft.evals.methods import AnyMethod, Method
@@ -89,7 +90,7 @@ async def evaluate(
         graph_of: What makes the graph of a method of this package.
         concurrency: The most samples that run at the same time in this process.
         servers: Where the samples run instead, as many at a time as these take.
-        budget: When to stop.
+        budget: When to stop; what the directory has already counts, too.
         prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
         retry_errors: Whether samples that failed are run again; where only the scoring failed, it alone is.
         allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
@@ -98,12 +99,12 @@ async def evaluate(
 
     Raises:
         BadInput: The directory belongs to another evaluation, a method has no language model, a method or an id is
-            there twice, the budget needs a price that is unknown, or a server refuses a setting.
+            there twice or looks like a secret, the budget needs a price that is unknown, or a server refuses a setting.
         RunStopped: The budget is used up, the model refuses every call, no server answers, or the directory cannot be
             written.
     """
-    _check_names("method", [method.name for method in methods])
-    _check_names("id", [sample["id"] for sample in samples])
+    check_names("method", [method.name for method in methods])
+    check_names("id", [sample["id"] for sample in samples])
     by_name = {method.name: method for method in methods}
     runner = servers or Local(by_name, graph_of, callbacks)
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
@@ -141,7 +142,8 @@ async def evaluate(
 
         async def one(method: AnyMethod, sample: Sample) -> None:
             outcome = run.unscored.get((method.name, sample["id"]))
-            run.begin()
+            if not run.begin(is_free=bool(outcome)):
+                return
             if not outcome:
                 outcome = await _outcome(runner, method, sample)
                 if KEYLESS in outcome["warnings"] and not allow_keyless:
@@ -152,21 +154,13 @@ async def evaluate(
             kept.add(scored)
             run.end(scored)
 
-        await side_by_side((partial(one, *pair) for pair in left), slots, lambda: bool(run.stopped))
-        if run.stopped and len(run.failed) < run.total:
-            raise RunStopped(
-                f"{run.stopped}: {len(run.failed):,} of {run.total:,} samples are done; raise it and start the same "
-                "command again"
-            )
+        await side_by_side((partial(one, *pair) for pair in left), slots)
+        run.check_finished("samples", retry_errors=retry_errors)
         return run.progress()
 
 
-async def side_by_side(
-    jobs: Iterable[Callable[[], Awaitable[None]]],
-    concurrency: int,
-    is_stopped: Callable[[], bool] = lambda: False,
-) -> None:
-    """Do the jobs, so many at a time, until all are done or `is_stopped` says so after one of them.
+async def side_by_side(jobs: Iterable[Callable[[], Awaitable[None]]], concurrency: int) -> None:
+    """Do the jobs, so many at a time.
 
     Raises:
         Exception: The first error of a job; the others are cancelled.
@@ -176,8 +170,6 @@ async def side_by_side(
     async def work() -> None:
         for job in waiting:
             await job()
-            if is_stopped():
-                return
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -242,10 +234,19 @@ async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
         for score in scorers:
             made = score(outcome["sample"], outcome["output"])
             named = await made if isinstance(made, Awaitable) else made
-            scores |= {name: float(value) for name, value in named.items()}
+            check_names("score", list(named))
+            scores |= {name: _finite(name, value) for name, value in named.items()}
     except Exception as failure:
         return {**outcome, "error": f"it could not be scored: {_reason(failure)}"}
     return {**outcome, "error": "", "scores": scores}
+
+
+def _finite(name: str, value: float) -> float:
+    """A score as a number that means and intervals can be made of."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"the score {name!r} is {number}; return a finite number, or leave the score out")
+    return number
 
 
 def _reason(failure: Exception) -> str:
@@ -274,11 +275,3 @@ def _described(method: AnyMethod, writer: str) -> dict[str, Any]:
     if isinstance(method, Method) and method.kind:
         settings["kind"] = method.kind
     return {"graph": graph, "settings": settings, "model": writer}
-
-
-def _check_names(what: str, names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise BadInput(f"the {what} {name!r:.80} is there twice; give each its own")
-        seen.add(name)

@@ -29,7 +29,7 @@ def passages_of(fields: Mapping[str, Any], where: str) -> list[tuple[str, list[s
     """The passages that a record brings, each as its title and its sentences, or its text as the only one.
 
     A passage is a text, `{"title", "text"}`, `{"title", "sentences"}` or, as in HotpotQA and 2WikiMultiHopQA, a title
-    and a list of sentences.
+    and a list of sentences. An empty sentence keeps its place, by which supporting facts number the others.
 
     Args:
         fields: The fields of the record.
@@ -72,7 +72,7 @@ def _passage(value: object) -> tuple[str, list[str]] | None:
     texts = [sentences] if isinstance(sentences, str) else sentences
     if not isinstance(title, str) or not _is_texts(texts):
         return None
-    return _folded(title), [folded for text in texts if (folded := _folded(text))]
+    return _folded(title), [_folded(text) for text in texts]
 
 
 def _is_texts(value: object) -> bool:
@@ -91,7 +91,7 @@ def gold_of(fields: Mapping[str, Any], where: str) -> list[Gold]:
     found: dict[str, Gold] = {}
     for title, sentences in _facts(fields, where):
         one = found.setdefault(_key(title) or "\n".join(sentences), Gold(title=title, sentences=[]))
-        one["sentences"] += [text for text in sentences if text not in one["sentences"]]
+        one["sentences"] += [text for text in sentences if text and text not in one["sentences"]]
     return list(found.values())
 
 
@@ -102,7 +102,7 @@ def _facts(fields: Mapping[str, Any], where: str) -> Iterator[tuple[str, list[st
     for one in given:
         whole = {"title": one} if isinstance(one, str) else one
         passage = _passage({"sentences": [], **whole} if isinstance(whole, dict) else whole)
-        if not passage or not any(passage):
+        if not passage or not any([passage[0], *passage[1]]):
             raise BadInput(
                 f"{where} has a gold passage that is none: {one!r:.80}; write a title, or an object with title and sentences"
             )

@@ -5,7 +5,7 @@ there and asks nothing twice; calls that failed are made again.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib.resources import files
 from itertools import product
@@ -14,7 +14,7 @@ from pathlib import Path
 from langchain_core.language_models import BaseChatModel
 
 from stepcraft.errors import BadInput, RunStopped
-from stepcraft.evals.directory import Outcome, RunDirectory, read_configuration, read_outcomes
+from stepcraft.evals.directory import Outcome, RunDirectory, check_names, read_configuration, read_outcomes
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, MarkedPassage, sentences_of
 from stepcraft.evals.prices import Prices
@@ -50,7 +50,8 @@ async def judge(
 ) -> None:
     """Have an evaluation judged: every method against the cheapest one, and every answer against its passages.
 
-    What a judge said already is not asked again, except where it failed.
+    What a judge said already is not asked again, except where it failed. Where another method is the cheapest by now,
+    the one that earlier votes compare with stays.
 
     Args:
         directory: The directory of the evaluation.
@@ -65,8 +66,8 @@ async def judge(
         on_progress: Is told of the progress after each call.
 
     Raises:
-        BadInput: There is no evaluation, it is running, a judge or `votes` cannot be used, or the budget needs a price
-            that is unknown.
+        BadInput: There is no evaluation, it is running, a judge or `votes` cannot be used, a name looks like a secret,
+            or the budget needs a price that is unknown.
         RunStopped: The budget is used up, a judge refuses every call, or the directory cannot be written.
     """
     if votes < 2 or votes % 2:
@@ -75,17 +76,22 @@ async def judge(
     judges = {one.name: one for one in (Judge(model, passage_tokens) for model in named)}
     if not judges or len(judges) < len(named):
         raise BadInput(f"the judges {', '.join(judges) or '(none)'} cannot be compared; name each judge once")
+    check_names("judge", list(judges))
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
     for name in judges if budget.usd is not None else ():
         if prices.price(name) is None:
             raise BadInput(unpriced("the judges", name))
     configuration = read_configuration(directory)
+    check_names("method", list(configuration["methods"]))
     with RunDirectory(directory, configuration), LineFile(directory / VOTES) as lines:
         outcomes = {(one["method"], one["id"]): one for one in read_outcomes(directory)}
-        jobs = list(_jobs(list(judges.values()), list(outcomes.values()), votes))
+        check_names("id", list({id_ for _, id_ in outcomes}))
+        judgements = read_judgements(directory)
+        opponent = _opponent(outcomes.values(), judgements)
+        jobs = list(_jobs(list(judges.values()), list(outcomes.values()), opponent, votes))
         if calibrated:
             jobs += [job for asked in judges.values() for job in _marked_jobs(asked)]
-        known = {key_of(one) for one in read_judgements(directory) if not one["error"]}
+        known = {key_of(one) for one in judgements if not one["error"]}
         left = [job for key, job in jobs if key not in known]
         before = [one for one in every_judgement(directory) if one["judge"] in judges]
         run = _Run(len(jobs), len(jobs) - len(left), before, budget, prices, tell=on_progress)
@@ -96,7 +102,7 @@ async def judge(
                 lines.add(judgement)
                 run.add(judgement)
 
-        await side_by_side([partial(one, job) for job in left], concurrency, lambda: bool(run.stopped))
+        await side_by_side([partial(one, job) for job in left], concurrency)
         if run.stopped:
             raise RunStopped(
                 f"{run.stopped}: {run.done:,} of {run.total:,} calls to judges are done; raise it and start the same "
@@ -123,14 +129,21 @@ async def calibrate(model: BaseChatModel | str, *, concurrency: int = 4) -> Agre
 _Job = tuple[Key, Callable[[], Awaitable[Judgement]]]
 
 
-def _jobs(judges: Sequence[Judge], outcomes: Sequence[Outcome], votes: int) -> Iterator[_Job]:
+def _opponent(outcomes: Iterable[Outcome], judgements: Iterable[Judgement]) -> str | None:
+    """The method that the others are compared with: the one of earlier votes, which are not asked again, or the cheapest."""
+    votes = (one["against"] for one in judgements if one["kind"] == "vote")
+    return next(votes, None) or cheapest_of(outcomes)
+
+
+def _jobs(
+    judges: Sequence[Judge], outcomes: Sequence[Outcome], opponent: str | None, votes: int
+) -> Iterator[_Job]:
     """The calls that an evaluation needs, output by output."""
-    cheapest = cheapest_of(outcomes)
     done = [one for one in outcomes if not one["error"]]
-    others = {one["id"]: one for one in done if one["method"] == cheapest}
+    others = {one["id"]: one for one in done if one["method"] == opponent}
     for one, asked in product(done, judges):
         other = others.get(one["id"])
-        if other and one["method"] != cheapest:
+        if other and one["method"] != opponent:
             for number in range(votes):
                 key = ("vote", asked.name, one["method"], other["method"], one["id"], number)
                 yield key, partial(asked.vote, one["sample"], one, other, number)

@@ -9,7 +9,7 @@ from typing import Any, Generic, NotRequired, TypeVar
 
 from typing_extensions import TypedDict
 
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, RunStopped
 
 _LAST = 50
 """How many of a method's last samples the time left is told by."""
@@ -127,10 +127,19 @@ class Tally(Generic[F]):
         if outcome["error"] and outcome["output"]:
             self.unscored[key] = outcome
 
-    def begin(self) -> None:
-        """Count a sample that is begun."""
+    def begin(self, *, is_free: bool = False) -> bool:
+        """Whether another sample may be begun, which counts it; one that asks no model may be after the budget is used up."""
+        for most, used, unit in (
+            (self.budget.calls, self.calls, "calls"),
+            (self.budget.tokens, self.tokens, "tokens"),
+            (self.budget.usd, self.usd or 0.0, "USD"),
+        ):
+            if most is not None and used >= most and not is_free:
+                self.stopped = f"the budget of {most:,} {unit} is used up"
+                return False
         self.running += 1
         self.tell(self.progress())
+        return True
 
     def end(self, outcome: F) -> None:
         """Count an outcome of this process.
@@ -144,13 +153,22 @@ class Tally(Generic[F]):
         self.tell(self.progress())
         if self.budget.usd is not None and self.usd is None:
             raise BadInput(unpriced(outcome["method"], ", ".join(_known(outcome).get("models") or [])))
-        for most, used, unit in (
-            (self.budget.calls, self.calls, "calls"),
-            (self.budget.tokens, self.tokens, "tokens"),
-            (self.budget.usd, self.usd or 0.0, "USD"),
-        ):
-            if most is not None and used >= most and len(self.failed) < self.total:
-                self.stopped = f"the budget of {most:,} {unit} is used up"
+
+    def check_finished(self, what: str, *, retry_errors: bool = False) -> None:
+        """Check that nothing was left out.
+
+        Args:
+            what: What is counted, in the plural.
+            retry_errors: Whether those that failed are still to be done.
+
+        Raises:
+            RunStopped: The budget is used up.
+        """
+        if self.stopped:
+            done = len(self.failed) - (self.failures if retry_errors else 0)
+            raise RunStopped(
+                f"{self.stopped}: {done:,} of {self.total:,} {what} are done; raise it and start the same command again"
+            )
 
     def progress(self) -> Progress:
         """How far it is now."""

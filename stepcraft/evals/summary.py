@@ -96,8 +96,13 @@ class Comparison:
     """Of McNemar's test, where all scores are 0 or 1; adjusted in the same way."""
     needed: int | None
     """How many samples would show the difference seen; None where that cannot be said."""
-    factor: float
-    """Tokens of the method over those of the other."""
+    factors: Mapping[str, float]
+    """Of each cost (see `MethodSummary.costs`): that of the method over that of the other, where the other has one."""
+
+    @property
+    def factor(self) -> float:
+        """Tokens of the method over those of the other."""
+        return self.factors.get("tokens", float("inf"))
 
 
 @dataclass(frozen=True)
@@ -192,12 +197,22 @@ def is_keyless(outcomes: Iterable[Outcome]) -> bool:
 
 
 def cheapest_of(outcomes: Iterable[Outcome]) -> str | None:
-    """The method with the fewest tokens a sample; None where fewer than two methods have an output."""
-    tokens: dict[str, list[int]] = {}
+    """The method with the fewest tokens on the samples that all have; None where fewer than two have an output."""
+    done: dict[str, list[Outcome]] = {}
     for one in outcomes:
         if not one["error"]:
-            tokens.setdefault(one["method"], []).append(tokens_of(one))
-    return min(tokens, key=lambda name: (fmean(tokens[name]), name)) if len(tokens) > 1 else None
+            done.setdefault(one["method"], []).append(one)
+    tokens = {
+        name: fmean(map(tokens_of, shared))
+        for name, shared in zip(done, _shared(*done.values()), strict=True)
+    }
+    return min(tokens, key=lambda name: (tokens[name], name)) if len(tokens) > 1 else None
+
+
+def _shared(*sides: Sequence[Outcome]) -> list[list[Outcome]]:
+    """Of each side the outcomes of the samples that all sides have; all of them where there is no such sample."""
+    ids = set[str].intersection(*({one["id"] for one in side} for side in sides)) if sides else set[str]()
+    return [[one for one in side if one["id"] in ids or not ids] for side in sides]
 
 
 def _writers(method: Mapping[str, Any]) -> list[str]:
@@ -218,18 +233,26 @@ def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
         scores={
             score: _mean(list(tasks.values()), shares=True) for score, tasks in task_scores(done).items()
         },
-        costs={
-            "calls": _mean([one["usage"].get("calls", 0) for one in done]),
-            "tokens": _mean([tokens_of(one) for one in done]),
-            "seconds": _mean([one["seconds"] for one in done]),
-            **_usd(done),
-        },
+        costs={kind: _mean(values) for kind, values in _costs(done).items()},
     )
 
 
-def _usd(outcomes: Sequence[Outcome]) -> dict[str, Interval]:
-    known = [usd for one in outcomes if (usd := one.get("usd")) is not None]
-    return {"usd": _mean(known)} if known and len(known) == len(outcomes) else {}
+def _costs(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
+    """What each sample cost, by the kind of the cost; in USD where all are known."""
+    usd = [usd for one in outcomes if (usd := one.get("usd")) is not None]
+    return {
+        "calls": [one["usage"].get("calls", 0) for one in outcomes],
+        "tokens": [tokens_of(one) for one in outcomes],
+        "seconds": [one["seconds"] for one in outcomes],
+        **({"usd": usd} if usd and len(usd) == len(outcomes) else {}),
+    }
+
+
+def _factors(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> dict[str, float]:
+    own, others = (
+        {kind: fmean(values) for kind, values in _costs(side).items()} for side in _shared(ours, theirs)
+    )
+    return {kind: cost / others[kind] for kind, cost in own.items() if others.get(kind)}
 
 
 def _mean(values: Sequence[float], *, shares: bool = False) -> Interval:
@@ -278,7 +301,6 @@ def _comparison(
 ) -> Comparison:
     difference = paired_bootstrap(a, b, seed=_SEED, resamples=_resamples(len(a)), level=LEVEL)
     record = wins_losses_ties(a, b)
-    tokens, others = (fmean(map(tokens_of, side)) for side in (ours, theirs))
     return Comparison(
         method=ours[0]["method"],
         against=theirs[0]["method"],
@@ -290,7 +312,7 @@ def _comparison(
         sign_p=sign_test(record.wins, record.losses),
         mcnemar_p=mcnemar(record.wins, record.losses) if {*a, *b} <= {0.0, 1.0} else None,
         needed=samples_needed([x - y for x, y in zip(a, b, strict=True)], level=LEVEL),
-        factor=tokens / others if others else float("inf"),
+        factors=_factors(ours, theirs),
     )
 
 

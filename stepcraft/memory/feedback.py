@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, cast
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
-from stepcraft.memory.history import now
+from stepcraft.memory.history import listed, now
 from stepcraft.memory.procedure import Found, Procedure
 
 FEEDBACK_WEIGHT = 0.1
@@ -61,9 +61,12 @@ class Counts(NamedTuple):
 
 def votes(procedure: Procedure) -> list[Vote]:
     """Return the votes on a procedure, oldest first; what else stands there is left out."""
-    listed: Any = procedure.metadata.get("votes")
-    entries: list[Any] = listed if isinstance(listed, list) else []
-    return [cast("Vote", entry) for entry in entries if isinstance(entry, dict) and _is_vote(entry)]  # pyright: ignore[reportUnknownArgumentType] - JSON
+    entries = listed(procedure.metadata.get("votes"))
+    return [
+        cast("Vote", {"why": "", "by": "", "at": "", **entry})
+        for entry in entries
+        if isinstance(entry, dict) and _is_vote(entry)  # pyright: ignore[reportUnknownArgumentType] - JSON
+    ]
 
 
 def counts(procedure: Procedure) -> Counts:
@@ -93,13 +96,13 @@ def with_vote(
             raise BadInput(
                 f"the {name} of a vote has {len(text):,} characters; at most {MAX_WHY:,} are kept, so shorten it"
             )
-    given = votes(procedure)
-    if call and any(one.get("call") == call for one in given):
+    if call and any(one.get("call") == call for one in votes(procedure)):
         return procedure
     made = Vote(vote=vote, why=why.strip(), by=by.strip(), at=now())
     if call:
         made["call"] = call
-    return replace(procedure, metadata={**procedure.metadata, "votes": [*given, made][-MAX_VOTES:]})
+    kept = listed(procedure.metadata.get("votes"))  # with what the user keeps there
+    return replace(procedure, metadata={**procedure.metadata, "votes": [*kept, made][-MAX_VOTES:]})
 
 
 def adjustment(procedure: Procedure, weight: float = FEEDBACK_WEIGHT) -> float:

@@ -41,6 +41,14 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
+def listed(value: Any) -> list[Any]:  # noqa: ANN401 - any JSON value
+    """The entries under one of our names in metadata; a value of the user's that is no list is an entry, so that it stays."""
+    if isinstance(value, list):
+        entries: list[Any] = value
+        return entries
+    return [] if value is None else [value]
+
+
 def latest(procedures: Iterable[Procedure]) -> dict[str, Procedure]:
     """Return the last procedure of each id, with the others of that id as its versions."""
     found: dict[str, Procedure] = {}
@@ -100,9 +108,7 @@ def revised(kept: Procedure, changed: Procedure) -> Procedure:
 
 def versions(procedure: Procedure) -> list[Version]:
     """Return the earlier versions of a procedure, oldest first; what else stands there is left out."""
-    listed: Any = procedure.metadata.get("history")
-    entries: list[Any] = listed if isinstance(listed, list) else []
-    return [_version(entry) for entry in entries if _is_version(entry)]
+    return [_version(entry) for entry in listed(procedure.metadata.get("history")) if _is_version(entry)]
 
 
 def current(procedure: Procedure) -> Version:
@@ -152,10 +158,8 @@ def restored(number: int | None = None) -> Callable[[Procedure], Procedure]:
 def _replacing(kept: Procedure, new: Procedure, metadata: dict[str, Any]) -> Procedure:
     """The new procedure with this metadata, and with the kept one as its version where it was another."""
     if _own(kept) != _own(new):
-        history: Any = metadata.get("history")
-        entries: list[Any] = history if isinstance(history, list) else []
-        known: Any = kept.metadata.get("history")
-        brought = entries[len(known) if isinstance(known, list) else 0 :]
+        entries = listed(metadata.get("history"))
+        brought = entries[len(listed(kept.metadata.get("history"))) :]
         replaced = current(kept)
         if not any(_is_version(entry) and {**_version(entry), "until": ""} == replaced for entry in brought):
             metadata["history"] = [*entries, {**replaced, "until": now()}][-MAX_VERSIONS:]
@@ -182,13 +186,13 @@ def _own(procedure: Procedure) -> tuple[object, ...]:
 
 
 def _joined(name: str, kept: Any, added: Any) -> object:  # noqa: ANN401 - any JSON values
-    """Both lists, each entry once; what is no list is the user's own value, and the added one counts."""
+    """Both lists, each entry once; of two values of the user's that are no lists the added one counts."""
     if added is None:
         return kept
-    if not isinstance(kept, list) or not isinstance(added, list):
+    if not isinstance(kept, list) and not isinstance(added, list):
         return added
-    known: list[Any] = kept
-    new = [entry for entry in added if entry not in known]
+    known = listed(kept)
+    new = [entry for entry in listed(added) if entry not in known]
     if not new:
         return known
     return sorted([*known, *new], key=_date) if name == "history" else [*known, *new]
@@ -199,7 +203,17 @@ def _date(entry: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 def _is_version(entry: Any) -> bool:  # noqa: ANN401 - any JSON value
-    return isinstance(entry, dict) and {"output", "input", "steps"} <= cast("dict[str, Any]", entry).keys()
+    if not isinstance(entry, dict):
+        return False
+    values: dict[str, Any] = entry
+    steps: Any = values.get("steps")
+    return (
+        all(isinstance(values.get(name), str) for name in ("output", "input"))
+        and isinstance(steps, list)
+        and all(isinstance(step, str) for step in cast("list[object]", steps))
+        and isinstance(values.get("source") or "", str)
+        and isinstance(values.get("metadata") or {}, dict)
+    )
 
 
 def _version(entry: Any) -> Version:  # noqa: ANN401 - a JSON object

@@ -183,10 +183,8 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> Exporte
     return exported
 
 
-class _TextLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
+class _TextLoader(yaml.BaseLoader):  # type: ignore[misc]  # PyYAML has no types
     """Reads scalars as texts, so that a version 1.10 stays what it is, and refuses aliases, which can stand for gigabytes."""
-
-    yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012 - how PyYAML is configured
 
     def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401 - PyYAML has no types
         """Refuse an alias.
@@ -243,8 +241,12 @@ def _procedure(path: Path) -> Procedure:
     ours: dict[str, str] = {}
     if isinstance(kept := front.pop("metadata", None), dict):
         for name, value in cast("dict[object, object]", kept).items():
-            holder = ours if str(name).startswith("stepcraft-") else front.setdefault("metadata", {})
-            holder[str(name)] = cast("str", value)
+            if not str(name).startswith("stepcraft-"):
+                front.setdefault("metadata", {})[str(name)] = value
+            elif isinstance(value, str):
+                ours[str(name)] = value
+            else:
+                raise BadInput(f"its {name} is no text; export the procedure again, or take the line out")
     elif kept:
         front["metadata"] = kept
     output, needs, steps = _read_body(front, body, exported=_ID in ours)
@@ -285,7 +287,9 @@ def _digests(front: Mapping[str, Any], body: str) -> tuple[str, str]:
     """What tells whether somebody edited the front matter, its name apart, or the body."""
     fields = {name: value for name, value in front.items() if name != "name"}
     texts = (json.dumps(fields, sort_keys=True, ensure_ascii=False), body)
-    first, second = (hashlib.blake2b(text.encode(), digest_size=8).hexdigest() for text in texts)
+    first, second = (
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest() for text in texts
+    )
     return first, second
 
 

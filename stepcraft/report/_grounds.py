@@ -9,12 +9,13 @@ from typing import Any
 from stepcraft.evidence import Evidence
 from stepcraft.segments import Segment, TracedSentence
 from stepcraft.text.citations import marks, with_marks_of
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import SPACELESS_STOPS, STOPS, clean
 from stepcraft.text.diff import Piece, shortened
 from stepcraft.text.sentences import sentences
 
-_STOP = ".!?\u3002\uff01\uff1f\u2026"
-_MARKS_AFTER_STOP = re.compile(rf"(?<![{_STOP}])([{_STOP}]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)")
+_MARKS_AFTER_STOP = re.compile(
+    rf"(?<![{STOPS}{SPACELESS_STOPS}])([{STOPS}{SPACELESS_STOPS}]+[\"'\u201d\u2019)]*)([ \t]*(?:\[\d+\])+)"
+)
 """Citation marks that follow the stop of their sentence: "It fell. [2]"."""
 _WORD = re.compile(r"\S+")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n){2,}")

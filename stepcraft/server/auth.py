@@ -106,10 +106,13 @@ async def crons(ctx: Auth.types.AuthContext, value: Any) -> Auth.types.FilterTyp
     """Crons belong to who made them, and their runs have the groups that the user had."""
     who, rules = _caller(ctx)
     if isinstance(payload := value.get("payload"), dict):
-        config = payload["config"] = payload.get("config") or {}
-        configurable = config["configurable"] = config.get("configurable") or {}
+        config = payload.get("config") or {}
+        configurable = config.get("configurable") or {}
         _check_fields(rules, payload.get("context"), configurable)
-        configurable["langgraph_auth_user"] = _as_user(who)
+        # An update without a config leaves the one that the cron has, its user included.
+        if ctx.action == "create" or "config" in payload:
+            configurable = {**configurable, "langgraph_auth_user": _as_user(who)}
+            payload["config"] = {**config, "configurable": configurable}
         if isinstance(metadata := payload.get("metadata"), dict):
             _mark(metadata, who)
     return _own(ctx, who, value)

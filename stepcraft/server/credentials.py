@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import json
 import secrets
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,7 @@ def _of_token(rules: Jwt, token: str) -> Caller | None:
             leeway=rules.leeway_s,
             options={"require": ["exp", "iss", "aud", "sub"]},
         )
-    except jwt.PyJWKClientConnectionError as error:
+    except (jwt.PyJWKClientConnectionError, json.JSONDecodeError) as error:
         raise BadInput(f"the public keys at {rules.jwks_url} cannot be fetched: {error}") from error
     except jwt.PyJWTError:
         return None

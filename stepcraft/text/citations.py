@@ -3,16 +3,20 @@
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from stepcraft.text.clean import CJK
+from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import code_blocks, outside_code
 from stepcraft.text.sentences import pieces
 
 _NUMBERS = r"\^?\d{1,3}(?:[ \t]*[,;\u2013-][ \t]*\^?\d{1,3})*+"
+_LABEL = r"\[\d{1,3}\]"
 _MARK = re.compile(
-    rf"(?P<before>(?<![ \t])[ \t]*+)(?:\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?({_NUMBERS})[ \t]*\](?!\()"
-    rf"|\u3010[ \t]*({_NUMBERS})[^\u3011\n]{{0,100}}+\u3011)",
-    re.IGNORECASE,
+    rf"^[ ]{{0,3}}{_LABEL}:[ \t]*+\S++[ \t]*+(?:[\"'(][^\n]*+)?$"
+    rf"|(?P<before>(?<![ \t])[ \t]*+)(?<!`\])(?:\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?({_NUMBERS})[ \t]*\](?!\()"
+    rf"|\u3010[ \t]*({_NUMBERS})[^\u3011\n]{{0,100}}+\u3011)"
+    rf"|\[[^\w\[\]\n]*+[^\W\d_][^\[\]\n]*+\]{_LABEL}",
+    re.IGNORECASE | re.MULTILINE,
 )
+"""A mark; also, without numbers, what looks like one and is none: a link of Markdown by a label, and what defines it."""
 _RANGE = re.compile(r"\^?(\d{1,3})[ \t]*+[\u2013-][ \t]*+\^?(\d{1,3})")
 _NUMBER = re.compile(r"\d+")
 _MAX_RANGE = 20
@@ -33,15 +37,21 @@ def marks(text: str) -> set[int]:
 
 
 def _matches(text: str) -> list[re.Match[str]]:
-    found = [match for start, stop in outside_code(text) for match in _MARK.finditer(text, start, stop)]
-    # Passages are numbered from 1, so that items[0] is no mark.
     return [
         match
-        for match in found
-        if any(_cited(match))
-        or match["before"]
-        or not text[max(0, match.start() - 1) : match.start()].isalnum()
+        for start, stop in outside_code(text)
+        for match in _MARK.finditer(text, start, stop)
+        if (match[2] or match[3]) and not _counts_from_0(match)
     ]
+
+
+def _counts_from_0(match: re.Match[str]) -> bool:
+    """Whether a bracket is an interval such as [0, 1], or an index as in items[0]: passages are numbered from 1."""
+    if 0 not in _cited(match):
+        return False
+    is_one = (match[2] or match[3]).lstrip("^").isdigit()
+    behind_word = match.string[max(0, match.start() - 1) : match.start()].isalnum()
+    return not is_one or (behind_word and not match["before"])
 
 
 def _cited(match: re.Match[str]) -> list[int]:
@@ -56,13 +66,15 @@ def _range_as_numbers(match: re.Match[str]) -> str:
     return " ".join(map(str, range(first, last + 1)))
 
 
-_BEHIND_STOP = re.compile(
-    r"([.!?\u2026\u3002\uff01\uff1f][.!?\u2026\u3002\uff01\uff1f\"'\u201d\u2019)*_]{0,6})[ \t]{0,3}((?:\[\d{1,3}\])+)"
-)
-_HEADING = re.compile(r"#{1,6}[ \t][^\n]+|\*\*[^*\n]+\*\*:?|__[^_\n]+__:?")
-_SPACELESS = re.compile(f"[{CJK}]")
-_STOPS = ".!?:\u2026\u3002\uff01\uff1f"
+_ENDS = f"{STOPS}{SPACELESS_STOPS}"
 _CLOSING = "\"'\u201d\u2019)*_"
+_BEHIND_STOP = re.compile(rf"([{_ENDS}][{_ENDS}{_CLOSING}]{{0,6}})[ \t]{{0,3}}((?:{_LABEL})+)")
+_HEADING = re.compile(r"#{1,6}[ \t][^\n]++|\*\*[^*\n]++\*\*:?|__[^_\n]++__:?|[|: \t]*+-[|: \t-]*+")
+"""A heading, a rule, or the line below the head of a table."""
+_OPENING = re.compile(
+    rf"\s*+(?:(?:{_HEADING.pattern})[ \t]*+\n\s*+)*+(?:(?:[-*+>\u2022]|\d{{1,3}}[.)])[ \t]++)*+"
+)
+_SPACELESS = re.compile(f"[{CJK}]")
 
 
 def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list[int]]]:
@@ -83,7 +95,7 @@ def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list
     found += _cited_in_prose(text[end:])
     joined: list[tuple[str, list[int]]] = []
     for sentence, cited in found:
-        if joined and (not sentence.strip() or _HEADING.fullmatch(joined[-1][0].strip())):
+        if joined and (not sentence.strip().strip("|") or _HEADING.fullmatch(joined[-1][0].strip())):
             before, numbers_before = joined.pop()
             joined.append((before + sentence, list(dict.fromkeys([*numbers_before, *cited]))))
         elif sentence.strip():
@@ -100,18 +112,30 @@ def _cited_in_prose(text: str) -> list[tuple[str, list[int]]]:
     ]
 
 
+def parts(sentence: str) -> tuple[str, str, str]:
+    """Split a sentence of `cited_sentences` into its headings and bullet, its words, and its blanks and code behind them."""
+    stop = next((block.start for block in code_blocks(sentence)), len(sentence))
+    opening = _OPENING.match(sentence, 0, stop)
+    start = opening.end() if opening else 0
+    words = sentence[start:stop].rstrip()
+    return sentence[:start], words, sentence[start + len(words) :]
+
+
 def with_marks(sentence: str, numbers: Iterable[int]) -> str:
     """Return a sentence with marks of these numbers before its full stop, or at its end where it has none.
 
-    The marks of a sentence with a block of code stand before the block; a block alone carries none.
+    The marks of a sentence with a block of code stand before the block; a block alone carries none. Those of a row of a
+    table stand in its last cell.
     """
     written = "".join(f"[{number}]" for number in numbers)
     prose = sentence[: next((block.start for block in code_blocks(sentence)), len(sentence))]
     bare = prose.rstrip()
+    if bare.endswith("|") and bare.lstrip().startswith("|"):  # the row of a table
+        bare = bare[:-1].rstrip()
     if not written or not bare:
         return sentence
     unclosed = bare.rstrip(_CLOSING)
-    before = unclosed.rstrip(_STOPS)
+    before = unclosed.rstrip(f"{_ENDS}:")
     if before in {"", unclosed}:
         before = bare
     blank = "" if _SPACELESS.fullmatch(before[-1:]) else " "

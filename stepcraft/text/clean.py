@@ -34,6 +34,10 @@ CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Characters written without spaces between words, for use in a regular expression's class."""
 CAPITALS = "".join(filter(str.isupper, map(chr, range(0x2000))))
 """The capital letters of all alphabets that have them, for use in a regular expression's class."""
+STOPS = ".!?\u2026\u0589\u061f\u06d4\u0964\u0965\u1362"
+"""What ends a sentence before a blank, in all scripts, for use in a regular expression's class."""
+SPACELESS_STOPS = "\u3002\uff01\uff1f"
+"""What ends a sentence in scripts without blanks, for use in a regular expression's class."""
 _TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 _ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 

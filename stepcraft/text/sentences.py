@@ -7,16 +7,16 @@ text apart.
 import re
 from collections.abc import Iterable, Iterator
 
-from stepcraft.text.clean import CAPITALS, CJK, STOP_WORDS, clean
+from stepcraft.text.clean import CAPITALS, CJK, SPACELESS_STOPS, STOP_WORDS, STOPS, clean
 from stepcraft.text.markdown import code_blocks
 
 LONGEST = 1000
 """The number of characters above which a passage's sentence is split between words: a table, a minified page."""
 
 _STOP = re.compile(
-    "[.!?\u2026\u3002\uff01\uff1f\n`]"
-    "(?:(?<![.!?\u2026]{2})(?<=[.!?\u2026])[.!?\u2026]*[\"'\u201d\u2019)\\]*]{0,4}(?=\\s)"
-    "|(?<=[\u3002\uff01\uff1f])[\u3002\uff01\uff1f]*[\u201d\u2019\uff09\u300d\u300f]*|(?<=\n)\n*|(?<=`))"
+    f"[{STOPS}{SPACELESS_STOPS}\n`]"
+    f"(?:(?<![{STOPS}]{{2}})(?<=[{STOPS}])[{STOPS}]*[\"'\u201d\u2019)\\]*]{{0,4}}(?=\\s)"
+    f"|(?<=[{SPACELESS_STOPS}])[{SPACELESS_STOPS}]*[\u201d\u2019\uff09\u300d\u300f]*|(?<=\n)\n*|(?<=`))"
 )
 """What may end a sentence. It begins with one class of characters, which makes the search many times faster."""
 _NO_STOP = re.compile(
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"\b[Nn]os?\.$")
 _FIRST_WORD = re.compile(r"[^\W\d_]{2,}")
 
 _WORD = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
-_ENDED = re.compile("[.!?\u2026:;\u3002\uff01\uff1f]\\W{0,4}$")
+_ENDED = re.compile(f"[{STOPS}{SPACELESS_STOPS}:;]\\W{{0,4}}$")
 _SPACELESS = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef\u2018-\u201d]")
 _PIECE = re.compile(rf"\S.{{0,{LONGEST - 2}}}(?=\s|$)|\S.{{0,{LONGEST - 1}}}", re.DOTALL)
 _FENCES = ("```", "~~~")

@@ -394,6 +394,22 @@ def test_records_that_are_no_runs_are_named_and_the_others_are_read(
     assert "neither a run of LangSmith" in listing.failed[0].reason
 
 
+def test_a_malformed_message_is_named_and_the_other_records_are_read(
+    recorded: Recorded, tmp_path: Path
+) -> None:
+    broken = {"role": "assistant", "content": "a", "tool_calls": "[]"}
+    run = {"run_type": "chain", "id": "run-1", "inputs": {"messages": [broken]}}
+    path = tmp_path / "runs.jsonl"
+    listing = list_traces(lines(path, recorded.state, {"messages": [broken]}, broken, run))
+    assert len(listing.documents) == 1
+    assert [failed.where for failed in listing.failed] == [
+        f"{path}:2",
+        f"{path}:3",
+        f"traces:{path}?run=run-1",
+    ]
+    assert all(failed.reason.startswith("it cannot be read: ") for failed in listing.failed)
+
+
 @pytest.mark.parametrize("text", ["", '{"question": "x"}', "[]"])
 def test_a_file_without_runs_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "runs.jsonl"

@@ -108,7 +108,7 @@ def test_a_dry_run_counts_the_comparisons_of_each_procedure(here: Path) -> None:
     [
         (["docs"], "there is no memory to build; name one with --memory, such as --memory docs.db"),
         (["nowhere", "-m", "m.db"], "there is no file or folder nowhere; check the name"),
-        (["docs", "-m", "m.db", "--on-duplicate", "drop"], "on_duplicate='drop' cannot be used"),
+        (["docs", "", "-m", "m.db"], "the name of a source is empty; name corpus:PATH or a path"),
         (["docs", "-m", "m.db", "--set", "stric=true"], "did you mean 'strict'?"),
         (["docs", "-m", "m.db", "--model", "no:model"], "the model 'no:model' cannot be used"),
         (["docs", "-m", "m.db", "--max-usd", "1"], "a budget in USD needs the price of every model"),
@@ -121,8 +121,18 @@ def test_what_cannot_be_used_is_one_sentence(here: Path, arguments: list[str], p
     assert told[-1].startswith("stepcraft: ")
 
 
-def test_a_bad_source_makes_no_memory(here: Path) -> None:
-    run("build", "nowhere", "-m", "m.db", status=2)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nowhere"],
+        [""],
+        ["docs", "--model", "no:model"],
+        ["docs", "--model", "foo"],
+        ["docs", "--on-duplicate", "drop"],
+    ],
+)
+def test_what_cannot_be_used_makes_no_memory(here: Path, arguments: list[str]) -> None:
+    run("build", *arguments, "-m", "m.db", status=2)
     assert [one.name for one in here.iterdir()] == ["docs"]
 
 

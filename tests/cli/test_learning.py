@@ -98,6 +98,16 @@ def test_versions_are_shown_and_restored(shell: Shell, tmp_path: Path) -> None:
     assert shell("search", "let it cool", "-k", "1").stdout.endswith("bake a bread\n")
 
 
+def test_votes_and_versions_of_others_are_shown_and_restored(shell: Shell, tmp_path: Path) -> None:
+    history = [{"output": "bread", "input": "flour", "steps": ["Bake."]}, {"output": "x", "steps": 5}]
+    record = {**BREAD.to_dict(), "metadata": {"votes": [{"vote": 1}], "history": history}}
+    (tmp_path / "others.jsonl").write_text(json.dumps(record))
+    shell("import", str(tmp_path / "others.jsonl"))
+    assert "votes   +1 -0\nversion 2;" in shell("show", ID).stdout
+    assert shell("history", ID).stdout.startswith("version 1, of unknown date\n  bread\n")
+    assert shell("restore", ID).stdout == f"{ID}  bread  (+1 -0)\n"
+
+
 def test_a_version_that_there_is_not(shell: Shell) -> None:
     for arguments in (("restore", ID), ("restore", ID, "7"), ("history", "zz")):
         result = shell(*arguments)

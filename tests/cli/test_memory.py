@@ -92,6 +92,23 @@ def test_a_missing_file_makes_no_database(memory: Shell):
     assert not Path(memory.db).exists()
 
 
+@pytest.mark.parametrize("text", ['{"a": 1}', "", "title,steps"])
+def test_a_file_without_procedures_makes_no_database(memory: Shell, text: str):
+    assert memory("import", memory.file("p.csv" if "," in text else "p.jsonl", text)).exit_code == 2
+    (memory.folder / "skills").mkdir()
+    assert memory("import", str(memory.folder / "skills")).exit_code == 2
+    assert not Path(memory.db).exists()
+
+
+def test_the_help_of_a_change_names_no_memory_that_cannot_be_changed():
+    for command in ("import", "add", "remove"):
+        shown = CliRunner().invoke(memory_app, [command, "--help"], env={"COLUMNS": "200"}).stdout
+        [option] = [line for line in shown.splitlines() if "--memory" in line]
+        assert "a .db file" in option
+        assert ".jsonl" not in option
+        assert "ship with" not in shown
+
+
 def test_add_takes_options_or_json(memory: Shell):
     assert memory("add", "-o", "tea", "-i", "leaves", "-s", "Boil.", "-s", "Pour.").stdout.startswith(
         "1 added"
@@ -141,6 +158,19 @@ def test_export_can_be_imported(filled: Shell):
     assert filled("export", "--to", to).exit_code == 0
     assert Path(to).read_text() == lines
     assert filled("import", to).stdout == "0 added, 2 already there, 0 updated\n"
+
+
+def test_an_export_never_takes_the_place_of_a_memory(filled: Shell):
+    assert "no .jsonl file" in filled("export", "--to", filled.db).stderr
+    text = filled.file("p.jsonl", TEA, "broken")
+    link = filled.folder / "link.jsonl"
+    link.symlink_to(text)
+    for to in (text, str(link)):
+        result = filled("export", "--to", to, memory=text)
+        assert result.exit_code == 2
+        assert result.stderr.endswith(f"{to} is the memory that is exported; name another file\n")
+    assert filled("count").stdout == "2\n"
+    assert Path(text).read_text().endswith("broken")
 
 
 def test_what_cannot_be_opened_ends_with_one_line(memory: Shell):

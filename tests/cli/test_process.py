@@ -33,6 +33,8 @@ HEARS_CTRL_C = [
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
 ]
 """Prefix of a command that restores the handling of Ctrl-C, which the test process may have been told to ignore."""
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+"""What a user's Python does, whatever the tests run with."""
 
 
 @pytest.fixture
@@ -121,11 +123,56 @@ def test_a_broken_pipe_is_quiet(kitchen: str) -> None:
     os.close(reading)
     try:
         done = subprocess.run(
-            arguments(kitchen, "--quiet"), stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+            arguments(kitchen, "--quiet"),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            env=BUFFERED,
+            timeout=60,
+            check=False,
         )
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("argument", ["graphs", "--help"])
+def test_a_full_disk_is_one_sentence(argument: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*STEPCRAFT, argument],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=BUFFERED,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "stepcraft: the output cannot be written: no space is left; make room, or write it elsewhere\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("shell", "sentence"),
+    [
+        ('mkdir gone; cd gone; rmdir ../gone; "$@" graphs', "the working directory is no longer there"),
+        ('"$@" memory add --memory m.db <&-', "there is no procedure to add"),
+    ],
+)
+def test_a_shell_without_a_folder_or_an_input_is_told_so(tmp_path: Path, shell: str, sentence: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", shell, "sh", *STEPCRAFT],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert done.stderr.startswith(f"stepcraft: {sentence}")
 
 
 def read_all(terminal: int) -> str:

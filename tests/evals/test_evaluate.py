@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.graph import START, MessagesState, StateGraph
 
 from stepcraft import BadInput, RunStopped
 from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
 from stepcraft.evals.evaluate import Budget, Progress, evaluate
-from stepcraft.evals.methods import Method, read_methods
+from stepcraft.evals.methods import Method, OwnMethod, read_methods
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample, read_samples
 from stepcraft.evals.summary import summarise
@@ -75,6 +76,44 @@ def test_a_budget_that_the_last_samples_use_up_stops_nothing(tmp_path: Path) -> 
     assert len(run(tmp_path, model, samples(4), concurrency=4, budget=Budget(calls=2))) == 4
 
 
+def test_a_budget_that_is_used_up_begins_nothing(tmp_path: Path) -> None:
+    model = answering()
+    for _ in range(3):
+        with pytest.raises(RunStopped, match="the budget of 3 calls is used up: 3 of 9 samples are done"):
+            run(tmp_path, model, samples(9), concurrency=1, budget=Budget(calls=3))
+    assert len(model.calls) == 3
+    run(tmp_path, model, samples(9))
+    assert len(run(tmp_path, model, samples(9), budget=Budget(calls=3))) == 9, "there is nothing to stop"
+
+
+def test_a_budget_stops_the_retry_of_samples_that_failed(tmp_path: Path) -> None:
+    failing = True
+
+    def asking(state: MessagesState) -> Any:
+        model.invoke(state["messages"])
+        if failing:
+            raise RuntimeError("no such luck")
+        return {}
+
+    model = ScriptedModel(lambda *_: "3")
+    builder = StateGraph(MessagesState).add_node("ask", asking).add_edge(START, "ask")
+    mine = OwnMethod(
+        "mine",
+        builder.compile(),
+        given=lambda sample: {"messages": [("user", sample["question"])]},
+        output=lambda _result: {"answer": "3"},
+    )
+
+    def start(**options: Any) -> None:
+        asyncio.run(evaluate([mine], samples(6), tmp_path, concurrency=1, **options))
+
+    start()
+    failing = False
+    with pytest.raises(RunStopped, match="the budget of 8 calls is used up: 2 of 6 samples are done"):
+        start(retry_errors=True, budget=Budget(calls=8))
+    assert len(model.calls) == 8
+
+
 def test_a_sample_that_fails_costs_that_sample(tmp_path: Path) -> None:
     failing = True
 
@@ -106,9 +145,37 @@ def test_an_output_that_cannot_be_scored_is_kept_and_scored_later(tmp_path: Path
     assert first[1]["output"]["answer"] == "3"
     failing = False
     seen: list[Progress] = []
-    again = run(tmp_path, model, samples(3), scorers=[score], retry_errors=True, on_progress=seen.append)
+    again = run(
+        tmp_path,
+        model,
+        samples(3),
+        scorers=[score],
+        retry_errors=True,
+        on_progress=seen.append,
+        budget=Budget(calls=3),
+    )
     assert [(one["error"], one["scores"]) for one in again] == [("", {"length": 1.0})] * 3
     assert (len(model.calls), seen[-1].calls, seen[-1].failed) == (3, 3, 0)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(tmp_path: Path, value: float) -> None:
+    made = {"0": 1.0, "1": value}
+    model = answering()
+
+    def scorer(sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:
+        return {"similarity": made[sample["id"]]}
+
+    first = run(tmp_path, model, samples(2), scorers=[scorer])
+    told = f"it could not be scored: ValueError: the score 'similarity' is {value}; return a finite number"
+    assert (first[0]["error"], first[1]["error"].startswith(told)) == ("", True)
+    assert "| direct | 1.000 (" in markdown(summarise(tmp_path))
+    made["1"] = 0.5
+    again = run(tmp_path, model, samples(2), scorers=[scorer], retry_errors=True)
+    assert ([one["scores"] for one in again], len(model.calls)) == (
+        [{"similarity": 1.0}, {"similarity": 0.5}],
+        2,
+    )
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -189,6 +256,35 @@ def test_a_secret_reaches_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OPENAI_API_KEY", "opensesame-opensesame")
     run(tmp_path, answering(lambda *_: "It is opensesame-opensesame."), samples(1))
     assert all("opensesame" not in file.read_text("utf-8") for file in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("secret", ["1003", "direct"])
+def test_names_that_would_be_masked_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", secret)
+    given = [Sample(id=str(number), question="?") for number in range(1000, 1006)]
+    model = answering()
+    with pytest.raises(BadInput, match=r"the (id|method) '\*\*\*' holds what is masked as a secret") as told:
+        run(tmp_path / "run", model, given)
+    assert (secret in str(told.value), model.calls, (tmp_path / "run").exists()) == (False, [], False)
+
+
+def test_a_secret_that_is_a_word_of_our_own_loses_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "method")
+    model = answering()
+    for _ in range(2):
+        assert len(run(tmp_path, model, samples(2))) == len(model.calls) == 2
+
+
+def test_the_name_of_a_score_that_would_be_masked_is_an_error_of_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "closeness")
+    [outcome] = run(tmp_path, answering(), samples(1), scorers=[lambda *_: {"closeness": 1.0}])
+    assert "could not be scored: BadInput: the score '***' holds what is masked" in outcome["error"]
 
 
 def test_an_effect_and_none(tmp_path: Path) -> None:

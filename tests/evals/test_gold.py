@@ -52,12 +52,21 @@ def test_the_gold_of_a_record(fields: dict[str, Any]) -> None:
     assert gold_of({**fields, "passages": passages}, "f:1") == expected
 
 
+def test_supporting_facts_count_empty_sentences() -> None:
+    fields = {
+        "context": [["Mostar", ["A town.", " ", "It has a bridge.", "It is old."]]],
+        "supporting_facts": [["Mostar", 2], ["Mostar", 1]],
+    }
+    assert gold_of(fields, "f:1") == [Gold(title="Mostar", sentences=["It has a bridge."])]
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
         ({"gold": "Mostar"}, "a gold that is no list: 'Mostar'"),
         ({"gold": [7]}, "a gold passage that is none: 7"),
         ({"gold": [{"sentences": []}]}, "a gold passage that is none"),
+        ({"gold": [{"sentences": [" "]}]}, "a gold passage that is none"),
         ({"supporting_facts": [["Mostar", "one"]]}, "a supporting fact that is none"),
         ({"supporting_facts": 5}, "a supporting fact that is none: 5"),
         ({"supporting_facts": [["Mostar", 0]], "passages": [{"titel": "x"}]}, "a passage that is none"),

@@ -76,6 +76,20 @@ def test_judges_without_a_common_vote_and_two_of_one_name(tmp_path: Path) -> Non
             judged(tmp_path, judges)
 
 
+@pytest.mark.parametrize("secret", ["scripted:judge", "1234"])
+def test_names_that_would_be_masked_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    evaluation(tmp_path, {"rag": ["rag"], "rat": ["rat"]})
+    file = tmp_path / "samples.jsonl"
+    file.write_text(file.read_text("utf-8").replace('"id": "0"', '"id": "1234"'), "utf-8")
+    monkeypatch.setenv("DB_PASSWORD", secret)
+    model = JudgeModel(lambda *_: "T")
+    with pytest.raises(BadInput, match=r"the (id|judge) '\*\*\*' holds what is masked as a secret"):
+        judged(tmp_path, model)
+    assert model.calls == []
+
+
 def test_a_budget_of_calls_is_kept_and_the_same_command_goes_on(tmp_path: Path) -> None:
     evaluation(tmp_path, {"rag": ["rag"] * 4, "rat": ["rat"] * 4})
     model = JudgeModel(lambda *_: "T", latency=0.001)
@@ -114,6 +128,18 @@ def test_several_judges_within_a_budget_have_samples_in_common(tmp_path: Path) -
     with pytest.raises(RunStopped, match="the budget of 12 calls"):
         judged(tmp_path, judges, votes=2, budget=Budget(calls=12))
     assert summarise(tmp_path).judge_pairs[0].majorities.units == 3
+
+
+def test_votes_stand_where_another_method_becomes_the_cheapest(tmp_path: Path) -> None:
+    evaluation(tmp_path, {"rag": ["rag"] * 2, "rat": ["rat"] * 2})
+    judged(tmp_path, by_question("one", *"wwww"), votes=2)
+    file = tmp_path / "samples.jsonl"
+    file.write_text(file.read_text("utf-8").replace('"input_tokens": 100,', '"input_tokens": 900,'), "utf-8")
+    again, other = by_question("one", *"wwww"), by_question("two", *"wwww")
+    summary = judged(tmp_path, [again, other], votes=2)
+    assert (summary.cheapest, len(again.calls), len(other.calls)) == ("rat", 0, 4)
+    found = [(one.judge, one.method, one.against, one.wins) for one in summary.preferences]
+    assert found == [("one", "rat", "rag", 2), ("two", "rat", "rag", 2)]
 
 
 def test_ctrl_c_stops_judging_and_the_same_command_goes_on(tmp_path: Path) -> None:

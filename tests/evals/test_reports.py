@@ -152,6 +152,22 @@ def test_the_page_has_the_figures_of_the_summary_and_of_the_paper(tmp_path: Path
     assert "1 of 8 replies of openai:judge on rat and rag could not be read" in " ".join(seen.texts("li"))
 
 
+def test_costs_are_compared_on_the_samples_that_both_methods_have(tmp_path: Path) -> None:
+    run = evaluation(tmp_path / "run", {"rag": [1, 1, 1, 1], "rat": [0, 0, None, None]})
+    file = run / "samples.jsonl"
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    for line in lines:
+        line["usage"]["input_tokens"] = 190 if line["method"] == "rat" else 90
+        line["usage"]["input_tokens"] *= 100 if line["id"] in {"q2", "q3"} else 1
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    summary = summarise(run)
+    assert (summary.cheapest, summary.comparisons[0].factor) == ("rag", 2.0)
+    assert (
+        "rat takes 2.0 times the calls, 2.0 times the tokens and 2.0 times the seconds of rag."
+        in markdown(summary)
+    )
+
+
 def test_trueskill_goes_by_the_majority_on_each_sample(tmp_path: Path) -> None:
     run = evaluation(tmp_path / "run", {"rag": HALF, "rat": HALF}, votes={"rat": "wwwwwwwt"})
     rated = {one.method: one.rating for one in summarise(run).ratings}

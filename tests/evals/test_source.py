@@ -10,6 +10,7 @@ import pytest
 
 from stepcraft import BadInput, SourceFailure
 from stepcraft.evals.benchmarks.benchmark import Benchmark
+from stepcraft.evals.benchmarks.derived import derived
 from stepcraft.evals.benchmarks.source import Release, fetched, unpacked
 from tests.servers.pages_server import PagesServer, Served, redirect
 
@@ -51,6 +52,35 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
             fetched(release, tmp_path)
         file.unlink()
         assert fetched(release, tmp_path).read_bytes() == TEXT
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [("data.jsonl.gz", gzip.compress(TEXT)), ("data.jsonl.zip", zipped(data=TEXT))],
+    ids=["gz", "zip"],
+)
+def test_an_unpacked_file_that_was_changed_is_unpacked_again(tmp_path: Path, name: str, body: bytes) -> None:
+    packed = tmp_path / name
+    packed.write_bytes(body)
+    file = unpacked(packed, tmp_path / "cache")
+    kept = file.stat().st_ino
+    assert unpacked(packed, tmp_path / "cache").stat().st_ino == kept, "it is unpacked once"
+    file.write_bytes(TEXT.replace(b"Ada", b"Eve"))
+    assert unpacked(packed, tmp_path / "cache").read_bytes() == TEXT
+
+
+def test_passages_in_the_cache_that_were_changed_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = derived("own", [{"title": "Una", "text": "A river."}])
+    assert file
+    kept, content = file.stat().st_ino, file.read_bytes()
+    assert derived("own", [{"title": "Una", "text": "A river."}]) == file
+    assert file.stat().st_ino == kept
+    file.write_bytes(content.replace(b"river", b"tower"))
+    assert derived("own", [{"title": "Una", "text": "A river."}]) == file
+    assert file.read_bytes() == content
 
 
 def test_a_source_that_serves_another_file_is_refused(tmp_path: Path) -> None:

@@ -355,3 +355,13 @@ def test_metadata_of_a_users_own_documents_has_no_meaning_here(metadata: dict[st
     result = build_rat(model=ScriptedModel(thinker("...")), retriever=shelf).invoke(QUESTION)
     assert result["warnings"] == []
     assert "composed_of" not in result["evidence"][0]
+
+
+def test_the_keyless_model_splits_a_draft() -> None:
+    shelf = Shelf(says=lambda _query: [Document("The bridge of Mostar was built in 1566.")])
+    asked = {"question": 'Who built the "bridge of Mostar" and the "bridge of Konjic"?'}
+    graph = build_rat(retriever=shelf)
+    split, whole = (graph.invoke(asked, context={"split": name}) for name in ("model", "paragraphs"))
+    assert len(split["revisions"]) > 1
+    assert split["warnings"] == whole["warnings"]
+    assert [one["thought"] for one in split["revisions"]] == [one["thought"] for one in whole["revisions"]]

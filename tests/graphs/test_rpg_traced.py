@@ -223,6 +223,13 @@ def test_what_may_be_added_to_the_evidence(run: Any, grounding: str) -> None:
         ("mend", "2: B was so [1].", ["A is so.", "B was so.", "C."], [True, True, False]),
         ("mend", "2- not said", ["A is so.", "C."], [True, False]),
         ("mend", "None.", ["A is so.", "B is so.", "C."], [True, True, False]),
+        ("mend", "2 - B was so [1].", ["A is so.", "B was so.", "C."], [True, True, False]),
+        ("mend", "2 - [1] says otherwise", ["A is so.", "C."], [True, False]),
+        ("mend", "**2:** B was so [1].", ["A is so.", "B was so.", "C."], [True, True, False]),
+        ("mend", "2: -", ["A is so.", "C."], [True, False]),
+        ("flag", "None of these is borne out:\n1\n2", ["A is so.", "B is so.", "C."], [False, False, False]),
+        ("flag", "NONE\n\n1. It says so.", ["A is so.", "B is so.", "C."], [True, True, False]),
+        ("flag", "All are borne out, except:\n2", ["A is so.", "B is so.", "C."], [True, False, False]),
     ],
 )
 def test_the_check(run: Any, check: str, reply: str, texts: list[str], supported: list[bool]) -> None:
@@ -233,6 +240,43 @@ def test_the_check(run: Any, check: str, reply: str, texts: list[str], supported
     asked = model.calls[-1].prompt
     assert "1. A is so [1].\n2. B is so [1]." in section(asked, "answer")
     assert "in the year 700" in asked
+
+
+CODE = "```python\nf(x)\n```"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply", "mended"),
+    [
+        (f"## Rye\n\nA is so [1]:\n\n{CODE}\n\nB.", "1: A was so [1].", f"## Rye\n\nA was so.\n\n{CODE}\n\nB."),
+        (f"## Rye\n\nA is so [1]:\n\n{CODE}", "1: ## Rye A was so: ```python f(x) ``` [1]", f"## Rye\n\nA was so:\n\n{CODE}"),
+        ("- A is so [1].\n- B is so [1].", "2: - B was so [1].\n1: A was so [1].", "- A was so.\n- B was so."),
+        ("## Rye\n\nA is so [1]. B is so [1].", "1-", "## Rye\n\nB is so."),
+        ("C.\n\n## Rye\n\nA is so [1].\n\n## Oats\n\nB.", "2-", "C.\n\n## Oats\n\nB."),
+        (f"{CODE} [1]\n\nB.", "1: ```python f(y) ```", f"{CODE}\n\nB."),
+    ],
+)  # fmt: skip
+def test_what_is_mended_keeps_its_form(run: Any, answer: str, reply: str, mended: str) -> None:
+    given = {"question": "How does `f(x)` do it?"}
+    result = run(ScriptedModel(writer("short\n- rye", answer=answer, check=reply)), given, check="mend")
+    assert result["answer"] == mended
+    assert "".join(one["text"] for one in result["sentences"]) == mended
+
+
+def test_an_answer_of_which_nothing_is_borne_out_is_kept(run: Any) -> None:
+    model = ScriptedModel(writer("short\n- rye", answer="A is so [1]. B is so [1].", check="1-\n2-"))
+    result = run(model, check="mend")
+    assert result["answer"] == "A is so. B is so."
+    assert [sentence["supported"] for sentence in result["sentences"]] == [False, False]
+    assert "nothing of the answer is borne out" in result["warnings"][-1]
+
+
+def test_a_check_that_names_no_sentence_is_asked_again(run: Any) -> None:
+    reply = "None of the sentences is borne out: 1 2"
+    model = ScriptedModel(writer("short\n- rye", answer="A is so [1]. B is so [1].", check=reply))
+    result = run(model, check="flag")
+    assert model.nodes.count("check") == 2
+    assert "check was skipped" in result["warnings"][-1]
 
 
 def test_the_check_sees_one_mark_for_each_passage(run: Any) -> None:

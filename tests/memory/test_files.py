@@ -188,6 +188,15 @@ def test_csv_rows_are_named_by_the_line_they_start_on(tmp_path: Path):
     ]
 
 
+def test_a_long_cell_is_one_record_and_the_next_is_read(tmp_path: Path):
+    path = tmp_path / "p.csv"
+    path.write_text('output,input,steps\ntea,leaves,"' + "Boil.\n" * 30_000 + '"\nbread,flour,Bake.\n')
+    (_, tea), (_, bread) = read_procedures(path)
+    assert isinstance(tea, Failed)
+    assert "the procedure has 150,009 characters; at most 100,000 are kept" in tea.reason
+    assert bread.output == "bread"
+
+
 def test_what_is_no_uuid_and_no_known_field_goes_into_the_metadata(tmp_path: Path):
     path, own = tmp_path / "p.jsonl", str(uuid.uuid4())
     record = json.loads(GOOD)

@@ -88,6 +88,27 @@ def test_what_others_wrote_under_our_names_is_passed_over(broken: object) -> Non
     assert current(kept)["output"] == "dish 1"
 
 
+@pytest.mark.parametrize(
+    "odd", [{"steps": 5}, {"steps": "xyz"}, {"steps": [5]}, {"output": 5}, {"source": 5}, {"metadata": "x"}]
+)
+def test_an_entry_with_values_of_other_kinds_is_no_version(odd: dict[str, object]) -> None:
+    entry = {"output": "dish 0", "input": "flour", "steps": ["Bake."]}
+    kept = replace(FIRST, metadata={"history": [entry, {**entry, **odd}]})
+    assert outputs(kept) == ["dish 0"]
+    assert revised(kept, restored()(kept)).steps == ("Bake.",)
+
+
+@pytest.mark.parametrize("own", ["12", 12, {"likes": 12}, ["12"]])
+def test_what_the_user_keeps_under_our_names_stays(own: object) -> None:
+    imported = replace(FIRST, metadata={"votes": own, "history": own})
+    rated = with_vote(merged(imported, changed(2)), 1)
+    assert (counts(rated), outputs(rated)) == ((1, 0), ["dish 1"])
+    entries = own if isinstance(own, list) else [own]
+    assert [rated.metadata[name][:-1] for name in ("votes", "history")] == [entries, entries]
+    again = merged(rated, changed(2, metadata={"votes": own, "history": own}))
+    assert again == rated, "importing the file again takes no vote away"
+
+
 def test_a_damaged_version_is_not_restored() -> None:
     entry = {"output": "dish 0", "input": "flour", "steps": []}
     with pytest.raises(BadInput, match="steps is empty"):

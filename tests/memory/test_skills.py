@@ -256,7 +256,7 @@ UNREADABLE = {
     "broken YAML": ("---\nname: [\n---\n1. a\n2. b\n", "not YAML"),
     "an object": (
         "---\nname: x\ndescription: !!python/object/apply:os.abort []\n---\n1. a\n2. b\n",
-        "not YAML",
+        "no description",
     ),
     "aliases": (f"---\nname: x\ndescription: y\n{BOMB}---\n1. a\n2. b\n", "alias"),
     "nesting": (f"---\nname: x\ndescription: y\nz: {'[' * 3_000}\n---\n1. a\n2. b\n", "not YAML"),
@@ -267,6 +267,14 @@ UNREADABLE = {
     "damaged metadata": (
         "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-id: x\n  stepcraft-metadata: '{'\n---\n1. a\n2. b\n",
         "not JSON",
+    ),
+    "a list for a text": (
+        "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-digest: [2]\n---\n1. a\n2. b\n",
+        "its stepcraft-digest is no text",
+    ),
+    "half a character": (
+        '---\nname: x\ndescription: "\\ud800"\nmetadata:\n  stepcraft-id: x\n---\n1. a\n2. b\n',
+        "UUID",
     ),
     "too long": ("---\nname: x\ndescription: y\n---\n" + "1. a\n" * 250_000, "larger than"),
 }

@@ -110,13 +110,19 @@ def test_a_reply_without_a_topic_is_handed_back(reply: str) -> None:
 @given(st.lists(st.text("abc\u00e9\u6865", min_size=1, max_size=40), min_size=1, max_size=60))
 def test_a_long_plan_is_cut_at_a_word(words: list[str]) -> None:
     plan = read("the " + " ".join(words), FIRST, Context())["plan"]
-    assert len(plan.encode()) <= 4 * MOST_TOKENS
+    assert len(plan) + 2 * plan.count("\u6865") <= 4 * MOST_TOKENS
     assert ["the", *words][: len(plan.split())] == plan.split()
 
 
 def test_a_plan_without_blanks_is_cut_between_characters() -> None:
     plan = read("\u6865" * 200, FIRST, Context())["plan"]
     assert plan == "\u6865" * (4 * MOST_TOKENS // 3)
+
+
+def test_a_plan_of_12_words_is_whole_in_any_alphabet() -> None:
+    russian = "Какие виды памяти сохраняет контрольная точка графа после каждого шага выполнения агента"
+    hindi = "चेकपॉइंटर हर चरण के बाद थ्रेड की कौन सी स्थिति सहेजता है"
+    assert [read(topic, FIRST, Context())["plan"] for topic in (russian, hindi)] == [russian, hindi]
 
 
 def test_what_repeats() -> None:

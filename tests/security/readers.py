@@ -133,6 +133,7 @@ READERS: dict[str, Callable[[str], object]] = {
         sentences=[{"text": "A knot.", "evidence": ["p"], "supported": True}],
         segments=[SEGMENT],
     ),
+    "parts of a sentence": citations.parts,
     "sentences with marks": lambda text: citations.cited_sentences(text, {1, 2}),
     "rat split": lambda text: reads(split, RatContext(), draft=text)(text.replace("\n", "\n===\n", 1)),
     "rat to_query": reads(rat_query, RatContext()),

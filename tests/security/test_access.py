@@ -69,6 +69,7 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pa
         ("", r"it lets nobody in: give a user a key \(`stepcraft server key NAME`\) or add \[jwt\]"),
         ("[users.ann", "is no TOML"),
         ("[users.ann]\nkeys = ['sk_stepcraft_plainplain']", "users.ann.keys.0: String should match pattern"),
+        ("[users.ann]\nkeys = ['myplainplainkey']", "users.ann.keys.0: String should match pattern"),
         (
             f"[users.ann]\nkeys = ['{DIGEST}']\nadmin = true",
             "users.ann.admin: Extra inputs are not permitted",
@@ -265,14 +266,14 @@ def published(
         "kid": "one",
         "use": "sig",
     }
-    asked: list[str] = []
+    provider = SimpleNamespace(asked=[], body=json.dumps({"keys": [key]}).encode())
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            provider.asked.append(self.path)
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(json.dumps({"keys": [key]}).encode())
+            self.wfile.write(provider.body)
 
         def log_message(self, *_: object) -> None:
             pass
@@ -286,10 +287,20 @@ def published(
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    yield SimpleNamespace(url=f"https://127.0.0.1:{server.server_port}/jwks", asked=asked)
+    provider.url = f"https://127.0.0.1:{server.server_port}/jwks"
+    yield provider
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+def test_an_address_that_publishes_no_keys_is_told(
+    issuer: SimpleNamespace, published: SimpleNamespace
+) -> None:
+    published.body = b"<html>maintenance</html>"
+    known = Access.model_validate({"jwt": {**ISSUER, "jwks_url": published.url}})
+    with pytest.raises(BadInput, match=r"the public keys at .*/jwks cannot be fetched: Expecting value"):
+        authenticated(known, jwt.encode(claims(), issuer.private, "RS256", headers={"kid": "one"}))
 
 
 def test_published_keys_are_fetched_once(issuer: SimpleNamespace, published: SimpleNamespace) -> None:
@@ -539,6 +550,9 @@ def check_counters(url: str) -> None:
     assert [counters.used(*count) for count in counts] == [103, 0, 0]
     counters.forget(later)
     assert [counters.used("ann", "calls", since) for since in (today, later)] == [0, 103]
+    for day in range(1, 4):
+        counters.add("ann", "calls", today + day * DAY, 1)
+    assert [counters.used("ann", "calls", today + day * DAY) for day in range(1, 4)] == [0, 1, 1]
 
 
 def test_two_workers_share_their_counts_in_sqlite(tmp_path: Path) -> None:

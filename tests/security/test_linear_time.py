@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 
 from stepcraft.errors import UnreadableReply
+from stepcraft.secrets import without_secrets
 from stepcraft.text.diff import word_diff
 from tests.security.expressions import USES, Expression, expressions, worst_units
 from tests.security.readers import READERS, UNITS
@@ -89,6 +90,10 @@ def test_a_diff_ends_with_its_deadline(unit: str) -> None:
         return word_diff(text, text[1 : len(text) // 2] + "new " + text[len(text) // 2 :])
 
     assert seconds(of_half, ("- a\n\n", unit, "x"), LONG) < 2 + SECONDS
+
+
+def test_addresses_before_a_late_at_sign_take_linear_time() -> None:
+    assert not trap(without_secrets, [("", unit, "'@") for unit in ("//a:1", "://a:1", "//a:b", "//a")])
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)

@@ -351,6 +351,21 @@ def test_metadata_of_a_client_gives_nothing_away(door: SimpleNamespace) -> None:
     assert door.ann.get(f"/runs/crons/{cron['cron_id']}").status_code == 404
 
 
+def test_an_update_of_a_cron_leaves_its_config(door: SimpleNamespace) -> None:
+    config = {"recursion_limit": 77, "configurable": {"k": 2}}
+    cron = made(door.ann, "POST", "/runs/crons", {**CRON, "config": config})
+    own = f"/runs/crons/{cron['cron_id']}"
+    made(door.ann, "PATCH", own, {"schedule": "0 0 2 1 *"})
+    kept = door.ann.get(own).json()["payload"]["config"]
+    assert (kept["recursion_limit"], kept["configurable"]["k"]) == (77, 2)
+    assert kept["configurable"]["langgraph_auth_user"]["identity"] == "ann"
+    forged = {"configurable": {"langgraph_auth_user": {"identity": "bob"}}}
+    for given in (forged, {}):
+        made(door.ann, "PATCH", own, {"config": given})
+        kept = door.ann.get(own).json()["payload"]["config"]
+        assert kept["configurable"]["langgraph_auth_user"]["identity"] == "ann"
+
+
 def test_a_stranger_hears_nothing_of_a_run_in_progress(door: SimpleNamespace) -> None:
     thread = made(door.ann, "POST", "/threads", {})["thread_id"]
     run = made(door.ann, "POST", f"/threads/{thread}/runs", RUN)["run_id"]

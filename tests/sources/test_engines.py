@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from base64 import b64encode
 
 import pytest
 
@@ -157,6 +158,13 @@ def test_a_password_in_a_spec_is_not_shown():
         (request,) = server.asked
     assert request.headers["authorization"] == "Basic Y29vazpzZXNhbWU="
     assert "sesame" not in str(failed.value)
+
+
+def test_a_password_with_escaped_characters_is_sent_as_it_is():
+    with PagesServer({"/search": answer({"results": ROWS})}) as server:
+        SearXNG(f"http://cook:p%40ss%3A1@{server.host}")("rye bread", 1)
+        (request,) = server.asked
+    assert request.headers["authorization"] == f"Basic {b64encode(b'cook:p@ss:1').decode()}"
 
 
 @pytest.mark.parametrize("spec", ["web", "web:ddgs", "WEB:DDGS", "web:searxng+http://a.test/"])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.text.citations import cited_sentences, marks, with_marks, with_marks_of
+from stepcraft.text.citations import cited_sentences, marks, parts, with_marks, with_marks_of
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,14 @@ from stepcraft.text.citations import cited_sentences, marks, with_marks, with_ma
         ("It was built [7], and fell [2].", "It was built, and fell [2]."),
         ("It was built [0].", "It was built."),
         ("The list is items[0] in code [1].", "The list is items[0] in code [1]."),
+        ("It lies in [0, 1] and [0-2] [1].", "It lies in [0, 1] and [0-2] [1]."),
+        ("See [the docs][9] and [`f()`][8] [1].", "See [the docs][9] and [`f()`][8] [1]."),
+        ("See [Evidence 2][1] and [...][2].", "See [2][1] and [...][2]."),
+        (
+            "It was built[2] [7].\n\n[9]: https://example.org 'Docs'",
+            "It was built[2].\n\n[9]: https://example.org 'Docs'",
+        ),
+        ("[9]: so it is said.", ": so it is said."),
         ("[1] says so.", "[1] says so."),
         ("[9] says so.", "says so."),
         ("See [2](https://example.org).", "See [2](https://example.org)."),
@@ -63,6 +71,8 @@ def test_only_what_exists_is_cited_in_any_text(text: str) -> None:
             "Call it like this [1][3]:\n\n```python\nf(x[1])\n```\n\n",
         ),
         ("```\nf()\n```\n", "```\nf()\n```\n"),
+        ("| Rye | old |\n", "| Rye | old [1][3] |\n"),
+        ("यह पुराना है।", "यह पुराना है [1][3]।"),
     ],
 )
 def test_the_marks_of_a_sentence(sentence: str, marked: str) -> None:
@@ -77,6 +87,32 @@ def test_a_heading_belongs_to_the_sentence_below_it(heading: str) -> None:
         (" It is good.\n\n", []),
         (f"{heading}\n\nOats are older.", []),
     ]
+
+
+def test_the_line_below_the_head_of_a_table_is_no_sentence() -> None:
+    assert cited_sentences("| a | b |\n|:--|--:|\n| x [1] | y |\n| z | w [2] |", {1, 2}) == [
+        ("| a | b |\n", []),
+        ("|:--|--:|\n| x | y |\n", [1]),
+        ("| z | w |", [2]),
+    ]
+
+
+def test_a_mark_behind_a_danda_is_that_of_the_sentence_before_it() -> None:
+    assert cited_sentences("यह पुराना है। [1] यह अच्छा है।", {1}) == [("यह पुराना है।", [1]), (" यह अच्छा है।", [])]
+
+
+@pytest.mark.parametrize(
+    ("before", "words", "behind"),
+    [
+        ("\n\n## Rye\n\n- ", "Rye is old:", "\n\n```\nf()\n```\n"),
+        ("**Rye:**\n1. ", "It is old.", "\n"),
+        ("|---|---|\n", "| a | b |", "\n"),
+        ("", "**Rye** is old.", " "),
+        ("", "", "```\nf()\n```\n"),
+    ],
+)
+def test_what_stands_around_the_words_of_a_sentence(before: str, words: str, behind: str) -> None:
+    assert parts(before + words + behind) == (before, words, behind)
 
 
 def test_a_mark_behind_a_block_of_code_is_that_of_the_sentence_before_it() -> None:

@@ -4,6 +4,7 @@ It is written once into the user's cache, under a name that its content gives, s
 configuration of an evaluation.
 """
 
+import filecmp
 import hashlib
 import json
 import os
@@ -36,9 +37,9 @@ def _pool(file: Path) -> Iterator[dict[str, Any]]:
     seen: set[bytes] = set()
     for record in records(file):
         for title, sentences in passages_of(record.values or {}, f"{file}:{record.line}"):
-            passage = {"title": title, "text": " ".join(sentences)}
+            passage = {"title": title, "text": " ".join(filter(None, sentences))}
             digest = hashlib.blake2b(f"{title}\n{passage['text']}".encode(), digest_size=16).digest()
-            if sentences and digest not in seen:
+            if passage["text"] and digest not in seen:
                 seen.add(digest)
                 yield passage
 
@@ -65,8 +66,8 @@ def derived(name: str, lines: Iterable[Mapping[str, Any]]) -> Path | None:
                 file.write(data)
         start = "".join(letter if letter.isalnum() else "-" for letter in name)[:60]
         target = folder / f"{start}-{digest.hexdigest()}.jsonl"
-        # One that is there stays as it is, so that its index need not be looked at again.
-        if not target.exists():
+        # One that is there and has not changed stays as it is, so that its index need not be looked at again.
+        if not (target.exists() and filecmp.cmp(written, target, shallow=False)):
             Path(written).replace(target)
     except OSError as error:
         raise BadInput(

@@ -91,6 +91,8 @@ def fetched(release: Release, cache: Path | None = None) -> Path:
 def unpacked(path: Path, cache: Path | None = None) -> Path:
     """Return a file that can be read: the file itself, or what a .gz or .zip file holds, unpacked into the cache.
 
+    Where what was unpacked has changed since, it is unpacked again.
+
     Raises:
         BadInput: It is not there, cannot be unpacked, holds too much, or holds several files (.zip).
     """
@@ -99,11 +101,13 @@ def unpacked(path: Path, cache: Path | None = None) -> Path:
         return path
     try:
         folder = (cache or cache_folder()) / "unpacked" / digest(path)[:16]
-        file = folder / path.stem
-        if not file.exists():
+        file, record = folder / path.stem, folder / f"{path.stem}.sha256"
+        if not (file.exists() and record.exists() and record.read_bytes() == digest(file).encode()):
             folder.mkdir(parents=True, exist_ok=True)
             with _written(file) as partial, _opened(path) as packed:
                 _copy(packed, partial, path)
+            with _written(record) as noted:
+                noted.write(digest(file).encode())
     except FileNotFoundError as error:
         raise BadInput(f"there is no file {path}; check the name") from error
     except (EOFError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile) as error:

@@ -217,16 +217,14 @@ def _preferred(one: Preference) -> str:
 
 def _compared(summary: Summary) -> Iterator[str]:
     """Of each method a sentence on its first score, one on the others, and one on its costs."""
-    costs = {method.name: method.costs for method in summary.methods}
     for name in dict.fromkeys(one.method for one in summary.comparisons):
         own = [one for one in summary.comparisons if one.method == name]
         yield _sentence(own[0])
         if len(own) > 1:
             yield _others(own[1:])
         factors = [
-            f"{cost.mean / other.mean:.1f} times the {'price' if kind == 'usd' else kind}"
-            for kind, cost in costs[name].items()
-            if (other := costs[own[0].against].get(kind)) and other.mean
+            f"{factor:.1f} times the {'price' if kind == 'usd' else kind}"
+            for kind, factor in own[0].factors.items()
         ]
         if factors:
             yield f"{name} takes {_listed(factors)} of {own[0].against}."

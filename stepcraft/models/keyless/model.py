@@ -26,6 +26,7 @@ REPLIES: dict[str, Callable[[Material], str]] = {
     "reply": prose.reply,
     "reasoned": prose.reason,
     "thoughts": prose.think,
+    "split": prose.split,
     "query": prose.query,
     "revision": prose.revise,
     "paragraphs": prose.revise_paragraphs,

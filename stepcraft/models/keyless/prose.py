@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from stepcraft.models.keyless import procedures
 from stepcraft.models.keyless.material import Material, fit, is_alike, weights
 from stepcraft.text.citations import with_marks
-from stepcraft.text.clean import CAPITALS, STOP_WORDS, stems, terms
+from stepcraft.text.clean import CAPITALS, SPACELESS_STOPS, STOP_WORDS, STOPS, stems, terms
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sections import COMPLETE, NOT_SAID, UNCHANGED
 from stepcraft.text.sentences import sentences
+from stepcraft.text.thoughts import split_thoughts
 
 MAX_THOUGHTS = 5
 _MAX_ADDED = 2
@@ -38,7 +39,7 @@ _ASKING = STOP_WORDS | {
 }
 _PARAGRAPH = re.compile(r"^\[[0-9]{1,3}\] ", re.MULTILINE)
 _LIST_NUMBER = re.compile(r"\A\d{1,3}[.)]\s+")
-_ENDED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)\]\u300d]*\Z")
+_ENDED = re.compile(rf"[{STOPS}{SPACELESS_STOPS}][\"'\u201d\u2019)\]\u300d]*\Z")
 """The end of a sentence, which titles and headings lack."""
 _END = ".!?\u3002\uff01\uff1f\"'\u201d)"
 
@@ -75,6 +76,11 @@ def reply(material: Material) -> str:
         return think(material)
     told = procedures.answer(material)
     return told if told != NOT_SAID else _best_sentences(material.text("question"), passages)
+
+
+def split(material: Material) -> str:
+    """Split a text at its blank lines."""
+    return "\n=====\n".join(split_thoughts(material.text("text")))
 
 
 def query(material: Material) -> str:

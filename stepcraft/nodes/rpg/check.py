@@ -14,7 +14,8 @@ from stepcraft.llm.prompt import prompt, titled
 from stepcraft.llm.reply import text_of, unwrapped
 from stepcraft.progress import Said, counted
 from stepcraft.segments import Segment, TracedSentence, used
-from stepcraft.text.citations import renumbered, with_marks
+from stepcraft.text.citations import marks, renumbered, with_marks
+from stepcraft.text.clean import stems
 from stepcraft.text.sections import section
 
 _FLAG = """\
@@ -24,8 +25,15 @@ _MEND = """\
 For each sentence that its evidence does not bear out one line: its number, a colon, and the sentence as the evidence
 bears it out, in the same tone and with its marks; or its number and a minus sign (3-) where nothing of it is borne out.
 Or exactly NONE if all are borne out."""
-_LINE = re.compile(r"\W{0,4}(?:sentence )?(\d{1,3})\W{0,2}?\s*(?:([:.)])\s*+(.*)|(-).*)?", re.IGNORECASE)
-_NONE = re.compile(r"\W*(?:none|all (?:are|sentences are) borne out)\b.*", re.IGNORECASE | re.DOTALL)
+_LINE = re.compile(
+    r"\W{0,4}(?:sentence )?(\d{1,3})\W{0,2}?\s*(?:([:.)]|[-\u2013\u2014\u2212])(?:\*\*|__)?\s*+(.*))?",
+    re.IGNORECASE,
+)
+_NONE = re.compile(
+    r"\W*(?:none\b(?![ \t]+\w)|all (?:are|sentences are) borne out\b)[^\d\n]*+(?<!:)(?:\n.*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""That there is none, and not which: "None of these is borne out: 1"."""
 
 
 class Reading(Budgeted):
@@ -50,8 +58,9 @@ def ask(state: Reading, context: RpgContext) -> list[BaseMessage]:
     lines: list[str] = []
     for place, one in enumerate(state["sentences"], 1):
         if one["evidence"]:
-            bare = renumbered(" ".join(one["text"].split()), {})
-            lines.append(f"{place}. {with_marks(bare, [ids.index(id_) + 1 for id_ in one['evidence']])}")
+            numbers = [ids.index(id_) + 1 for id_ in one["evidence"]]
+            marked = with_marks(renumbered(one["text"], {}), numbers)
+            lines.append(f"{place}. {' '.join(marked.split())}")
     form = _MEND if context.check == "mend" else _FLAG
     return prompt(context.check_instructions, form, "check", [*shown, section("answer", "\n".join(lines))])
 
@@ -66,10 +75,21 @@ def read(reply: str, state: Reading, context: RpgContext) -> dict[str, Any]:
         found = _LINE.fullmatch(line)
         place = int(found[1]) if found else 0
         if found and 0 < place <= len(state["sentences"]) and state["sentences"][place - 1]["evidence"]:
-            verdicts[str(place)] = "" if found[4] or context.check == "flag" else (found[3] or "").strip()
+            verdicts[str(place)] = ""
+            if context.check == "mend":
+                verdicts[str(place)] = _instead(found, state["sentences"][place - 1]["text"])
     if not verdicts:
         raise UnreadableReply("there was neither the number of a sentence in it nor NONE.")
     return {"verdicts": verdicts}
+
+
+def _instead(found: re.Match[str], sentence: str) -> str:
+    """What is written instead of a sentence; behind a minus sign it has marks and words of the sentence, unlike a reason."""
+    said = (found[3] or "").strip()
+    if found[2] in {":", ".", ")"}:
+        return said if any(map(str.isalnum, said)) else ""
+    words = stems(renumbered(said, {}))
+    return said if marks(said) and 2 * len(words & stems(sentence)) >= len(words) else ""
 
 
 def skipped(_state: Reading, _why: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -15,7 +16,7 @@ from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import text_of, unwrapped
 from stepcraft.progress import Said, quoted
 from stepcraft.segments import Segment, written
-from stepcraft.text.clean import terms
+from stepcraft.text.clean import CJK, terms
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import COMPLETE, NO_INFO, section
 
@@ -30,7 +31,7 @@ free writing."""
 _LATER = f"{_TOPIC}\nOr exactly {COMPLETE} if the text says all that the question asks for."
 
 MOST_TOKENS = 30
-"""Length limit of a plan (RPG §4); a token is counted as four bytes."""
+"""Length limit of a plan (RPG §4); a token is counted as four characters, and a Chinese character as three of them."""
 
 _CORES = {
     NO_INFO: r"no[\s_-]?info(?:rmation)?(?:[\s_-](?:is[\s_-])?needed)?",
@@ -49,6 +50,7 @@ _BRACKETED = {
 _ITEM = re.compile(r"\A(?:[-*\u2022#]+|\d{1,2}[.)])(?:\s+|\Z)")
 _LABEL = re.compile(r"\A(?:next )?(?:plan|topic|segment)(?: \d+)?\s*[:\uff1a][\s*_]*", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'\u201c\u2018]([^\"\u201c\u201d]*)[\"'\u201d\u2019]\.?")
+_SPACELESS = re.compile(f"[{CJK}]")
 _BETWEEN_WORDS = re.compile(r"\w(?:.*\w)?")
 
 
@@ -142,11 +144,12 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 def shortened(text: str) -> str:
     """The text, cut at a word to the length limit of a plan."""
     most = 4 * MOST_TOKENS
-    encoded = text.encode("utf-8", "replace")
-    if len(encoded) <= most:
+    sizes = accumulate(3 if _SPACELESS.match(character) else 1 for character in text)
+    end = sum(size <= most for size in sizes)
+    cut = text[:end]
+    if cut == text:
         return text
-    cut = encoded[:most].decode("utf-8", "ignore")
-    words = cut.rpartition(" ")[0] if encoded[len(cut.encode()) :][:1] != b" " else cut
+    words = cut if text[end] == " " else cut.rpartition(" ")[0]
     return (words or cut).rstrip(" ,;:-")
 
 

@@ -9,7 +9,7 @@ from stepcraft.llm.budget import Budgeted
 from stepcraft.nodes.rpg.answer import passage_of_sentences
 from stepcraft.progress import Said
 from stepcraft.segments import Segment, TracedSentence, support, used
-from stepcraft.text.citations import cited_sentences, renumbered, with_marks
+from stepcraft.text.citations import cited_sentences, parts, renumbered, with_marks
 from stepcraft.text.clean import stems
 from stepcraft.text.markdown import code_blocks
 from stepcraft.text.names import mentions, names_in
@@ -46,8 +46,14 @@ def trace(state: Reading) -> dict[str, Any]:
     sentences = traced(raw, state["segments"], context)
     if context.marks:
         sentences = [part for one in sentences for part in _vouched(one, cited_from, state["question"])]
+    warnings: list[str] = []
     if verdicts:
-        sentences = _judged(sentences, verdicts, ids, mend=context.check == "mend")
+        mended = _judged(sentences, verdicts, ids, mend=context.check == "mend")
+        if not mended:
+            warnings = [
+                "nothing of the answer is borne out by what it cites; it was kept and marked as unsupported"
+            ]
+        sentences = mended or _judged(sentences, verdicts, ids, mend=False)
     answer, cited = _written(sentences, ids, context)
     update: dict[str, Any] = {"answer": answer, "raw_answer": raw, "sentences": sentences}
     if is_checked_next({**state, "sentences": sentences}, context):
@@ -59,7 +65,7 @@ def trace(state: Reading) -> dict[str, Any]:
         {**segment, "text": renumbered(segment["text"], shown).strip()} if context.marks else segment
         for segment in state["segments"]
     ]
-    return {**update, "evidence": evidence, "segments": segments}
+    return {**update, "evidence": evidence, "segments": segments, "warnings": warnings}
 
 
 def describe(_state: Mapping[str, Any], update: Mapping[str, Any]) -> Said:
@@ -149,27 +155,51 @@ def _marks_of_the_same(own: frozenset[str], known: Sequence[tuple[frozenset[str]
 def _judged(
     sentences: Sequence[TracedSentence], verdicts: dict[str, str], ids: Sequence[str], *, mend: bool
 ) -> list[TracedSentence]:
-    """The sentences after a check: unsupported ones marked as such, or rewritten or dropped."""
+    """The sentences after a check: unsupported ones marked as such, or rewritten or dropped.
+
+    The heading of a dropped sentence goes over to the next one, unless that has its own.
+    """
     kept: list[TracedSentence] = []
-    for place, one in enumerate(sentences, 1):
-        if str(place) not in verdicts:
+    left = [*sentences]
+    for place, one in enumerate(left, 1):
+        verdict = verdicts.get(str(place))
+        if verdict is None:
             kept.append(one)
-            continue
-        if not mend:
+        elif not mend:
             kept.append({**one, "supported": False})
-            continue
-        behind = one["text"][len(one["text"].rstrip()) :]
-        rewritten = cited_sentences(verdicts[str(place)].strip(), range(1, len(ids) + 1))
-        texts = [text for text, _ in rewritten]
-        if texts:
-            texts[0] = one["text"][: len(one["text"]) - len(one["text"].lstrip())] + texts[0]
-            texts[-1] = texts[-1].rstrip() + behind
+        elif verdict:
+            kept += _rewritten(one, verdict, ids)
+        elif (heading := _heading(one)) and place < len(left) and not _heading(left[place]):
+            left[place] = {**left[place], "text": heading + left[place]["text"].lstrip()}
         elif kept:
+            behind = one["text"][len(one["text"].rstrip()) :]
             kept[-1] = {**kept[-1], "text": kept[-1]["text"].rstrip() + behind}
-        for text, (_, cited) in zip(texts, rewritten, strict=True):
-            evidence = [ids[number - 1] for number in cited] or one["evidence"]
-            kept.append(TracedSentence(text=text, evidence=evidence, supported=True))
     return kept
+
+
+def _heading(sentence: TracedSentence) -> str:
+    before, _, _ = parts(sentence["text"])
+    return before[: before.rfind("\n") + 1].lstrip()
+
+
+def _rewritten(sentence: TracedSentence, instead: str, ids: Sequence[str]) -> list[TracedSentence]:
+    """The sentences instead of one, whose headings, bullet and code stay; itself, unsupported, if it is code alone."""
+    before, words, behind = parts(sentence["text"])
+    fence = behind.strip()[:3]
+    instead = instead.removeprefix(" ".join(before.split()) + " ")
+    instead = parts(instead.partition(fence)[0] if fence else instead)[1]
+    rewritten = cited_sentences(instead, range(1, len(ids) + 1)) if words else []
+    if not rewritten:
+        return [{**sentence, "supported": False}]
+    texts = [text for text, _ in rewritten]
+    texts[0] = before + texts[0]
+    texts[-1] = texts[-1].rstrip() + behind
+    return [
+        TracedSentence(
+            text=text, evidence=[ids[number - 1] for number in cited] or sentence["evidence"], supported=True
+        )
+        for text, (_, cited) in zip(texts, rewritten, strict=True)
+    ]
 
 
 def _written(

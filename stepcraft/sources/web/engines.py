@@ -121,7 +121,8 @@ class SearXNG:
         try:
             url = httpx.URL(base if base.endswith("/search") else f"{base}/search")
             if url.userinfo:
-                headers["Authorization"] = f"Basic {b64encode(url.userinfo).decode('ascii')}"
+                user = f"{url.username}:{url.password}".encode()
+                headers["Authorization"] = f"Basic {b64encode(user).decode('ascii')}"
             fetcher = Fetcher(
                 allow_hosts=[url.netloc.decode("ascii")],
                 limits=Limits(size=_MAX_ANSWER, redirects=0, total_s=_TIMEOUT_S),
