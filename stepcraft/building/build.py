@@ -13,7 +13,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
-from stepcraft.building.directory import BuildDirectory, Counts, Placed, Record
+from stepcraft.building.directory import BuildDirectory, Counts, Known, Placed, Record
 from stepcraft.building.documents import Document, Listed, Unreadable, known_as
 from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, in_background, renew
 from stepcraft.building.extraction import METHOD, Extraction
@@ -115,8 +115,8 @@ async def build_memory(
     """
     if concurrency < 1:
         raise BadInput(f"concurrency must be at least 1, not {concurrency}")
-    at_once = 2 * concurrency - 1
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
+    at_once = 2 * concurrency - 1
     settings = ExtractContext.of(context)
     extraction = Extraction(settings, prices, model=model, node_models=node_models, callbacks=callbacks)
     if budget.usd is not None and prices.price(extraction.model) is None:
@@ -158,12 +158,15 @@ async def build_memory(
                 f"the records are in {kept.path}"
             )
             jobs = (partial(build.document, listed) for listed in documents)
+            for listed in documents:
+                if known := kept.known.get(listed.source):
+                    tally.add(known.usage, extraction.cost(known.usage) if known.usd is None else known.usd)
             try:
                 with calls_at_once(concurrency):
                     await side_by_side(jobs, at_once)
             finally:
                 build.show()
-            tally.check_finished("documents")
+            tally.check_finished(sum(kept.has_finished(listed.source) for listed in documents), "documents")
             if build.gone:
                 report.warnings.append(
                     f"{opened.name} no longer has {counted(build.gone, 'procedure')} of earlier builds; what was removed is "
@@ -231,6 +234,7 @@ class _Build:
         """
         if not self.tally.begin():
             return
+        known = None
         try:
             document = listed.read() if listed.at_hand else await asyncio.wrap_future(in_thread(listed.read))
         except (Unreadable, SourceFailure) as error:
@@ -239,27 +243,35 @@ class _Build:
             record["error"] = str(error)
             self.unread.append(Failed(listed.source, str(error)))
         else:
-            record = await self._record(listed, document)
+            record, known = await self._record(listed, document)
             try:
                 await self._place(record)
             except (MemoryFailure, ModelFailure) as error:
                 raise self._stopped(error) from error
         self.report.count(record)
+        # What earlier builds used is counted already.
+        usage: dict[str, Any] = {
+            name: record["usage"][name] - (known.usage[name] if known else 0)
+            for name in ("calls", "input_tokens", "output_tokens")
+        }
         self.tally.end(
             Finished(
                 method=METHOD,
                 id=record["source"],
                 output={},
                 error=record["error"],
-                usage=dict(record["usage"]),
+                usage=usage,
                 seconds=record["seconds"],
                 models=[record["model"]],
-                usd=record["usd"],
+                usd=self.extraction.cost(usage) if known else record["usd"],
             )
         )
 
-    async def _record(self, listed: Listed, document: Document) -> Record:
-        """The record of a document: an earlier one if nothing has changed, else what the model finds now."""
+    async def _record(self, listed: Listed, document: Document) -> tuple[Record, Known | None]:
+        """The record of a document: an earlier one if nothing has changed, else what the model finds now.
+
+        With it, what is known of an earlier one whose usage it has.
+        """
         known = self.kept.known.get(listed.source)
         if (
             known
@@ -268,14 +280,15 @@ class _Build:
             and (earlier := self.kept.record(listed.source))
         ):
             self.report.unchanged += 1
-            return earlier
+            return earlier, known
         record = await self.extraction.run(document, listed)
-        if known and known.failed and (failed := self.kept.record(listed.source)):
+        failed = self.kept.record(listed.source) if known and known.failed else None
+        if failed:
             record["usage"] = add_usage(failed["usage"], record["usage"])
             record["usd"] = self.extraction.cost(record["usage"])
         if record["procedures"]:
             self.kept.add(record)  # what is found is paid for, and is not lost while it is added
-        return record
+        return record, known if failed else None
 
     async def _place(self, record: Record) -> None:
         """Add the procedures of a record to the memory, and mark those as stale that its document taught before.

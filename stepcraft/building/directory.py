@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
 from stepcraft.journal import LOCK, FolderLock, LineFile, read_lines
-from stepcraft.llm.budget import Usage, add_usage, no_usage
+from stepcraft.llm.budget import NodeUsage, Usage, add_usage, no_usage
 from stepcraft.nodes.extract.drafted import Drafted, Rejected
 
 DOCUMENTS = "documents.jsonl"
@@ -108,12 +108,18 @@ class Known:
     failed: bool
     ids: tuple[str, ...]
     """The procedures that it gave, by their ids in the memory; not those that were left out."""
-    asked: bool
-    """Whether a model has answered for it."""
+    usage: NodeUsage
+    usd: float | None
+    """What it cost; None where a price is unknown."""
     placed: bool
     """Whether its procedures are in the memory."""
     place: tuple[int, int] | None = None
     """Where its record stands in the file, offset and length; None if this process wrote it."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether a model has answered for it."""
+        return self.usage["calls"] > 0 and not self.failed
 
 
 class BuildDirectory:
@@ -166,6 +172,11 @@ class BuildDirectory:
         """
         self._file.add(record)
         self.known[record["source"]] = _known(record, None)
+
+    def has_finished(self, source: str) -> bool:
+        """Whether a document did not fail, and what it teaches is in the memory."""
+        known = self.known.get(source)
+        return known is not None and known.placed and not known.failed
 
     def record(self, source: str) -> Record | None:
         """The record of a document that an earlier process wrote, or None."""
@@ -242,7 +253,12 @@ def _known(record: Record, place: tuple[int, int] | None) -> Known:
         record["settings"],
         bool(record["error"]),
         tuple(one["id"] for one in placed or () if one["how"] not in {"skipped", "failed"}),
-        record["usage"]["calls"] > 0 and not record["error"],
+        NodeUsage(
+            calls=record["usage"]["calls"],
+            input_tokens=record["usage"]["input_tokens"],
+            output_tokens=record["usage"]["output_tokens"],
+        ),
+        record["usd"],
         placed is not None,
         place,
     )

@@ -155,7 +155,7 @@ async def evaluate(
             run.end(scored)
 
         await side_by_side((partial(one, *pair) for pair in left), slots)
-        run.check_finished("samples", retry_errors=retry_errors)
+        run.check_finished(len(run.failed) - (run.failures if retry_errors else 0), "samples")
         return run.progress()
 
 

@@ -68,7 +68,11 @@ class Progress:
 
 def tokens_of(outcome: Finished) -> int:
     """The tokens that a sample read and wrote."""
-    return int(outcome["usage"].get("input_tokens", 0)) + int(outcome["usage"].get("output_tokens", 0))
+    return _tokens(outcome["usage"])
+
+
+def _tokens(usage: Mapping[str, Any]) -> int:
+    return int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
 
 
 class Tally(Generic[F]):
@@ -119,18 +123,24 @@ class Tally(Generic[F]):
         self.failed[key] = bool(outcome["error"])
         self.last_seconds[key[0]].append(outcome["seconds"])
         if not self.unscored.pop(key, None):
-            self.calls += int(outcome["usage"].get("calls", 0))
-            self.tokens += tokens_of(outcome)
             usd = known.get("usd")
-            usd = self.cost(outcome) if usd is None else usd
-            self.usd = None if usd is None or self.usd is None else self.usd + usd
+            self.add(outcome["usage"], self.cost(outcome) if usd is None else usd)
         if outcome["error"] and outcome["output"]:
             self.unscored[key] = outcome
 
+    def add(self, usage: Mapping[str, Any], usd: float | None) -> None:
+        """Count what was used."""
+        self.calls += int(usage.get("calls", 0))
+        self.tokens += _tokens(usage)
+        self.usd = None if usd is None or self.usd is None else self.usd + usd
+
     def begin(self, *, is_free: bool = False) -> bool:
-        """Whether another sample may be begun, which counts it; one that asks no model may be after the budget is used up."""
+        """Whether another sample may be begun, which counts it; one that asks no model may be after the budget is used up.
+
+        Of those that are running, a call each is taken as used.
+        """
         for most, used, unit in (
-            (self.budget.calls, self.calls, "calls"),
+            (self.budget.calls, self.calls + self.running, "calls"),
             (self.budget.tokens, self.tokens, "tokens"),
             (self.budget.usd, self.usd or 0.0, "USD"),
         ):
@@ -154,18 +164,17 @@ class Tally(Generic[F]):
         if self.budget.usd is not None and self.usd is None:
             raise BadInput(unpriced(outcome["method"], ", ".join(_known(outcome).get("models") or [])))
 
-    def check_finished(self, what: str, *, retry_errors: bool = False) -> None:
+    def check_finished(self, done: int, what: str) -> None:
         """Check that nothing was left out.
 
         Args:
+            done: How many are done.
             what: What is counted, in the plural.
-            retry_errors: Whether those that failed are still to be done.
 
         Raises:
             RunStopped: The budget is used up.
         """
         if self.stopped:
-            done = len(self.failed) - (self.failures if retry_errors else 0)
             raise RunStopped(
                 f"{self.stopped}: {done:,} of {self.total:,} {what} are done; raise it and start the same command again"
             )

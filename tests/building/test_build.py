@@ -419,11 +419,21 @@ def test_a_budget_stops_the_build_which_goes_on_with_a_larger_one(tmp_path: Path
     write_pages(tmp_path / "docs", *(f"page{number}x" for number in range(6)))
     with pytest.raises(RunStopped, match="the budget of 2 calls is used up: 2 of 6 documents are done"):
         build(tmp_path, concurrency=1, budget=Budget(calls=2))
+    with pytest.raises(RunStopped, match="the budget of 2 calls is used up: 2 of 6 documents are done"):
+        build(tmp_path, model := ScriptedModel(read), budget=Budget(calls=2))
+    assert model.calls == [], "what earlier builds used counts from the start"
     seen: list[Progress] = []
     assert build(tmp_path, budget=Budget(calls=100), on_progress=seen.append).unchanged == 2
     assert (seen[-1].done, seen[-1].calls) == (6, 6)
     with pytest.raises(BadInput, match="needs the price of every model"):
         build(tmp_path, budget=Budget(usd=1.0))
+
+
+def test_no_more_documents_are_begun_than_a_budget_has_calls(tmp_path: Path) -> None:
+    write_pages(tmp_path / "docs", *(f"page{number}x" for number in range(20)))
+    with pytest.raises(RunStopped, match="the budget of 3 calls is used up: 3 of 20 documents are done"):
+        build(tmp_path, model := ScriptedModel(read, latency=0.01), budget=Budget(calls=3))
+    assert len(model.calls) == 3
 
 
 def test_documents_that_cannot_be_read_are_named(tmp_path: Path) -> None:

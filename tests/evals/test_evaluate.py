@@ -73,7 +73,14 @@ def test_a_budget_stops_it_and_the_rest_is_done_later(tmp_path: Path) -> None:
 
 def test_a_budget_that_the_last_samples_use_up_stops_nothing(tmp_path: Path) -> None:
     model = ScriptedModel(lambda *_: "3", latency=0.05)
-    assert len(run(tmp_path, model, samples(4), concurrency=4, budget=Budget(calls=2))) == 4
+    assert len(run(tmp_path, model, samples(4), concurrency=4, budget=Budget(calls=4))) == 4
+
+
+def test_samples_under_way_count_a_call_each(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda *_: "3", latency=0.05)
+    with pytest.raises(RunStopped, match="the budget of 2 calls is used up: 2 of 4 samples are done"):
+        run(tmp_path, model, samples(4), concurrency=4, budget=Budget(calls=2))
+    assert len(model.calls) == 2
 
 
 def test_a_budget_that_is_used_up_begins_nothing(tmp_path: Path) -> None:
