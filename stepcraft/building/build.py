@@ -166,7 +166,7 @@ async def build_memory(
                     await side_by_side(jobs, at_once)
             finally:
                 build.show()
-            tally.check_finished(sum(kept.has_finished(listed.source) for listed in documents), "documents")
+            tally.check_finished(len(documents) - tally.refused, "documents")
             if build.gone:
                 report.warnings.append(
                     f"{opened.name} no longer has {counted(build.gone, 'procedure')} of earlier builds; what was removed is "
@@ -232,7 +232,8 @@ class _Build:
         Raises:
             RunStopped: No further document can be built.
         """
-        if not self.tally.begin():
+        is_free = self.kept.has_finished(listed.source)
+        if not self.tally.begin(is_free=is_free):
             return
         known = None
         try:
@@ -243,6 +244,11 @@ class _Build:
             record["error"] = str(error)
             self.unread.append(Failed(listed.source, str(error)))
         else:
+            if is_free and not self._is_unchanged(listed, document):
+                is_free = False
+                if not self.tally.asks():
+                    self.tally.running -= 1
+                    return
             record, known = await self._record(listed, document)
             try:
                 await self._place(record)
@@ -264,8 +270,14 @@ class _Build:
                 seconds=record["seconds"],
                 models=[record["model"]],
                 usd=self.extraction.cost(usage) if known else record["usd"],
-            )
+            ),
+            is_free=is_free,
         )
+
+    def _is_unchanged(self, listed: Listed, document: Document) -> bool:
+        """Whether an earlier build has read a document as it is, with the same models and settings."""
+        known, now = self.kept.known.get(listed.source), (document.digest, self.extraction.identity)
+        return known is not None and not known.failed and (known.digest, known.settings) == now
 
     async def _record(self, listed: Listed, document: Document) -> tuple[Record, Known | None]:
         """The record of a document: an earlier one if nothing has changed, else what the model finds now.
@@ -273,12 +285,7 @@ class _Build:
         With it, what is known of an earlier one whose usage it has.
         """
         known = self.kept.known.get(listed.source)
-        if (
-            known
-            and not known.failed
-            and (known.digest, known.settings) == (document.digest, self.extraction.identity)
-            and (earlier := self.kept.record(listed.source))
-        ):
+        if self._is_unchanged(listed, document) and (earlier := self.kept.record(listed.source)):
             self.report.unchanged += 1
             return earlier, known
         record = await self.extraction.run(document, listed)

@@ -142,7 +142,7 @@ async def evaluate(
 
         async def one(method: AnyMethod, sample: Sample) -> None:
             outcome = run.unscored.get((method.name, sample["id"]))
-            if not run.begin(is_free=bool(outcome)):
+            if not run.begin(is_free=(is_free := bool(outcome))):
                 return
             if not outcome:
                 outcome = await _outcome(runner, method, sample)
@@ -152,7 +152,7 @@ async def evaluate(
                 outcome["prompts"] = prompts[method.name]
             scored = await _scored(outcome, scorers)
             kept.add(scored)
-            run.end(scored)
+            run.end(scored, is_free=is_free)
 
         await side_by_side((partial(one, *pair) for pair in left), slots)
         run.check_finished(len(run.failed) - (run.failures if retry_errors else 0), "samples")

@@ -108,7 +108,10 @@ class Tally(Generic[F]):
         """The outcomes that have an output whose scoring failed."""
         self.failures = self.calls = self.tokens = 0
         self.usd: float | None = 0.0
-        self.running = 0
+        self.running = self.asking = 0
+        """How many samples are begun and not ended, and for how many of these a model may be asked."""
+        self.refused = 0
+        """Samples that the budget left out."""
         self.finished = 0
         self.remaining = dict(counts)
         """How many samples each method has left."""
@@ -135,28 +138,38 @@ class Tally(Generic[F]):
         self.usd = None if usd is None or self.usd is None else self.usd + usd
 
     def begin(self, *, is_free: bool = False) -> bool:
-        """Whether another sample may be begun, which counts it; one that asks no model may be after the budget is used up.
-
-        Of those that are running, a call each is taken as used.
-        """
-        for most, used, unit in (
-            (self.budget.calls, self.calls + self.running, "calls"),
-            (self.budget.tokens, self.tokens, "tokens"),
-            (self.budget.usd, self.usd or 0.0, "USD"),
-        ):
-            if most is not None and used >= most and not is_free:
-                self.stopped = f"the budget of {most:,} {unit} is used up"
-                return False
+        """Whether another sample may be begun, which counts it; one that asks no model may be after the budget is used up."""
+        if not is_free and not self.asks():
+            return False
         self.running += 1
         self.tell(self.progress())
         return True
 
-    def end(self, outcome: F) -> None:
+    def asks(self) -> bool:
+        """Whether a model may be asked for a sample; until the sample ends, a call of it is taken as used."""
+        for most, used, unit in (
+            (self.budget.calls, self.calls + self.asking, "calls"),
+            (self.budget.tokens, self.tokens, "tokens"),
+            (self.budget.usd, self.usd or 0.0, "USD"),
+        ):
+            if most is not None and used >= most:
+                self.stopped = f"the budget of {most:,} {unit} is used up"
+                self.refused += 1
+                return False
+        self.asking += 1
+        return True
+
+    def end(self, outcome: F, *, is_free: bool = False) -> None:
         """Count an outcome of this process.
+
+        Args:
+            outcome: The outcome.
+            is_free: Whether no model was to be asked for it.
 
         Raises:
             BadInput: The budget is in USD, and a price is unknown.
         """
+        self.asking -= not is_free
         self.running -= 1
         self.finished += 1
         self.count(outcome)

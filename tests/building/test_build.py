@@ -429,6 +429,20 @@ def test_a_budget_stops_the_build_which_goes_on_with_a_larger_one(tmp_path: Path
         build(tmp_path, budget=Budget(usd=1.0))
 
 
+def test_what_is_unchanged_uses_nothing_of_a_budget(tmp_path: Path) -> None:
+    docs = write_pages(tmp_path / "docs", *(f"page{number}x" for number in range(6)))
+    for calls in (2, 4):
+        with pytest.raises(RunStopped, match=f"{calls} calls is used up: {calls} of 6 documents are done"):
+            build(tmp_path, budget=Budget(calls=calls))
+    assert build(tmp_path, budget=Budget(calls=6)).unchanged == 4
+    assert build(tmp_path, budget=Budget(calls=6)).unchanged == 6
+    (docs / "page0x.md").write_text(page("other"))
+    with pytest.raises(RunStopped, match="the budget of 6 calls is used up: 5 of 6 documents are done"):
+        build(tmp_path, model := ScriptedModel(read), budget=Budget(calls=6))
+    assert model.calls == []
+    assert build(tmp_path, budget=Budget(calls=7)).unchanged == 5
+
+
 def test_no_more_documents_are_begun_than_a_budget_has_calls(tmp_path: Path) -> None:
     write_pages(tmp_path / "docs", *(f"page{number}x" for number in range(20)))
     with pytest.raises(RunStopped, match="the budget of 3 calls is used up: 3 of 20 documents are done"):
