@@ -28,10 +28,10 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from rich.console import Console
 from rich.table import Table
+from stepcraft.graphs.extract import build_extract
 
 from stepcraft import open_memory
 from stepcraft.building import Document, build_memory
-from stepcraft.graphs.extract import build_extract
 from tests.building.built import page, read
 
 CONCURRENCY, LATENCY = 16, 0.1
@@ -59,7 +59,8 @@ class Reader(BaseChatModel):
 def documents(count: int) -> list[Document]:
     """Documents that teach a task each; no two have a word in common."""
     return [
-        Document(f"{name}.md", f"Task {name}", page(name)) for name in (f"page{n}x" for n in range(count))
+        Document(f"{name}.md", f"Task {name}", page(name))
+        for name in (f"page{n}x" for n in range(count))
     ]
 
 
@@ -167,18 +168,22 @@ def main(count: int) -> None:
                 )
     build, graph = asyncio.run(overhead(3))
     table.add_row(
-        "processor time a document ÷ the graph alone", f"{build / graph:.2f} ({1000 * build:.1f} ms)"
+        "processor time a document ÷ the graph alone",
+        f"{build / graph:.2f} ({1000 * build:.1f} ms)",
     )
     small, large = scale(count // 10), scale(count)
     each, before = large["first"] / count, small["first"] / (count // 10)
     table.add_row(
-        f"time a document, {count:,} ÷ {count // 10:,}", f"{each / before:.2f} ({1000 * each:.1f} ms)"
+        f"time a document, {count:,} ÷ {count // 10:,}",
+        f"{each / before:.2f} ({1000 * each:.1f} ms)",
     )
     table.add_row(
         f"peak of the memory, {count:,} ÷ {count // 10:,}",
         f"{large['peak'] / small['peak']:.2f} ({large['peak']:.0f} MB)",
     )
-    table.add_row(f"second build of {count:,} ÷ the first", f"{large['second'] / large['first']:.3f}")
+    table.add_row(
+        f"second build of {count:,} ÷ the first", f"{large['second'] / large['first']:.3f}"
+    )
     Console().print(table)
 
 

@@ -58,7 +58,9 @@ def make_files(folder: Path, count: int) -> list[str]:
         place.mkdir(exist_ok=True)
         parts = [f"# {' '.join(chance.sample(words, 4))}"]
         for _ in range(chance.randint(2, 4)):
-            headings.append(" ".join([*chance.choice(bundled).output.split()[:6], *chance.sample(words, 2)]))
+            headings.append(
+                " ".join([*chance.choice(bundled).output.split()[:6], *chance.sample(words, 2)])
+            )
             parts += [f"## {headings[-1]}", *chance.choices(steps, k=chance.randint(3, 8))]
         file = place / f"{number}.md"
         file.write_text("\n\n".join(parts))
@@ -111,7 +113,9 @@ def measure(count: int) -> Table:
         matrices: list[np.ndarray] = []
         rounds: list[tuple[float, float, float]] = []
         ours = WordLlamaEmbedder().embed_documents
-        library = WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True).embed
+        library = WordLlama.load(
+            cache_dir=Path(wordllama.__file__).parent, disable_download=True
+        ).embed
         for number in range(ROUNDS):
             index = Path(name) / f"index{number}.db"
             parts = seconds(lambda: matrices.append(bare(folder, ours)))
@@ -123,13 +127,21 @@ def measure(count: int) -> Table:
         bare_search = BareSearch(corpus, matrices[0])
         search = partial(corpus.index.search, k=K, alpha=corpus.alpha)
         search(queries[0]), bare_search(queries[0])
-        pairs = [(seconds(partial(search, query)), seconds(partial(bare_search, query))) for query in queries]
+        pairs = [
+            (seconds(partial(search, query)), seconds(partial(bare_search, query)))
+            for query in queries
+        ]
         passages_kept = corpus.index.count()
         corpus.close()
         grown = subprocess.run(
-            [sys.executable, __file__, "--peak", str(folder)], capture_output=True, text=True, check=True
+            [sys.executable, __file__, "--peak", str(folder)],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
-    table = Table("", "corpus", "bare", "ratio", title=f"{count:,} files, {passages_kept:,} passages")
+    table = Table(
+        "", "corpus", "bare", "ratio", title=f"{count:,} files, {passages_kept:,} passages"
+    )
     table.add_row("first opening", f"{first:.2f} s", f"{parts:.2f} s", f"{first / parts:.2f}")
     table.add_row("÷ wordllama", f"{first:.2f} s", f"{plain:.2f} s", f"{first / plain:.2f}")
     table.add_row("nothing changed", f"{second:.2f} s", f"{first:.2f} s", f"{second / first:.3f}")
@@ -160,7 +172,9 @@ def quality(file: Path) -> Table:
         with tempfile.TemporaryDirectory() as folder:
             write_pool(Path(folder), pool, as_lines=name == "one JSONL file")
             corpus = open_corpus([folder], index=":memory:")
-            table.add_row(name, str(len(pool)), *(f"{recall(corpus, rows, k):.3f}" for k in (5, 10)))
+            table.add_row(
+                name, str(len(pool)), *(f"{recall(corpus, rows, k):.3f}" for k in (5, 10))
+            )
             corpus.close()
     return table
 
@@ -190,7 +204,9 @@ def recall(corpus: CorpusRetriever, rows: list[dict], k: int) -> float:
     hits = total = 0
     for row in rows:
         gold = gold_of(row)
-        hits += len(gold & {document.metadata["title"] for document in corpus.invoke(row["question"], k=k)})
+        hits += len(
+            gold & {document.metadata["title"] for document in corpus.invoke(row["question"], k=k)}
+        )
         total += len(gold)
     return hits / total
 

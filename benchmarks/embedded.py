@@ -12,12 +12,12 @@ from typing import Any, TypedDict
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks.aag import RUNS_AT_ONCE, at_once, scripted
+from benchmarks.bare import bare_aag
 from langgraph.graph import END, START, StateGraph
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.aag import RUNS_AT_ONCE, at_once, scripted
-from benchmarks.bare import bare_aag
 from benchmarks.timing import in_turns, looped_in_turns
 from stepcraft import as_node, build_aag, build_rat
 from tests.kitchen import GOAL, PAPER, small_memory
@@ -58,7 +58,11 @@ def in_a_parent(table: Table) -> None:
             "AAG",
             (aag, GOAL, PAPER),
             (parent_of(aag, Shared), GOAL, PAPER),
-            (parent_of(as_node(aag, context=PAPER, resources="things", **keys), Theirs), theirs, None),
+            (
+                parent_of(as_node(aag, context=PAPER, resources="things", **keys), Theirs),
+                theirs,
+                None,
+            ),
         ),
         (
             "RAT",
@@ -69,11 +73,15 @@ def in_a_parent(table: Table) -> None:
     ]
     for name, *runs in cases:
         sync = in_turns(
-            [partial(graph.invoke, given, context=of) for graph, given, of in runs], 40, process_time
+            [partial(graph.invoke, given, context=of) for graph, given, of in runs],
+            40,
+            process_time,
         )
         loop = asyncio.run(
             looped_in_turns(
-                [partial(graph.ainvoke, given, context=of) for graph, given, of in runs], 40, process_time
+                [partial(graph.ainvoke, given, context=of) for graph, given, of in runs],
+                40,
+                process_time,
             )
         )
         for way, (alone, as_it_is, mapped) in (("sync", sync), ("async", loop)):

@@ -40,7 +40,8 @@ DIRECT = Method("direct", "direct")
 def samples(count: int) -> list[Sample]:
     """Questions with an answer."""
     return [
-        Sample(id=str(number), question=f"Question {number}?", answers=["yes"]) for number in range(count)
+        Sample(id=str(number), question=f"Question {number}?", answers=["yes"])
+        for number in range(count)
     ]
 
 
@@ -50,7 +51,11 @@ async def harness(count: int, latency: float, concurrency: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         await evaluate(
-            [DIRECT], samples(count), Path(folder) / "run", graph_of=lambda _: graph, concurrency=concurrency
+            [DIRECT],
+            samples(count),
+            Path(folder) / "run",
+            graph_of=lambda _: graph,
+            concurrency=concurrency,
         )
         return time.perf_counter() - began
 
@@ -82,7 +87,8 @@ def reported(count: int) -> tuple[float, float, float]:
     """Seconds of the processor for the page of so many samples, for parsing their lines, and the MB of the page."""
     numbers = random.Random(0)
     words = [
-        "".join(numbers.choices("abcdefghijklmnopqrstuvwxyz", k=numbers.randint(2, 9))) for _ in range(3000)
+        "".join(numbers.choices("abcdefghijklmnopqrstuvwxyz", k=numbers.randint(2, 9)))
+        for _ in range(3000)
     ]
 
     def text(length: int) -> str:
@@ -90,11 +96,15 @@ def reported(count: int) -> tuple[float, float, float]:
 
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
-        methods = {name: {"graph": name, "settings": {}, "model": "m"} for name in ("direct", "rag")}
+        methods = {
+            name: {"graph": name, "settings": {}, "model": "m"} for name in ("direct", "rag")
+        }
         (directory / "configuration.json").write_text(json.dumps({"methods": methods}))
         with (directory / "samples.jsonl").open("w") as file:
             for number in range(count):
-                passages = [{"title": text(4), "text": text(80), "source": text(2)} for _ in range(5)]
+                passages = [
+                    {"title": text(4), "text": text(80), "source": text(2)} for _ in range(5)
+                ]
                 for place, name in enumerate(methods):
                     line = {
                         "method": name,
@@ -102,7 +112,10 @@ def reported(count: int) -> tuple[float, float, float]:
                         "sample": {"id": str(number), "question": text(12), "answers": [text(2)]},
                         "output": {"answer": text(60), "evidence": passages},
                         "error": "",
-                        "scores": {"F1": numbers.random(), "exact match": float(numbers.random() < 0.5)},
+                        "scores": {
+                            "F1": numbers.random(),
+                            "exact match": float(numbers.random() < 0.5),
+                        },
                         "usage": {"calls": 1 + place, "input_tokens": 500, "output_tokens": 80},
                         "seconds": 1.0 + place,
                         "warnings": [],
@@ -120,9 +133,13 @@ def reported(count: int) -> tuple[float, float, float]:
 
 async def remembering_nothing(count: int) -> None:
     """Evaluate so many samples with a graph that keeps nothing of its calls."""
-    builder = StateGraph(dict).add_node("answer", lambda _: {"answer": "yes"}).add_edge(START, "answer")
+    builder = (
+        StateGraph(dict).add_node("answer", lambda _: {"answer": "yes"}).add_edge(START, "answer")
+    )
     mine = OwnMethod("mine", builder.compile())
-    given = [{**sample, "question": f"{sample['question']} {'why ' * 50}"} for sample in samples(count)]
+    given = [
+        {**sample, "question": f"{sample['question']} {'why ' * 50}"} for sample in samples(count)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         await evaluate([mine], cast("list[Sample]", given), Path(folder) / "run")
 
@@ -134,7 +151,9 @@ def peak_megabytes(count: int) -> float:
         f"asyncio.run(it.remembering_nothing({count})); "
         "print(int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]) / 1024)"
     )
-    return float(subprocess.check_output([sys.executable, "-c", code], cwd=Path(__file__).parent.parent))
+    return float(
+        subprocess.check_output([sys.executable, "-c", code], cwd=Path(__file__).parent.parent)
+    )
 
 
 def main() -> None:
@@ -162,11 +181,17 @@ def main() -> None:
         f"{ours:.1f} s over {parsing:.2f} s",
     )
     table.add_row(
-        "page of 10,000 samples, seconds and MB", "–", "≤ 10 s, ≤ 20 MB", f"{ours:.1f} s, {megabytes:.1f} MB"
+        "page of 10,000 samples, seconds and MB",
+        "–",
+        "≤ 10 s, ≤ 20 MB",
+        f"{ours:.1f} s, {megabytes:.1f} MB",
     )
     few, many = peak_megabytes(2_000), peak_megabytes(20_000)
     table.add_row(
-        "memory of 20,000 samples / of 2,000", f"{many / few:.2f}", "≤ 1.2", f"{many:.0f} over {few:.0f} MB"
+        "memory of 20,000 samples / of 2,000",
+        f"{many / few:.2f}",
+        "≤ 1.2",
+        f"{many:.0f} over {few:.0f} MB",
     )
     Console(width=130).print(table)
 

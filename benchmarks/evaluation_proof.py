@@ -183,7 +183,9 @@ def votes(
 def false_rates(runs: int) -> Table:
     """How often a difference is found where there is none."""
     table = Table(
-        "false: difference found where there is none", *COLUMNS, title=f"{runs:,} runs a cell, p < 0.05"
+        "false: difference found where there is none",
+        *COLUMNS,
+        title=f"{runs:,} runs a cell, p < 0.05",
     )
     cases: list[tuple[str, Test, Pair]] = [
         ("randomisation, normal differences", bootstrap_p, normal_pair(0)),
@@ -233,7 +235,8 @@ def powers(runs: int) -> Table:
         effect = float(np.mean(seen) / np.std(seen, ddof=1))
         found = rate(bootstrap_p, normal_pair(effect), needed, runs)
         table.add_row(
-            f"randomisation, {effect:.2f}: the {needed} samples of samples_needed", f"{found:.1%} (80%)"
+            f"randomisation, {effect:.2f}: the {needed} samples of samples_needed",
+            f"{found:.1%} (80%)",
         )
     return table
 
@@ -256,14 +259,19 @@ def coverages(runs: int) -> Table:
         ("difference, right or wrong, +50 points", of_difference, joined(right_pair(0.5)), 0.5),
     ]
     for name, interval, draw, mean in cases:
-        table.add_row(name, *(f"{coverage(interval, draw, mean, count, runs):.1%}" for count in COUNTS))
+        table.add_row(
+            name, *(f"{coverage(interval, draw, mean, count, runs):.1%}" for count in COUNTS)
+        )
     return table
 
 
 def judges(runs: int) -> Table:
     """What comes of votes of known strength and order bias."""
     table = Table(
-        "better on", "strength", "says the first", title=f"judges, 10 votes a sample, {runs:,} runs a cell"
+        "better on",
+        "strength",
+        "says the first",
+        title=f"judges, 10 votes a sample, {runs:,} runs a cell",
     )
     for count in COUNTS[:2]:
         for column in (f"found, n = {count}", "for the first", "warned"):
@@ -280,7 +288,9 @@ def judges(runs: int) -> Table:
         cells: list[str] = []
         for count in COUNTS[:2]:
             random = np.random.default_rng(count)
-            found = [preferences(votes(random, count, better, strength, bias))[0] for _ in range(runs)]
+            found = [
+                preferences(votes(random, count, better, strength, bias))[0] for _ in range(runs)
+            ]
             share = sum(one.p < 0.05 for one in found) / runs
             measured = np.mean([one.order_bias or 0.0 for one in found])
             warned = sum(one.is_order_biased for one in found) / runs

@@ -69,7 +69,9 @@ def main() -> None:
         try:
             fetcher.fetch(url)
         except FetchFailed as verdict:
-            table.add_row(escape(url), escape(str(verdict).partition("fetched: ")[2] or str(verdict)))
+            table.add_row(
+                escape(url), escape(str(verdict).partition("fetched: ")[2] or str(verdict))
+            )
     Console(width=150).print(table)
 
 

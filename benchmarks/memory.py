@@ -115,11 +115,15 @@ def measure(size: int, folder: Path) -> dict[str, float]:
     bare = Bare(folder / f"bare{size}.db")
     memory = LocalMemory(folder / f"memory{size}.db", embeddings="wordllama")
     memory.search("warm up"), bare.embedder.embed_query("warm up")
-    figures = {"bare add": seconds(lambda: bare.add(rows)), "add": seconds(lambda: memory.add(known))}
+    figures = {
+        "bare add": seconds(lambda: bare.add(rows)),
+        "add": seconds(lambda: memory.add(known)),
+    }
     asked = queries(known)
     memory.search(asked[0]), bare.search(asked[0])
     pairs = [
-        (seconds(partial(memory.search, query, K)), seconds(partial(bare.search, query))) for query in asked
+        (seconds(partial(memory.search, query, K)), seconds(partial(bare.search, query)))
+        for query in asked
     ]
     figures |= {
         "search": median(ours for ours, _ in pairs),
@@ -140,7 +144,9 @@ def peak(size: int, url: str) -> float:
         start = resident()
         memory.add(
             Procedure(
-                output=f"{made[n % 1000].output} {n}", input=made[n % 1000].input, steps=made[n % 1000].steps
+                output=f"{made[n % 1000].output} {n}",
+                input=made[n % 1000].input,
+                steps=made[n % 1000].steps,
             )
             for n in range(size)
         )

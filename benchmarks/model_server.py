@@ -28,7 +28,9 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     """Answer requests on one connection until the client leaves."""
     try:
         while head := await reader.readuntil(b"\r\n\r\n"):
-            fields = dict(line.lower().split(b": ", 1) for line in head.splitlines()[1:] if b": " in line)
+            fields = dict(
+                line.lower().split(b": ", 1) for line in head.splitlines()[1:] if b": " in line
+            )
             body = json.loads(await reader.readexactly(int(fields[b"content-length"])))
             await asyncio.sleep(LATENCY_S)
             content = completion(body["messages"][0]["content"])

@@ -28,12 +28,12 @@ from langgraph.store.postgres import PostgresStore
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from rich.console import Console
 from rich.table import Table
+from tests.graphs.persisted import CONNECTION
 
 from benchmarks.memory import procedures, queries
 from benchmarks.timing import in_turns, looped_in_turns
 from stepcraft import build_aag, build_rat, open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
-from tests.graphs.persisted import CONNECTION
 from tests.kitchen import GOAL, PAPER, cook, forever, small_memory
 from tests.scripted import ScriptedModel
 from tests.servers.postgres_server import found_postgres, own_database
@@ -76,7 +76,9 @@ def runs(table: Table, name: str, build: Build, savers: dict[str, Any]) -> None:
         told = f"{taken * 1e3:.1f} ms over {times['none'] * 1e3:.1f} ms"
         if what != "none":
             table.add_row(
-                f"{name}: run with {what} ÷ without a checkpointer", f"{taken / times['none']:.2f}", told
+                f"{name}: run with {what} ÷ without a checkpointer",
+                f"{taken / times['none']:.2f}",
+                told,
             )
 
 
@@ -113,13 +115,19 @@ async def at_once(table: Table, url: str, build: Build) -> None:
     async with AsyncExitStack() as opened:
         graphs = [bare]
         for size in sizes:
-            pool = AsyncConnectionPool(url, min_size=size, max_size=size, open=False, kwargs=CONNECTION)
+            pool = AsyncConnectionPool(
+                url, min_size=size, max_size=size, open=False, kwargs=CONNECTION
+            )
             graphs.append(build(AsyncPostgresSaver(await opened.enter_async_context(pool)))[0])  # type: ignore[arg-type]
-        without, *kept = await looped_in_turns([lambda graph=graph: twenty(graph) for graph in graphs], 5)
+        without, *kept = await looped_in_turns(
+            [lambda graph=graph: twenty(graph) for graph in graphs], 5
+        )
     for size, taken in zip(sizes, kept, strict=True):
         told = f"{taken * 1e3:.0f} ms over {without * 1e3:.0f} ms"
         table.add_row(
-            f"rat: 20 runs at once, pool of {size} ÷ without a checkpointer", f"{taken / without:.2f}", told
+            f"rat: 20 runs at once, pool of {size} ÷ without a checkpointer",
+            f"{taken / without:.2f}",
+            told,
         )
 
 
@@ -147,10 +155,14 @@ def searches(table: Table, new: Callable[[], str], folder: Path) -> None:
         works = [lambda memory=memory: [memory.search(query, 10, alpha=1) for query in asked] for memory in memories.values()]  # fmt: skip
         times = dict(zip(memories, in_turns(works, 3), strict=True))
     for name in list(memories)[1:]:
-        same = sum(len(ours & exact) for ours, exact in zip(found[name], found["SQLite"], strict=True))
+        same = sum(
+            len(ours & exact) for ours, exact in zip(found[name], found["SQLite"], strict=True)
+        )
         recall = same / sum(map(len, found["SQLite"]))
         per = f"{times[name] / len(asked) * 1e3:.1f} ms over {times['SQLite'] / len(asked) * 1e3:.1f} ms; recall@10 {recall:.3f}"
-        table.add_row(f"search of 10,000, {name} ÷ SQLite", f"{times[name] / times['SQLite']:.2f}", per)
+        table.add_row(
+            f"search of 10,000, {name} ÷ SQLite", f"{times[name] / times['SQLite']:.2f}", per
+        )
 
 
 @contextmanager

@@ -80,7 +80,9 @@ def queries(procedures: list[Procedure]) -> list[Query]:
     for item in procedures:
         for name in re.findall(r"`([A-Za-z_][\w.]{3,30})`", "\n".join(item.steps)):
             places[name].add(item.id)
-    found += [Query("name", name, *holders) for name, holders in places.items() if len(holders) == 1]
+    found += [
+        Query("name", name, *holders) for name, holders in places.items() if len(holders) == 1
+    ]
     return sorted(found, key=lambda query: ASKERS.index(query.asker))
 
 
@@ -93,7 +95,9 @@ def ranks(memory: ProcedureMemory, asked: list[Query], alpha: float) -> list[flo
     return found
 
 
-def table(title: str, first: str, asked: list[Query], rows: dict[str, list[float]], default: str) -> Table:
+def table(
+    title: str, first: str, asked: list[Query], rows: dict[str, list[float]], default: str
+) -> Table:
     """The figures of each row, from the ranks of its queries."""
     figures = [*(f"@{count}" for count in FIRST), "MRR"]
     heads = [f"{asker} {figure}" for asker in ASKERS for figure in figures]
@@ -137,12 +141,16 @@ def in_weaviate(procedures: list[Procedure], embeddings: str) -> Iterator[Proced
         yield memory
 
 
-def embedding(texts: Callable[[Procedure], Sequence[str]], procedures: list[Procedure]) -> LocalMemory:
+def embedding(
+    texts: Callable[[Procedure], Sequence[str]], procedures: list[Procedure]
+) -> LocalMemory:
     """A memory where a procedure's vector is the mean of those of some texts."""
     embedder, memory = WordLlamaEmbedder(), LocalMemory(":memory:", embeddings="wordllama")
     vectors = [embedder.embed_documents(texts(item)) for item in procedures]
     means = [(each / np.linalg.norm(each, axis=1, keepdims=True)).mean(axis=0) for each in vectors]
-    memory.add_with_vectors(zip(procedures, (mean / np.linalg.norm(mean) for mean in means), strict=True))
+    memory.add_with_vectors(
+        zip(procedures, (mean / np.linalg.norm(mean) for mean in means), strict=True)
+    )
     return memory
 
 
@@ -160,8 +168,13 @@ def main() -> None:
     asked = queries(procedures)
     if options.texts:
         for alpha in (1.0, ALPHA):
-            rows = {name: ranks(embedding(texts, procedures), asked, alpha) for name, texts in TEXTS.items()}
-            console.print(table(f"What is embedded, at alpha {alpha:g}", "text", asked, rows, "whole"))
+            rows = {
+                name: ranks(embedding(texts, procedures), asked, alpha)
+                for name, texts in TEXTS.items()
+            }
+            console.print(
+                table(f"What is embedded, at alpha {alpha:g}", "text", asked, rows, "whole")
+            )
     elif options.weaviate:
         with in_weaviate(procedures, options.embeddings) as memory:
             console.print(*by_alpha("Memory in Weaviate", memory, asked, objects.ALPHA), sep="\n")

@@ -45,9 +45,16 @@ def main() -> None:
     for name, ours, base, bound in (
         ("a program in the sandbox / bare Python", kept, python, "≤ 2"),
         ("a program with limits alone / bare Python", limits, python, ""),
-        (f"{AT_ONCE} programs at once in sandboxes / in bare Python", kept_at_once, python_at_once, "≤ 2"),
+        (
+            f"{AT_ONCE} programs at once in sandboxes / in bare Python",
+            kept_at_once,
+            python_at_once,
+            "≤ 2",
+        ),
     ):
-        table.add_row(name, f"{ours / base:.2f}", bound, f"{ours * 1e3:.1f} ms over {base * 1e3:.1f} ms")
+        table.add_row(
+            name, f"{ours / base:.2f}", bound, f"{ours * 1e3:.1f} ms over {base * 1e3:.1f} ms"
+        )
     Console(width=120).print(table)
 
 

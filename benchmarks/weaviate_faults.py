@@ -39,7 +39,8 @@ KEYS = {
     "AUTHENTICATION_APIKEY_USERS": "cook",
 }
 DISHES = [
-    Procedure(input="flour", output=f"dish {number}", steps=("Mix.", "Bake.")) for number in range(3000)
+    Procedure(input="flour", output=f"dish {number}", steps=("Mix.", "Bake."))
+    for number in range(3000)
 ]
 
 
@@ -75,7 +76,9 @@ def connection_faults(server: WeaviateServer, folder: Path) -> dict[str, tuple[f
             "wrong host": command("weaviate://no-such-host.invalid/Dishes"),
             "wrong port": command(f"weaviate://127.0.0.1:{closed}/Dishes"),
             "wrong scheme": command(f"http://127.0.0.1:{http}/Dishes"),
-            "TLS against a plain port": command(f"weaviate://127.0.0.1:{http}/Dishes?grpc={grpc}&tls=true"),
+            "TLS against a plain port": command(
+                f"weaviate://127.0.0.1:{http}/Dishes?grpc={grpc}&tls=true"
+            ),
             "gRPC closed, HTTP open": command(f"weaviate://127.0.0.1:{http}/Dishes?grpc={closed}"),
         }
     with serving("1.26.4") as port:

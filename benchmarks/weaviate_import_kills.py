@@ -27,7 +27,9 @@ AROUND = 2000
 """How many procedures before and after a kill are sampled: every fortieth is searched by words and by vector."""
 
 
-def run(file: Path, url: str, server: WeaviateServer, kill_server: int, kill_import: int = 0) -> None:
+def run(
+    file: Path, url: str, server: WeaviateServer, kill_server: int, kill_import: int = 0
+) -> None:
     """One `stepcraft memory import`; at these counts the server is killed and started again, and the import killed."""
     command = [
         sys.executable,
@@ -48,16 +50,22 @@ def run(file: Path, url: str, server: WeaviateServer, kill_server: int, kill_imp
             server.kill()
             start = time.monotonic()
             server.start()
-            print(f"  the server was killed, and served again after {time.monotonic() - start:.0f} s")
+            print(
+                f"  the server was killed, and served again after {time.monotonic() - start:.0f} s"
+            )
         if count == kill_import:
             importing.kill()
             print("  the import was killed")
     print(f"  exit status {importing.wait()}", flush=True)
 
 
-def lost(memory: ProcedureMemory, known: list[Procedure], places: list[int]) -> tuple[int, int, int]:
+def lost(
+    memory: ProcedureMemory, known: list[Procedure], places: list[int]
+) -> tuple[int, int, int]:
     """How many procedures were sampled, and how many of them a search by words and one by vector do not find."""
-    near = [item for place in places for item in known[max(0, place - AROUND) : place + AROUND : 40]]
+    near = [
+        item for place in places for item in known[max(0, place - AROUND) : place + AROUND : 40]
+    ]
     missed = [
         sum(
             item.id not in [hit.procedure.id for hit in memory.search(item.text(), 5, alpha=alpha)]
@@ -88,7 +96,9 @@ def main() -> None:
             print(
                 f"{memory.count():,} are in after {time.monotonic() - start:.0f} s: {found.same:,} as given,"
             )
-            print(f"{len(found.missing)} missing, {len(found.different)} different, {len(found.extra)} extra")
+            print(
+                f"{len(found.missing)} missing, {len(found.different)} different, {len(found.extra)} extra"
+            )
             for where, parts in {"near": (3, 5, 7), "far from": (1, 4, 9)}.items():
                 asked, words, vectors = lost(memory, known, [size * part // 10 for part in parts])
                 print(

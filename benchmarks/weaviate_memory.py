@@ -77,7 +77,9 @@ class Ready(Embeddings):
         return self.vectors[text]
 
 
-def raw_import(client, name: str, known: list[Procedure], embed: Callable[[list[str]], Sequence]) -> None:
+def raw_import(
+    client, name: str, known: list[Procedure], embed: Callable[[list[str]], Sequence]
+) -> None:
     """What a user of the client alone would write."""
     collection, now = client.collections.use(name), datetime.now(UTC)
     with collection.batch.fixed_size(1000, concurrent_requests=2) as batch:
@@ -101,13 +103,17 @@ def in_turns(
     rounds = []
     for number in range(ROUNDS):
         many = (asked * IN_A_ROUND)[:IN_A_ROUND]
-        times = np.array([both(partial(ours, query), partial(raw, query), number % 2) for query in many])
+        times = np.array(
+            [both(partial(ours, query), partial(raw, query), number % 2) for query in many]
+        )
         (mine, mine_late), (plain, plain_late) = np.percentile(times, (50, 99), axis=0).T
         rounds.append((1000 * mine, mine / plain, mine_late / plain_late))
     return tuple(np.median(rounds, axis=0))
 
 
-def both(ours: Callable[[], object], raw: Callable[[], object], raw_first: int) -> tuple[float, float]:
+def both(
+    ours: Callable[[], object], raw: Callable[[], object], raw_first: int
+) -> tuple[float, float]:
     """How long each takes."""
     if raw_first:
         plain = seconds(raw)
@@ -123,11 +129,16 @@ def threads(ours: Callable[[str], object], raw: Callable[[str], object], asked: 
         def all_of(search: Callable[[str], object]) -> list[object]:
             return list(pool.map(search, many))
 
-        times = [both(partial(all_of, ours), partial(all_of, raw), turn % 2) for turn in range(SHORT_ROUNDS)]
+        times = [
+            both(partial(all_of, ours), partial(all_of, raw), turn % 2)
+            for turn in range(SHORT_ROUNDS)
+        ]
     return median(plain / mine for mine, plain in times)
 
 
-async def tasks(ours: Callable[[str], Awaitable], raw: Callable[[str], Awaitable], asked: list[str]) -> float:
+async def tasks(
+    ours: Callable[[str], Awaitable], raw: Callable[[str], Awaitable], asked: list[str]
+) -> float:
     """The ratio of searches a second by 64 tasks on one event loop, the median over the rounds."""
     ratios = []
     for turn in range(SHORT_ROUNDS):
@@ -208,7 +219,11 @@ def raw_hybrid(collection, ready: Ready, query: str):
 
 
 def imports(
-    size: int, server: WeaviateServer, client: weaviate.WeaviateClient, known: list[Procedure], ready: Ready
+    size: int,
+    server: WeaviateServer,
+    client: weaviate.WeaviateClient,
+    known: list[Procedure],
+    ready: Ready,
 ) -> dict[str, float]:
     """The figures of imports into fresh collections, forwards and backwards; one with ready vectors is left."""
     wordllama = WordLlamaEmbedder()
@@ -219,7 +234,9 @@ def imports(
         for kind in sorted(taken, reverse=bool(turn % 2)):
             name, whole = f"{kind}{size}", kind.endswith("Whole")
             client.collections.delete(name)
-            with open_memory(server.url(name), embeddings="wordllama" if whole else ready) as memory:
+            with open_memory(
+                server.url(name), embeddings="wordllama" if whole else ready
+            ) as memory:
                 memory.search("warm up", alpha=1 if whole else 0)
                 add = (
                     partial(raw_import, client, name, known, made[kind])
@@ -245,13 +262,17 @@ def searches(memory, collection, ready: Ready, asked: list[str]) -> dict[str, fl
     """The figures of searches by one caller and by threads."""
     near, hybrid = partial(raw_near, collection, ready), partial(raw_hybrid, collection, ready)
     ours = partial(memory.search, k=K, alpha=1)
-    found = dict(zip(("search ms", "search p50", "search p99"), in_turns(ours, near, asked), strict=True))
+    found = dict(
+        zip(("search ms", "search p50", "search p99"), in_turns(ours, near, asked), strict=True)
+    )
     mixed = in_turns(partial(memory.search, k=K, alpha=0.4), hybrid, asked)
     found |= dict(zip(("hybrid ms", "hybrid p50", "hybrid p99"), mixed, strict=True))
     return found | {"8 threads": threads(ours, near, asked)}
 
 
-async def async_searches(memory, name: str, server: WeaviateServer, ready: Ready, asked: list[str]) -> float:
+async def async_searches(
+    memory, name: str, server: WeaviateServer, ready: Ready, asked: list[str]
+) -> float:
     """The figure of searches by tasks."""
     async with weaviate.use_async_with_local(
         "127.0.0.1", server.port, server.grpc_port, skip_init_checks=True
@@ -262,7 +283,9 @@ async def async_searches(memory, name: str, server: WeaviateServer, ready: Ready
 
 def same(memory, exact, query: str) -> float:
     """The share of the exact best that were found."""
-    ours, theirs = ({hit.procedure.id for hit in each.search(query, K, alpha=1)} for each in (memory, exact))
+    ours, theirs = (
+        {hit.procedure.id for hit in each.search(query, K, alpha=1)} for each in (memory, exact)
+    )
     return len(ours & theirs) / K
 
 
@@ -278,4 +301,7 @@ def table(sizes: list[int]) -> None:
             figures = measure(size, server, client)
             client.collections.delete_all()
             print(f"{size:,} procedures ({time.monotonic() - start:.0f} s)")
-            print("".join(f"  {name:13} {value:10.3f}\n" for name, value in figures.items()), flush=True)
+            print(
+                "".join(f"  {name:13} {value:10.3f}\n" for name, value in figures.items()),
+                flush=True,
+            )

@@ -1,7 +1,7 @@
-"""An agent that has two graphs as tools: AAG for procedures, RPG for answers with sources.
+"""An agent that has RPG as its tool, for answers whose sentences name their sources.
 
-Run with `python examples/agent.py "How do I add long-term memory to a chat agent?"`. STEPCRAFT_MODEL names the model of
-the agent and of the graphs; without it the agent follows a script and the graphs use the keyless model.
+Run with `python examples/agent.py "How does an agent remember its users?"`. STEPCRAFT_MODEL names
+the model of the agent and of the graph; without it a script and the keyless model reply.
 """
 
 import sys
@@ -11,40 +11,31 @@ from example_model import calling, chat_model
 from langchain.agents import create_agent
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
-from stepcraft import as_tool, build_aag, build_rpg
-
-QUESTION = "How do I add long-term memory to a chat agent?"
+from stepcraft import as_tool, build_rpg
 
 
 def main(question: str) -> None:
-    """Ask the agent, print the steps of the tools, the answer and what it rests on."""
-    tools = [
-        as_tool(build_aag(), name="write_procedure", context={"max_updates": 1}),
-        as_tool(build_rpg(fallback="memory"), name="answer_with_sources", context={"max_cycles": 2}),
-    ]
-    script = (
-        calling("write_procedure", question=question),
-        "The steps above do it; each rests on a procedure.",
-    )
-    agent = create_agent(chat_model(*script), tools, system_prompt="Answer with what the tools find.")
+    """Ask the agent; print what the graph is doing, its answer, and what it rests on."""
+    # sources="corpus:docs" would search your files instead of the bundled procedures.
+    tool = as_tool(build_rpg(), name="look_up", context={"max_calls": 8})
+    model = chat_model(calling("look_up", question=question), "The answer above has its sources.")
+    agent = create_agent(model, [tool], system_prompt="Answer with what the tool finds.")
 
     messages: list[AnyMessage] = []
     parts: Any = agent.stream(
-        {"messages": [HumanMessage(question)]}, stream_mode=["updates", "values"], subgraphs=True
+        {"messages": [HumanMessage(question)]}, stream_mode=["custom", "values"], subgraphs=True
     )
     for namespace, mode, data in parts:
-        if mode == "updates":
-            print("  " * len(namespace) + ", ".join(data))
-        elif not namespace:
+        if mode == "custom" and data["type"] == "progress":
+            print(data["text"])
+        elif mode == "values" and not namespace:
             messages = data["messages"]
-
-    for reply in messages:
-        if isinstance(reply, ToolMessage):
-            print(f"\n{reply.name}:\n{reply.text}")
-            if reply.artifact:
-                print(f"\n{reply.artifact['usage']['calls']} model calls")
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            supported = [sentence["supported"] for sentence in message.artifact["sentences"]]
+            print(f"\n{message.text}\n\n{sum(supported)} of {len(supported)} sentences supported")
     print(f"\nThe agent: {messages[-1].text}")
 
 
 if __name__ == "__main__":
-    main(" ".join(sys.argv[1:]) or QUESTION)
+    main(" ".join(sys.argv[1:]) or "How do I add long-term memory to a chat agent?")

@@ -1,40 +1,32 @@
-"""The chat model of the examples: the one you name, else a script, so that every example runs without a key."""
+"""The chat model of the examples: the model you name, or a script that needs no key."""
 
 import os
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 from langchain.chat_models import init_chat_model
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.language_models import BaseChatModel, FakeMessagesListChatModel
+from langchain_core.messages import AIMessage
 
 
-class ScriptedModel(BaseChatModel):
-    """Gives its replies in order, whatever it is asked."""
-
-    replies: list[AIMessage]
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
+class ScriptedModel(FakeMessagesListChatModel):
+    """A model that gives its responses in order, whatever it is asked."""
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
-        """The model itself: the script calls the tools that it names."""
+        """Return the model itself: the script names the tools that it calls."""
         return self
-
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self.replies.pop(0))])
 
 
 def chat_model(*script: AIMessage | str) -> BaseChatModel:
-    """The model in STEPCRAFT_MODEL, such as "openai:gpt-5-mini"; without one, a model that replies with the script."""
+    """Return the model in STEPCRAFT_MODEL, such as "openai:gpt-5-mini"; without it, the script."""
     if name := os.environ.get("STEPCRAFT_MODEL"):
         return init_chat_model(name)
     print("STEPCRAFT_MODEL names no model, so a scripted one replies.\n")
-    return ScriptedModel(replies=[AIMessage(one) if isinstance(one, str) else one for one in script])
+    messages = [AIMessage(reply) if isinstance(reply, str) else reply for reply in script]
+    return ScriptedModel(responses=list(messages))
 
 
 def calling(tool: str, **arguments: Any) -> AIMessage:
-    """A reply that calls a tool."""
-    return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": f"{tool}-1"}])
+    """Return a reply that calls a tool."""
+    return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": uuid4().hex}])

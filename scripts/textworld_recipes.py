@@ -14,7 +14,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).resolve().parents[1] / "stepcraft" / "evals" / "data" / "minecraft-1.16.json"
+TARGET = (
+    Path(__file__).resolve().parents[1] / "stepcraft" / "evals" / "data" / "minecraft-1.16.json"
+)
 
 
 def variant(recipe: dict[str, Any], names: dict[int, str]) -> tuple[int, dict[str, int], bool]:
@@ -26,7 +28,11 @@ def variant(recipe: dict[str, Any], names: dict[int, str]) -> tuple[int, dict[st
     else:
         cells = recipe["ingredients"]
         table = len(cells) > 4
-    return recipe["result"]["count"], dict(sorted(Counter(names[cell] for cell in cells).items())), table
+    return (
+        recipe["result"]["count"],
+        dict(sorted(Counter(names[cell] for cell in cells).items())),
+        table,
+    )
 
 
 def compact(items: list[dict[str, Any]], recipes: dict[str, list[dict[str, Any]]]) -> str:
@@ -38,7 +44,9 @@ def compact(items: list[dict[str, Any]], recipes: dict[str, list[dict[str, Any]]
         for recipe in found:
             if (one := variant(recipe, names)) not in variants:
                 variants.append(one)
-        lines.append(f"{json.dumps(names[int(number)])}:{json.dumps(variants, separators=(',', ':'))}")
+        lines.append(
+            f"{json.dumps(names[int(number)])}:{json.dumps(variants, separators=(',', ':'))}"
+        )
     return (
         f'{{"items":{json.dumps(list(names.values()), separators=(",", ":"))},\n"recipes":{{\n'
         + ",\n".join(lines)
@@ -47,11 +55,14 @@ def compact(items: list[dict[str, Any]], recipes: dict[str, list[dict[str, Any]]
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Make the recipes of the text world from minecraft-data.")
+    parser = argparse.ArgumentParser(
+        description="Make the recipes of the text world from minecraft-data."
+    )
     parser.add_argument("folder", type=Path, help="where items.json and recipes.json are")
     parser.add_argument("--to", type=Path, default=TARGET, help="the file to write")
     given = parser.parse_args()
     read = {
-        name: json.loads((given.folder / f"{name}.json").read_text("utf-8")) for name in ("items", "recipes")
+        name: json.loads((given.folder / f"{name}.json").read_text("utf-8"))
+        for name in ("items", "recipes")
     }
     given.to.write_text(compact(read["items"], read["recipes"]), "utf-8")

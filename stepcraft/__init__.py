@@ -1,6 +1,7 @@
-"""Three LangGraph state graphs that make long, knowledge-heavy answers correct by working on them step by step.
+"""Three LangGraph state graphs that make long, knowledge-heavy answers correct, step by step.
 
-The public names are listed in `__init__.pyi` and loaded when first used, so that `import stepcraft` loads no LangGraph.
+The public names are listed in `__init__.pyi` and loaded when first used, so that `import stepcraft`
+loads no LangGraph.
 """
 
 import lazy_loader

@@ -3,22 +3,19 @@
 StepcraftError
 ├── BadInput            the caller's input cannot be used (also a ValueError)
 │   └── ModelUnknown    no model has this name, or its package or key is missing
-├── MemoryFailure       a memory cannot be opened, read or written (also a RuntimeError)
+├── MemoryFailure       a memory cannot be opened, read or written (also a ConnectionError)
 │   ├── ReadOnlyMemory  the memory can be searched but not changed
 │   └── AddStopped      some procedures were added before the memory failed
-├── SourceFailure       a source of evidence failed (also a RuntimeError)
+├── SourceFailure       a source of evidence failed (also a ConnectionError)
 │   └── FetchFailed     a page does not exist, does not arrive in time, or cannot be read
 │       └── FetchRefused    a page must not be fetched
-├── ModelFailure        the model refuses every call, so no step can succeed (also a RuntimeError)
-├── UnreadableReply     a reply does not have the format that its step needs (never leaves a run)
-├── LimitsFailure       the limits of users cannot be counted (also a RuntimeError)
-├── NoAnswer            a run ended without an answer (also a RuntimeError)
-├── RunStopped          an evaluation or a build cannot go on; what is finished is kept (also a RuntimeError)
-└── SandboxFailure      there is no sandbox for generated code, or it failed (also a RuntimeError)
-
-Every message is a sentence that names the offending value and what to do about it; secrets in it are masked. A
-LangGraph server shows a client the messages of ValueError and RuntimeError and hides all others, hence the second base
-of each class.
+├── NoAnswer            a run ended without an answer (also a ConnectionError)
+├── ModelFailure        the model refuses every call (also a RuntimeError)
+├── UnreadableReply     a reply has not the form that its step needs (never leaves a run)
+├── RunStopped          an evaluation or a build cannot go on; what is done is kept
+│                       (also a RuntimeError)
+└── SandboxFailure      there is no sandbox for generated code, or it failed
+                        (also a RuntimeError)
 """
 
 from collections.abc import Sequence
@@ -29,10 +26,22 @@ from stepcraft.secrets import without_secrets
 
 
 class StepcraftError(Exception):
-    """The base class of the exceptions that Stepcraft raises deliberately. Secrets in the message are masked."""
+    """The base class of the exceptions that Stepcraft raises deliberately.
+
+    Secrets in the message are masked.
+    """
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(without_secrets(part) if isinstance(part, str) else part for part in args))
+        super().__init__(
+            *(without_secrets(part) if isinstance(part, str) else part for part in args)
+        )
+
+    def dict(self) -> dict[str, str]:
+        """Return what a LangGraph server sends to a client.
+
+        It hides the message of a ConnectionError otherwise.
+        """
+        return {"error": type(self).__name__, "message": str(self)}
 
 
 class BadInput(StepcraftError, ValueError):
@@ -43,7 +52,7 @@ class ModelUnknown(BadInput):
     """No model has this name, its package is not installed, or its key is missing."""
 
 
-class MemoryFailure(StepcraftError, RuntimeError):
+class MemoryFailure(StepcraftError, ConnectionError):
     """A memory cannot be opened, read or written."""
 
 
@@ -53,7 +62,10 @@ class ReadOnlyMemory(MemoryFailure):
 
 @dataclass(frozen=True)
 class Failed:
-    """A record that was not added: where it is (the line of a file, or the id of a procedure), and why."""
+    """A record that was not added, and why.
+
+    `where` is the line of a file, or the id of a procedure.
+    """
 
     where: str
     reason: str
@@ -88,17 +100,20 @@ class AddStopped(MemoryFailure):
         in_doubt: Ids of procedures that were sent and may or may not have been stored.
     """
 
-    def __init__(self, reason: str, report: AddReport, done: int, in_doubt: Sequence[str] = ()) -> None:
+    def __init__(
+        self, reason: str, report: AddReport, done: int, in_doubt: Sequence[str] = ()
+    ) -> None:
         doubt = f", {len(in_doubt):,} more may be in or not" if in_doubt else ""
         super().__init__(
-            f"{reason}; the first {done:,} procedures were dealt with{doubt}: add again to do the rest"
+            f"{reason}; the first {done:,} procedures were dealt with{doubt}: "
+            "add again to do the rest"
         )
         self.report = report
         self.done = done
         self.in_doubt = tuple(in_doubt)
 
 
-class SourceFailure(StepcraftError, RuntimeError):
+class SourceFailure(StepcraftError, ConnectionError):
     """A source of evidence failed."""
 
 
@@ -107,24 +122,25 @@ class FetchFailed(SourceFailure):
 
 
 class FetchRefused(FetchFailed):
-    """A page must not be fetched, for example because its address is private or its content type is not supported."""
+    """A page must not be fetched.
+
+    For example, its address is private or its content type is not supported.
+    """
 
 
 class ModelFailure(StepcraftError, RuntimeError):
     """The model refuses every call, for example for a wrong key, so no step can succeed."""
 
 
-class LimitsFailure(StepcraftError, RuntimeError):
-    """The database in which the limits of users are counted cannot be used, so nothing more is allowed."""
-
-
 class UnreadableReply(StepcraftError):
-    """A model's reply does not have the format that its step needs; the message tells the model what was wrong.
+    """A model's reply does not have the format that its step needs.
+
+    The message tells the model what was wrong.
 
     Args:
         message: What was wrong, for the model.
-        update: What the readable part of the reply gives. The step returns it, with a warning, where the model is not
-            asked again or does not do better.
+        update: What the readable part of the reply gives. The step returns it, with a warning,
+            where the model is not asked again or does not do better.
     """
 
     def __init__(self, message: str, *, update: dict[str, Any] | None = None) -> None:
@@ -132,12 +148,15 @@ class UnreadableReply(StepcraftError):
         self.update = update
 
 
-class NoAnswer(StepcraftError, RuntimeError):
+class NoAnswer(StepcraftError, ConnectionError):
     """A run ended without an answer."""
 
 
 class RunStopped(StepcraftError, RuntimeError):
-    """An evaluation or a build cannot go on. What is finished is in its directory; the same command goes on from there."""
+    """An evaluation or a build cannot go on. What is finished is in its directory.
+
+    The same command goes on from there.
+    """
 
 
 class SandboxFailure(StepcraftError, RuntimeError):

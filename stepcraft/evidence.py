@@ -1,13 +1,12 @@
 """Evidence: a retrieved passage with its source, as plain JSON that any checkpointer can store."""
 
-from typing import NotRequired
-
 from typing_extensions import TypedDict
 
 from stepcraft.schema import described
 
 NOTES = "stepcraft_notes"
-"""Under this name in the metadata of a search's first document, a source tells what a reader should know of the search."""
+"""Under this name in the metadata of a search's first document, a source tells what a reader should
+know of the search."""
 
 
 @described
@@ -23,6 +22,5 @@ class Evidence(TypedDict):
     source: str
     """Where the passage comes from, such as a path or a URL; "" if unknown."""
     score: float
-    """How well it fits its query; higher is better. Scores are comparable within one memory or source."""
-    composed_of: NotRequired[list[str]]
-    """The ids of the two procedures that were composed into this one, in order."""
+    """How well it fits its query; higher is better. Scores are comparable within one memory or
+    source."""

@@ -8,15 +8,22 @@ from stat import S_ISBLK, S_ISCHR, S_ISFIFO, S_ISREG, S_ISSOCK
 
 from stepcraft.errors import BadInput
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Opening a pipe that nobody writes would block for ever, should one take the place of a file after the check."""
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+)
+"""Opening a pipe that nobody writes would block for ever, should one take the place of a file after
+the check."""
 
 
 def named_path(given: str | os.PathLike[str]) -> Path:
     """Return the path that a caller named, with `~` expanded; nothing need be there.
 
     Raises:
-        BadInput: no file can have this path: it holds a NUL byte, is too long, or names a user who does not exist.
+        BadInput: no file can have this path: it holds a NUL byte, is too long, or names a user who
+            does not exist.
     """
     shown = f"{os.fspath(given)!r:.80}"
     try:
@@ -67,4 +74,5 @@ def _check_regular(found: os.stat_result, path: Path) -> None:
 
 
 _HOLLOW_BYTES = 200_000_000
-"""A larger file with less than a hundredth of it on the disk is refused: reading it costs hours, and gives zeros."""
+"""A larger file with less than a hundredth of it on the disk is refused: reading it costs hours,
+and gives zeros."""

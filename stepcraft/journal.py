@@ -1,7 +1,8 @@
-"""What a run that may be killed at any moment writes: lines that are appended, in a folder that one process uses at a time.
+"""Lines that a run appends, which may be killed at any moment, in a folder of one process.
 
-A line is there as a whole or not at all: of one that was cut off the rest is cut off, too. Lines are forced to the disk
-every second; where the machine itself fails, what was written since then is lost.
+A line is there as a whole or not at all: of one that was cut off the rest is cut off, too. Lines
+are forced to the disk every second; where the machine itself fails, what was written since then is
+lost.
 """
 
 import errno
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from stepcraft.errors import BadInput, RunStopped
-from stepcraft.secrets import redacted
 
 LOCK = "lock"
 """The file by which a folder is held."""
@@ -28,7 +28,8 @@ class FolderLock:
 
     Args:
         path: The folder; it is made if it is not there.
-        refusal: What happens in it while another process holds it, such as "an evaluation is running into".
+        refusal: What happens in it while another process holds it, such as "an evaluation is
+            running into".
 
     Raises:
         BadInput: Another process holds it.
@@ -54,19 +55,19 @@ class FolderLock:
 
 
 class LineFile:
-    """A file of JSON lines that grows line by line; a last line that was cut off is removed when it is opened.
+    """A file of JSON lines that grows line by line.
+
+    A last line that was cut off is removed when it is opened.
 
     Args:
         path: The file; it is made if it is not there.
-        masked: Whether secrets are masked; they stay where the lines are a copy of the user's own data.
 
     Raises:
         BadInput: It cannot be opened.
     """
 
-    def __init__(self, path: Path, *, masked: bool = True) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._masked = masked
         self._sync_at = 0.0
         try:
             path.touch()
@@ -76,7 +77,9 @@ class LineFile:
             if data and not data.endswith(b"\n"):
                 self._file.truncate(data.rfind(b"\n") + 1)
         except OSError as error:
-            raise BadInput(f"{path} cannot be written: {error.strerror}; name another directory") from error
+            raise BadInput(
+                f"{path} cannot be written: {error.strerror}; name another directory"
+            ) from error
 
     def __enter__(self) -> Self:
         return self
@@ -93,9 +96,7 @@ class LineFile:
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise RunStopped(
-                f"{self.path} cannot be written: {error.strerror}; make room and start the same command again"
-            ) from error
+            raise self._stopped(str(error.strerror)) from error
         finally:
             self._file.close()
 
@@ -105,8 +106,6 @@ class LineFile:
         Raises:
             RunStopped: It cannot be written, for example because the disk is full.
         """
-        if self._masked:  # but for the names of the fields, by which a line is read
-            value = dict(zip(value, redacted(list(value.values())), strict=True))
         line = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         end = self._file.seek(0, os.SEEK_END)
         try:
@@ -119,9 +118,12 @@ class LineFile:
             reason = error.strerror or str(error)
         if reason:
             self._file.truncate(end)
-            raise RunStopped(
-                f"{self.path} cannot be written: {reason}; make room and start the same command again"
-            )
+            raise self._stopped(reason)
+
+    def _stopped(self, reason: str) -> RunStopped:
+        return RunStopped(
+            f"{self.path} cannot be written: {reason}; make room and start the same command again"
+        )
 
 
 def read_lines(path: Path) -> Iterator[Any]:

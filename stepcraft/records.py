@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path, open_regular
 
 MAX_RECORD = 4_000_000
 """The most characters of a record; a longer one is passed over."""
+
+MAX_JSON = 500_000_000
+"""The most characters of a .json file, which is read as a whole."""
 
 _TOO_LONG = f"it is longer than {MAX_RECORD:,} characters"
 _MAX_LISTS = 150_000
@@ -57,13 +60,16 @@ def check_file(path: Path) -> None:
     """Check that a file can be read.
 
     Raises:
-        BadInput: it does not exist, is no regular file, cannot be opened, is in UTF-16, or has no known suffix.
+        BadInput: it does not exist, is no regular file, cannot be opened, is in UTF-16, or has no
+            known suffix.
     """
     path = named_path(path)
     if path.is_dir():
         raise BadInput(f"{path} is a folder; name a file in it")
     if path.suffix.lower() not in _READERS:
-        raise BadInput(f"{path} is not a kind of file that is read; name a .jsonl, .json, .csv or .tsv file")
+        raise BadInput(
+            f"{path} is not a kind of file that is read; name a .jsonl, .json, .csv or .tsv file"
+        )
     try:
         with open_regular(path) as file:
             start = file.read(2)
@@ -85,7 +91,9 @@ def _lines(path: Path) -> Iterator[str]:
         while line := file.readline(MAX_RECORD + 1):
             yield line
             while (
-                len(line) > MAX_RECORD and (rest := file.readline(_CHUNK)) and not rest.endswith(("\n", "\r"))
+                len(line) > MAX_RECORD
+                and (rest := file.readline(_CHUNK))
+                and not rest.endswith(("\n", "\r"))
             ):
                 pass
 
@@ -99,14 +107,15 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
 def _read_json(path: Path) -> Iterator[Record]:
     """Read an array, one object, or one object a line, as such files are also named .json."""
     with _text(path) as file:
-        text = file.read(_CHUNK)
-        start = len(text) - len(text.lstrip())
-        if text[start : start + 1] == "[":
-            yield from _array(text, start + 1, file)
-            return
-        text += file.read(MAX_RECORD + 1 - len(text))
-    if len(text) > MAX_RECORD:
-        yield from _read_json_lines(path)
+        text = file.read(MAX_JSON + 1)
+    start = len(text) - len(text.lstrip())
+    if len(text) > MAX_JSON:
+        yield Record(1, None, f"it is longer than {MAX_JSON:,} characters; save it as .jsonl")
+    elif text[start : start + 1] == "[":
+        if reason := _too_wide(text, max(_MAX_LISTS, len(text) // 10)):
+            yield Record(1, None, reason)
+        else:
+            yield from _array(text, start + 1)
     elif text.strip():
         whole = _json_record(1 + text.count("\n", 0, start), text)
         if whole.values is not None or "\n" not in text.strip():
@@ -115,37 +124,23 @@ def _read_json(path: Path) -> Iterator[Record]:
             yield from _read_json_lines(path)
 
 
-def _array(text: str, position: int, file: TextIO) -> Iterator[Record]:
-    """Read the items of an array up to the first that is not JSON, as nothing tells where the next one begins.
+def _array(text: str, position: int) -> Iterator[Record]:
+    """Read the items of an array, up to the first that is not JSON: what follows has no beginning.
 
-    Args:
-        text: the beginning of the file.
-        position: the offset after the bracket.
-        file: has the rest.
+    `position` is the offset after the bracket.
     """
-    decoder, line, counted, ended = json.JSONDecoder(), 1, 0, False
+    decoder, line, counted = json.JSONDecoder(), 1, 0
     while True:
         if match := _SEPARATORS.match(text, position):
             position = match.end()
         line, counted = line + text.count("\n", counted, position), position
         if text[position : position + 1] == "]":
             return
-        value, end, problem = None, len(text), ""
         try:
             value, end = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            problem = f"it is not JSON ({error})"
-        if end == len(text) and not ended and end - position <= MAX_RECORD:  # it may go on
-            begun = text[position:]
-            if not (problem := _too_wide(begun)):
-                if more := file.read(_CHUNK):
-                    text, position, counted = begun + more, 0, 0
-                ended = not more
-                continue
-        if end - position > MAX_RECORD:
-            problem = f"{problem}, or {_TOO_LONG}" if problem else _TOO_LONG
-        if problem:
-            yield Record(line, None, f"{problem}, and the rest of the file was not read")
+            reason = f"it is not JSON ({error}), and the rest of the file was not read"
+            yield Record(line, None, reason)
             return
         reason = _not_utf8(text[position:end])
         yield Record(line, None, reason) if reason else _object(line, value)
@@ -163,16 +158,16 @@ def _json_record(line: int, text: str) -> Record:
         return Record(line, None, "it is nested too deeply")
 
 
-def _too_wide(text: str) -> str:
-    """Return why a text is not parsed, "" if it may be: few characters of JSON can make very many lists."""
-    if len(text) > _MAX_LISTS and text.count("[") + text.count("{") > _MAX_LISTS:
+def _too_wide(text: str, most: int = _MAX_LISTS) -> str:
+    """Return why a text is not parsed: few characters of JSON can make very many lists."""
+    if len(text) > _MAX_LISTS and text.count("[") + text.count("{") > most:
         return f"it holds more than {_MAX_LISTS:,} lists and objects"
     return ""
 
 
 def _object(line: int, value: object) -> Record:
     if isinstance(value, dict):
-        return Record(line, value)  # pyright: ignore[reportUnknownArgumentType] - what JSON makes of an object
+        return Record(line, cast("dict[str, Any]", value))
     return Record(line, None, f"it is a {type(value).__name__}, not an object with fields")
 
 
@@ -201,8 +196,9 @@ def _read_csv(path: Path, delimiter: str = ",") -> Iterator[Record]:
 
 def _not_utf8(text: str) -> str:
     """Return why a text is not UTF-8, "" if it is."""
-    if found := _NOT_UTF8.search(text):
-        return f"it is not UTF-8 (byte 0x{ord(found[0]) - 0xDC00:02x} at character {found.start() + 1})"
+    if match := _NOT_UTF8.search(text):
+        byte, place = ord(match[0]) - 0xDC00, match.start() + 1
+        return f"it is not UTF-8 (byte 0x{byte:02x} at character {place})"
     return ""
 
 

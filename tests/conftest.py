@@ -4,7 +4,9 @@ import os
 
 _FOREIGN = ("STEPCRAFT_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_")
 _OURS = "STEPCRAFT_TEST_"
-for _name in [name for name in os.environ if name.startswith(_FOREIGN) and not name.startswith(_OURS)]:
+for _name in [
+    name for name in os.environ if name.startswith(_FOREIGN) and not name.startswith(_OURS)
+]:
     del os.environ[_name]
 os.environ.pop("WEAVIATE_API_KEY", None)
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
@@ -134,7 +136,9 @@ def weaviate_folder() -> Path:
 
 
 @pytest.fixture(scope="module")
-def own_weaviate(tmp_path_factory: pytest.TempPathFactory, weaviate_folder: Path) -> Iterator[WeaviateServer]:
+def own_weaviate(
+    tmp_path_factory: pytest.TempPathFactory, weaviate_folder: Path
+) -> Iterator[WeaviateServer]:
     """A real Weaviate that a test may kill, freeze and start again."""
     with WeaviateServer(tmp_path_factory.mktemp("own")) as server:
         yield server
@@ -169,7 +173,9 @@ def browser() -> str:
     """Where Chromium is installed. Without it the test skips; with CI set it fails."""
     found = chromium()
     if not found:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("no Chromium: install it with your packages")
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(
+            "no Chromium: install it with your packages"
+        )
     return str(found)
 
 

@@ -157,7 +157,9 @@ def searching(*queries: str) -> AIMessage:
     return AIMessage("", tool_calls=calls)
 
 
-def _reader(script: Sequence[Reply] | Mapping[str, Sequence[Reply]] | Answer) -> Callable[[Call], Reply]:
+def _reader(
+    script: Sequence[Reply] | Mapping[str, Sequence[Reply]] | Answer,
+) -> Callable[[Call], Reply]:
     if callable(script):
         return lambda call: script(call.node, call.prompt)
     if isinstance(script, Mapping):
@@ -196,7 +198,9 @@ def _usage(call: Call, message: AIMessage) -> UsageMetadata:
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
     """Word by word; content of blocks comes whole."""
     content = message.content
-    for piece in re.findall(r"\s*\S+\s*$|\s*\S+", content) if isinstance(content, str) else [content]:
+    for piece in (
+        re.findall(r"\s*\S+\s*$|\s*\S+", content) if isinstance(content, str) else [content]
+    ):
         yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
     last = AIMessageChunk(
         content="",
@@ -204,7 +208,12 @@ def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
         response_metadata=message.response_metadata,
         usage_metadata=message.usage_metadata,
         tool_call_chunks=[
-            {"name": call["name"], "args": json.dumps(call["args"]), "id": call["id"], "index": place}
+            {
+                "name": call["name"],
+                "args": json.dumps(call["args"]),
+                "id": call["id"],
+                "index": place,
+            }
             for place, call in enumerate(message.tool_calls)
         ],
         chunk_position="last",

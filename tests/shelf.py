@@ -1,82 +1,61 @@
-"""A shelf of passages and scripts for RAT, shared by the tests of nodes and graphs."""
+"""A shelf of passages as a retriever, for graphs that search: it counts its searches, and can fail or wait."""
 
-import asyncio
-import re
-import time
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import PrivateAttr
+from pydantic import Field
 
-QUESTION = {"question": "Who built the old bridge of Mostar?"}
-THOUGHTS = ["The bridge was built in 1566.\n\n", "Its builder was Haldruvin.\n\n", "It was rebuilt in 2004."]
-DRAFT = "".join(THOUGHTS)
-NUMBER = re.compile(r"^\[[0-9]+\] ", re.MULTILINE)
-"""The number of a paragraph in the prompt of a revision."""
+from stepcraft.text.sections import parse
+
+BRIDGE: Mapping[str, str] = {
+    "Haldruvin": "Haldruvin built the Oster bridge in 1873.",
+    "Oster": "The Oster bridge has four arches of granite.",
+    "mayor": "The mayor in 1873 was Ilse Quandt.",
+}
+"""Passages by the word that finds them."""
+QUESTION = {"question": "Who built the Oster bridge, and who was mayor then?"}
 
 
 class Shelf(BaseRetriever):
-    """Gives one passage after the other, and notes what it was asked."""
+    """Finds the passages whose word stands in the query; `fail` may raise for a query."""
 
-    k: int = 4
-    latency: float = 0.0
-    says: Callable[[str], list[Document] | None] = lambda _query: None
-    """What there is on a query, None for the usual; may raise."""
-    _queries: list[tuple[str, int]] = PrivateAttr(default_factory=list)
-
-    @property
-    def queries(self) -> list[tuple[str, int]]:
-        """Every query so far, with how many passages it was to find."""
-        return list(self._queries)
+    passages: Mapping[str, str] = BRIDGE
+    fail: Callable[[str], None] = lambda _query: None
+    queries: list[str] = Field(default_factory=list)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: Any, k: int | None = None
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int = 5
     ) -> list[Document]:
-        self._queries.append((query, k or self.k))
-        time.sleep(self.latency)
-        told = self.says(query)
-        return [passage(query, number) for number in range(k or self.k)] if told is None else told
+        self.queries.append(query)
+        self.fail(query)
+        fitting = [
+            (word, text) for word, text in self.passages.items() if word.lower() in query.lower()
+        ]
+        return [
+            Document(
+                page_content=text,
+                id=word,
+                metadata={"title": word, "source": f"{word}.md", "score": 0.5},
+            )
+            for word, text in fitting[:k]
+        ]
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: Any, k: int | None = None
+        self, query: str, *, run_manager: Any, k: int = 5
     ) -> list[Document]:
-        return await asyncio.to_thread(self._get_relevant_documents, query, run_manager=run_manager, k=k)
+        return self._get_relevant_documents(query, run_manager=run_manager, k=k)
 
 
-def passage(query: str, number: int) -> Document:
-    facts = {"title": f"On {query:.40}", "source": f"shelf/{number}.md:1", "score": 1.0 - number / 10}
-    return Document(f"Passage {number} on {query}.", id=f"{query}/{number}", metadata=facts)
+def shown(prompt: str, name: str) -> list[str]:
+    """Return the texts of a prompt's sections of this name."""
+    return [section.text for section in parse(prompt) if section.name == name]
 
 
-def thinker(changes: str, draft: str = DRAFT, *, finish: str = "The answer.") -> Callable[[str, str], str]:
-    """A model whose revision of each thought, in order, changes it ("x") or does not (".").
-
-    Where the paragraphs are numbered, it writes the changed one alone. What it does depends on its prompt alone, so that
-    the order of the calls does not matter.
-    """
-    thoughts = draft.split("\n\n")
-
-    def reply(node: str, prompt: str) -> str:
-        text = section(prompt, "text")
-        numbered = text.split("\n\n")[-1]
-        last = NUMBER.sub("", numbered)
-        if node == "draft":
-            return draft
-        if node == "to_query":
-            return f"query for {section(prompt, 'thought')} after {len(text)}"
-        if node == "revise":
-            if last not in thoughts or changes[thoughts.index(last)] == ".":
-                return "NO CHANGE"
-            whole = section(prompt, "thought") or (text if numbered == last else numbered)
-            return f"{whole} (checked against {len(section(prompt, 'evidence'))})"
-        return finish
-
-    return reply
-
-
-def section(prompt: str, name: str) -> str:
-    """The last section of a name in a prompt, "" if there is none."""
-    _, found, after = prompt.rpartition(f"<{name}")
-    return after.partition(">\n")[2].partition(f"\n</{name}>")[0] if found else ""
+def ids(result: Mapping[str, Any]) -> list[str]:
+    """Return the ids of a result's evidence."""
+    return [passage["id"] for passage in result["evidence"]]

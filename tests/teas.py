@@ -39,7 +39,9 @@ ICED = Procedure(
     ("Heat the water to 80 degrees.", "Pour the water over the tea leaves in the pot.", "Add ice."),
     source="ice.md",
 )
-BREAD = Procedure("flour, yeast", "bake white bread", ("Knead flour with yeast.", "Bake for 40 minutes."))
+BREAD = Procedure(
+    "flour, yeast", "bake white bread", ("Knead flour with yeast.", "Bake for 40 minutes.")
+)
 
 MERGED = """\
 DIFFERENCE: NONE

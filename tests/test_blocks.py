@@ -66,7 +66,7 @@ def test_blocks_run_in_order_in_one_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "part"),
     [
         ("```sh\nls nowhere\n```", "ls nowhere"),
         ("```python\nraise ValueError('no oven')\n```", "ValueError: no oven"),
@@ -74,10 +74,10 @@ def test_blocks_run_in_order_in_one_folder(tmp_path: Path) -> None:
         ("<!-- run: cd nowhere -->\n```sh\ntrue\n```", "`cd nowhere` ended with status 1"),
     ],
 )
-def test_a_block_that_fails_is_named(tmp_path: Path, code: str, told: str) -> None:
+def test_a_block_that_fails_is_named(tmp_path: Path, code: str, part: str) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# Bread\n\n{code}\n\n```sh\ntouch {tmp_path}/after\n```\n")
     failure = run_page(page, "http://127.0.0.1:9/v1").failure
     assert f"{page}:" in failure
-    assert told in failure
+    assert part in failure
     assert not (tmp_path / "after").exists()

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from stepcraft.concurrency import OncePerKey, SerialExecutor, in_thread, within
+from stepcraft.concurrency import OncePerKey, within
+from stepcraft.index.serial import SerialExecutor
 
 
 def test_calls_are_made_one_after_the_other_off_the_event_loop():
@@ -81,7 +82,9 @@ def test_event_loops_in_several_threads_share_an_executor():
     executor, found = SerialExecutor(), []
 
     async def ask(name: str) -> None:
-        found.extend([await executor.submit(lambda number=number: f"{name}{number}") for number in range(50)])
+        found.extend(
+            [await executor.submit(lambda number=number: f"{name}{number}") for number in range(50)]
+        )
 
     threads = [threading.Thread(target=asyncio.run, args=(ask(name),)) for name in "ab"]
     for thread in threads:
@@ -194,14 +197,13 @@ def test_a_failure_reaches_all_who_wait_and_is_not_kept():
     assert once.get("a", lambda: "at last") == "at last"
 
 
-def test_a_stale_value_serves_until_the_new_one_is_there():
-    once, go = OncePerKey[str, str](), threading.Event()
-    once.get("a", lambda: "old")
-    newer = once.start("a", lambda: "new" if go.wait(10) else "never", fresh=lambda value: value == "new")
-    assert once.peek("a") == once.get("a", lambda: "other") == "old"
-    go.set()
-    assert newer.result(10) == "new"
-    assert once.get("a", lambda: "other", fresh=lambda value: value == "new") == "new"
+def test_a_stale_value_is_made_again_by_who_asks_for_a_fresh_one():
+    once, numbers = OncePerKey[str, int](), iter(range(9))
+    assert once.get("a", lambda: next(numbers)) == 0
+    assert once.get("a", lambda: next(numbers)) == 0
+    assert once.get("a", lambda: next(numbers), fresh=lambda value: value == 0) == 0
+    assert once.get("a", lambda: next(numbers), fresh=lambda value: value > 0) == 1
+    assert once.peek("a") == 1
 
 
 def test_only_so_many_values_are_kept_and_the_others_are_let_go():
@@ -246,15 +248,3 @@ def test_a_call_that_is_given_up_ends_and_keeps_nothing_alive():
     assert not threads[0].is_alive()
     gc.collect()
     assert results[0]() is None
-
-
-def test_threads_take_the_next_call_and_end_when_none_comes() -> None:
-    slow = threading.Event()
-    waiting = in_thread(lambda: (slow.wait(), threading.current_thread()))
-    threads = [in_thread(threading.current_thread).result() for _ in range(100)]
-    assert len(set(threads)) < 50, "a thread may be asked for before the last one is ready again"
-    slow.set()
-    assert waiting.result()[1] not in threads
-    for thread in threads:
-        thread.join(timeout=10)
-        assert not thread.is_alive()

@@ -1,7 +1,7 @@
-"""The pages in docs/ and beside it: their links lead somewhere, and what they name is there."""
+"""The pages in docs/ and beside it: their links lead somewhere, and what they name exists."""
 
-from __future__ import annotations
-
+import ast
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -11,7 +11,9 @@ import yaml
 from typer.testing import CliRunner
 
 from stepcraft.cli import app
-from stepcraft.graphs.registry import GRAPHS, context_of
+from stepcraft.graphs.registry import GRAPHS, context_of, get_graph
+from website.drawings import PAGES as DRAWN
+from website.drawings import with_drawings
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -25,7 +27,7 @@ PAGES = [
 
 
 def anchors(page: Path) -> set[str]:
-    """What the headings of a page can be linked by."""
+    """Return what the headings of a page can be linked by."""
     headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -35,48 +37,118 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
         if not target.startswith("https://"):
             path, _, anchor = target.partition("#")
-            if "reference" in Path(path).parts:  # written when the site is built, which checks these links
+            if (
+                "reference" in Path(path).parts
+            ):  # written when the site is built, which checks these links
                 continue
             linked = (page.parent / path).resolve() if path else page
             assert linked.exists(), target
             assert not anchor or anchor in anchors(linked), target
 
 
-def test_choosing_names_every_graph_and_only_settings_that_there_are() -> None:
+@pytest.mark.parametrize("page", DRAWN, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_drawings_are_those_of_the_code(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert with_drawings(text) == text, "python -m website.drawings"
+
+
+@pytest.mark.parametrize("graph", ["aag", "rat", "rpg"])
+def test_a_page_draws_its_graph_and_describes_every_node(graph: str) -> None:
+    text = (ROOT / f"docs/{graph}.md").read_text("utf-8")
+    assert f"<!-- drawing: {graph} -->" in text
+    described = re.findall(r"^\| `(\w+)` \| [A-Z]", text, re.MULTILINE)
+    assert sorted(described) == sorted(
+        get_graph(graph).get_graph().nodes.keys() - {"__start__", "__end__"}
+    )
+
+
+def test_choosing_names_every_graph() -> None:
     text = (ROOT / "docs/choosing.md").read_text("utf-8")
     assert list(dict.fromkeys(re.findall(r"^\| `(\w+)`", text, re.MULTILINE))) == list(GRAPHS)
-    rows = re.findall(r"^\| `(\w+)` \| `(\w+)=(\w+)`", text, re.MULTILINE)
-    assert rows
-    for graph, setting, value in rows:
-        context_of(graph)(**{setting: value})
 
 
 @pytest.mark.parametrize("graph", ["aag", "rat", "rpg", "chat"])
 def test_the_settings_of_a_page_are_those_of_its_graph(graph: str) -> None:
     table = (ROOT / f"docs/{graph}.md").read_text("utf-8").partition("## Settings")[2]
-    fields = context_of(graph).__dataclass_fields__
-    named = [name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]  # fmt: skip
-    assert len(named) > 8
-    assert set(named) <= set(fields)
+    names = {
+        name
+        for row in re.findall(r"^\| (`[a-z_`, ]+`) \|", table.partition("\n## ")[0], re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    fields = context_of(graph).model_fields
+    shared = context_of("direct").model_fields
+    own = {name for name in fields if name not in shared and not name.endswith("_instructions")}
+    unread = {"query"} if graph == "aag" else set[str]()  # AAG looks steps up by their words
+    assert names == own - unread
+
+
+def test_the_defaults_of_a_page_hold() -> None:
+    for graph in ("aag", "rat", "rpg", "chat"):
+        text = (ROOT / f"docs/{graph}.md").read_text("utf-8").partition("## Settings")[2]
+        for name, default in re.findall(r"^\| `(\w+)` \| `(\w+)`", text, re.MULTILINE):
+            assert str(context_of(graph).model_fields[name].default).lower() == default, name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_commands_take_the_options_that_are_shown(page: Path) -> None:
     helps: dict[str, str] = {}
-    for command, rest in re.findall(r"stepcraft (aag|rat|rpg|run|draw) ([^\n`]*)", page.read_text("utf-8")):
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    for command, rest in re.findall(r"stepcraft (aag|rat|rpg|run|draw|mcp) ([^\n`]*)", text):
         helps[command] = helps.get(command) or CliRunner().invoke(app, [command, "--help"]).output
-        for option in re.findall(r"--[a-z-]+", rest):
+        for option in re.findall(r" (--[a-z-]+)", rest.partition("#")[0]):
             assert option in helps[command], f"stepcraft {command} {rest}"
+        graph = rest.split()[0] if command == "run" else command
         for setting in re.findall(r"--set (\w+)=", rest):
-            assert setting in context_of(command).__dataclass_fields__, f"stepcraft {command} {rest}"
+            assert setting in context_of(graph).model_fields, f"stepcraft {command} {rest}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_nothing_is_named_that_is_gone(page: Path) -> None:
+    gone = r"STEPCRAFT_ALLOW\b(?!_)|STEPCRAFT_LIMITS_DB|as_node|MergedResults|retriever=|paper=true"
+    if page.name != "CHANGELOG.md":
+        assert re.findall(gone, page.read_text("utf-8")) == []
+
+
+def test_servers_serve_the_graphs_of_the_registry() -> None:
+    for file in ("langgraph.json", "langgraph.auth.json"):
+        served = json.loads((ROOT / file).read_text("utf-8"))["graphs"]
+        assert served.keys() == {"aag", "rat", "rpg", "chat", "direct", "rag", "react"}
+        for name, entry in served.items():
+            attribute = name if GRAPHS[name].module == "baselines" else "graph"
+            assert entry == {
+                "path": f"stepcraft.graphs.{GRAPHS[name].module}:{attribute}",
+                "description": f"{GRAPHS[name].sentence}.",
+            }
 
 
 def test_the_citation_names_the_version_of_the_package_and_the_papers() -> None:
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
-    assert (
-        cited["version"] == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    )
-    papers = [one["value"].partition(":")[2] for paper in cited["references"] for one in paper["identifiers"]]
-    assert len(papers) == 3
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert citation["version"] == project["version"]
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert all(f"https://arxiv.org/abs/{paper}" in readme for paper in papers)
+    for paper in citation["references"]:
+        [identifier] = paper["identifiers"]
+        assert f"https://arxiv.org/abs/{identifier['value'].partition(':')[2]}" in readme
+
+
+def texts() -> list[str]:
+    """Return the texts in the code, with an ellipsis for what is put in at run time."""
+    return [
+        "".join(
+            str(part.value) if isinstance(part, ast.Constant) else "\N{HORIZONTAL ELLIPSIS}"
+            for part in (node.values if isinstance(node, ast.JoinedStr) else [node])
+        )
+        for file in (ROOT / "stepcraft").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.JoinedStr | ast.Constant)
+    ]
+
+
+def test_troubleshooting_explains_messages_of_the_code() -> None:
+    page = (ROOT / "docs/how-to/troubleshooting.md").read_text("utf-8")
+    messages = re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE)
+    assert len(messages) > 20
+    said = texts()
+    for message in messages:
+        parts = [re.escape(part.strip()) for part in message.split("\N{HORIZONTAL ELLIPSIS}")]
+        assert any(re.search(".*".join(parts), text, re.DOTALL) for text in said), message

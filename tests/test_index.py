@@ -82,7 +82,9 @@ def brute_force(
         vector = Letters().embed_query("" if text in without_vector else text).astype(float)
         lengths = np.linalg.norm(vector) * np.linalg.norm(asked)
         cosine = float(vector @ asked / lengths) if lengths else 0.0
-        scored.append((f"id{number}", alpha * cosine + (1 - alpha) * by_words.get(number, 0) / best))
+        scored.append(
+            (f"id{number}", alpha * cosine + (1 - alpha) * by_words.get(number, 0) / best)
+        )
     return sorted(scored, key=lambda pair: -round(pair[1], 5))
 
 
@@ -124,7 +126,9 @@ def test_ranking_equals_brute_force_over_all_rows(texts, query, alpha):
         return
     assert [hit.score for hit in found] == pytest.approx([score for _, score in expected], abs=1e-5)
     scores = dict(expected)
-    assert [hit.score for hit in found] == pytest.approx([scores[hit.entry.id] for hit in found], abs=1e-5)
+    assert [hit.score for hit in found] == pytest.approx(
+        [scores[hit.entry.id] for hit in found], abs=1e-5
+    )
     assert [hit.entry.id for hit in top] == [hit.entry.id for hit in found[:3]]
 
 
@@ -167,7 +171,9 @@ def test_alpha_weighs_vectors_against_words(index):
 def test_without_vectors_only_words_count():
     index = LocalIndex(":memory:")
     index.put(entries("cook potatoes", "bake bread"))
-    assert ids(index, "cooking a potato", alpha=1) == ["id0"], "words are stemmed; alpha has nothing to weigh"
+    assert ids(index, "cooking a potato", alpha=1) == ["id0"], (
+        "words are stemmed; alpha has nothing to weigh"
+    )
     assert ids(index, "bread", alpha=0.4) == ["id1"]
     assert ids(index, "", alpha=0.4) == []
     index.close()
@@ -213,7 +219,9 @@ def test_a_query_of_stop_words_alone_still_finds():
     index.close()
 
 
-@pytest.mark.parametrize(("k", "alpha"), [(0, 0.4), (-1, 0.4), (3, -0.1), (3, 1.5), (3, float("nan"))])
+@pytest.mark.parametrize(
+    ("k", "alpha"), [(0, 0.4), (-1, 0.4), (3, -0.1), (3, 1.5), (3, float("nan"))]
+)
 def test_k_and_alpha_out_of_bounds_are_refused(index, k, alpha):
     with pytest.raises(BadInput):
         index.search("bad", k, alpha=alpha)
@@ -293,7 +301,8 @@ def test_threads_that_make_one_file_at_once_wait_for_each_other(tmp_path: Path):
     for number in range(60):
         together = threading.Barrier(8)
         threads = [
-            threading.Thread(target=make, args=(tmp_path / f"{number}.db", together)) for _ in range(8)
+            threading.Thread(target=make, args=(tmp_path / f"{number}.db", together))
+            for _ in range(8)
         ]
         for thread in threads:
             thread.start()
@@ -409,7 +418,9 @@ def test_a_later_version_is_refused(tmp_path: Path):
         LocalIndex(path, Letters())
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write read-only files")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write read-only files"
+)
 def test_a_read_only_file_can_be_searched(tmp_path: Path):
     path = written(tmp_path / "i.db")
     path.chmod(0o444)
@@ -436,7 +447,9 @@ def test_an_index_that_nobody_uses_is_closed_at_once(tmp_path: Path):
     gc.disable()
     try:
         del index
-        assert [file.name for file in tmp_path.iterdir()] == ["index.db"], "the log beside it is gone"
+        assert [file.name for file in tmp_path.iterdir()] == ["index.db"], (
+            "the log beside it is gone"
+        )
     finally:
         gc.enable()
 

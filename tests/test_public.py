@@ -1,7 +1,5 @@
 """The public names of the package, and what importing it costs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -24,7 +22,11 @@ HEAVY = (
 
 def python(code: str, *options: str) -> str:
     done = subprocess.run(
-        [sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *options, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -43,8 +45,8 @@ def test_every_exception_is_public() -> None:
 
     raised = {
         name
-        for name, found in vars(errors).items()
-        if isinstance(found, type) and issubclass(found, Exception)
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, Exception)
     }
     assert raised <= set(stepcraft.__all__)
 
@@ -55,13 +57,21 @@ def test_a_name_that_is_not_there() -> None:
 
 
 def test_importing_loads_nothing_heavy() -> None:
-    code = f"import sys, json, stepcraft; print(json.dumps([n for n in {HEAVY} if n in sys.modules]))"
+    code = (
+        f"import sys, json, stepcraft; print(json.dumps([n for n in {HEAVY} if n in sys.modules]))"
+    )
     assert json.loads(python(code)) == []
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["aag", "--help"], ["memory", "--help"], ["source", "--help"], ["doctor", "--help"]],
+    [
+        ["--help"],
+        ["aag", "--help"],
+        ["memory", "--help"],
+        ["source", "--help"],
+        ["doctor", "--help"],
+    ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = f"""

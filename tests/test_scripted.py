@@ -59,7 +59,12 @@ def test_tokens_stream_from_their_node() -> None:
     graph = pair(ScriptedModel(["one  two\nthree ", "four"]))
     stream: Iterator[Any] = graph.stream({"said": []}, stream_mode="messages")
     heard = [(meta["langgraph_node"], chunk.content) for chunk, meta in stream if chunk.content]
-    assert heard == [("first", "one"), ("first", "  two"), ("first", "\nthree "), ("second", "four")]
+    assert heard == [
+        ("first", "one"),
+        ("first", "  two"),
+        ("first", "\nthree "),
+        ("second", "four"),
+    ]
 
 
 def test_a_stream_merges_to_the_reply() -> None:

@@ -1,14 +1,10 @@
-"""What the site is made of: pages with outputs, recorded runs, pictures and links."""
+"""What the site is made of: pages with outputs, pictures and links."""
 
-import re
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from website.blocks import PICTURE, ROOT, Ran
-from website.build import Unbuilt, with_links, with_outputs, with_recorded
+from website.build import with_links, with_outputs
 from website.reference import pages
 
 DOCS = [page for page in (ROOT / "docs").rglob("*.md") if "_files" not in page.parts]
@@ -30,28 +26,6 @@ def test_the_navigation_has_every_page_once() -> None:
     nav = tomllib.loads((ROOT / "website/zensical.toml").read_text("utf-8"))["project"]["nav"]
     authored = {str(page.relative_to(ROOT / "docs")) for page in DOCS}
     assert sorted(named(nav)) == sorted(authored | {f"reference/{name}" for name in pages()})
-
-
-def test_every_recorded_run_is_there() -> None:
-    found = [(page, re.findall("<!-- recorded: (.*) -->", page.read_text("utf-8"))) for page in DOCS]
-    marks = [(page, mark) for page, named in found for mark in named]
-    assert len(marks) >= 5
-    for page, mark in marks:
-        with_recorded(f"<!-- recorded: {mark} -->", page.parent / "recorded")
-
-
-def test_a_recording_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Unbuilt, match=r"bread\.sh is missing: record the run"):
-        with_recorded("<!-- recorded: bread -->", tmp_path)
-
-
-def test_a_recorded_run_says_what_it_is(tmp_path: Path) -> None:
-    (tmp_path / "bread.sh").write_text("stepcraft aag 'bake a bread'\n")
-    (tmp_path / "bread.txt").write_text("Recorded on a Monday.\n1. Bake.\n\n2. Cool.\n")
-    assert with_recorded("Look:\n\n<!-- recorded: bread -->\n\nDone.", tmp_path) == (
-        'Look:\n\n??? example "A recorded run of a real model"\n\n    Recorded on a Monday.\n\n    ```sh\n'
-        "    stepcraft aag 'bake a bread'\n    ```\n\n    ````text\n    1. Bake.\n\n    2. Cool.\n    ````\n\nDone."
-    )
 
 
 PAGE = """\

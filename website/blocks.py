@@ -1,15 +1,17 @@
 """The code blocks of a page, run in order as a reader would: `python -m website.blocks PAGE…`.
 
-Blocks marked `sh` and `python` run in one new folder, which holds copies of what a clone of the repository has; Python
-blocks share their names. A model of OpenAI is a local server there, behind which the keyless model replies. HTML comments on the lines before a fence say what is special about it:
+Blocks marked `sh` and `python` run in one new folder, which holds copies of what a clone of the
+repository has; Python blocks share their names. A model of OpenAI is a local server there, behind
+which the keyless model replies. HTML comments on the lines before a fence say what is special:
 
     <!-- run: COMMAND -->        run a command that is not shown before the block
     <!-- exit: 1 -->             the block ends with this status
     <!-- not run: REASON -->     the block is shown only
     <!-- ci: NAME -->            the block is run by .ci/run alone
 
-and `<!-- output -->` on the line after a fence is the place of what the block prints, `<!-- picture: FILE TEXT -->` that of a
-picture of a page that a block wrote, with a text for those who do not see it.
+`<!-- output -->` on the line after a fence is the place of what the block prints, and
+`<!-- picture: FILE TEXT -->` that of a picture of a page that a block wrote, with a text for those
+who do not see it.
 """
 
 import argparse
@@ -41,7 +43,8 @@ _COPIED = ("docs", "examples", "README.md", "langgraph.json")
 _PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "TZ")
 _LONGEST_S = 120
 _FENCE = re.compile(
-    r"^(?P<indent>[ ]*)(?P<fence>`{3,})(?P<language>[\w-]*)[^\n`]*\n(?P<code>.*?)^(?P=indent)(?P=fence)[ ]*$",
+    r"^(?P<indent>[ ]*)(?P<fence>`{3,})(?P<language>[\w-]*)[^\n`]*\n"
+    r"(?P<code>.*?)^(?P=indent)(?P=fence)[ ]*$",
     re.MULTILINE | re.DOTALL,
 )
 _MARK = re.compile(r"^\s*<!-- (run|exit|not run|ci): (.*?) -->\s*$")
@@ -80,16 +83,18 @@ class Ran:
 
 
 def blocks(page: str) -> list[Block]:
-    """The code blocks of a page that a reader runs, in order."""
-    found: list[Block] = []
+    """Return the code blocks of a page that a reader runs, in order."""
+    parsed: list[Block] = []
     for fence in _FENCE.finditer(page):
         if fence["language"] not in LANGUAGES:
             continue
         indent = fence["indent"]
         marks = _marks_before(page[: fence.start()])
         output = _OUTPUT.match(page, fence.end())
-        code = "".join(line.removeprefix(indent) for line in fence["code"].splitlines(keepends=True))
-        found.append(
+        code = "".join(
+            line.removeprefix(indent) for line in fence["code"].splitlines(keepends=True)
+        )
+        parsed.append(
             Block(
                 language=fence["language"],
                 code=code,
@@ -102,7 +107,7 @@ def blocks(page: str) -> list[Block]:
                 indent=indent,
             )
         )
-    return found
+    return parsed
 
 
 def _marks_before(text: str) -> list[tuple[str, str]]:
@@ -121,7 +126,7 @@ def run_page(page: Path, base_url: str, pictures: Path | None = None) -> Ran:
     Args:
         page: The page.
         base_url: The OpenAI-compatible endpoint at which a model of OpenAI is asked.
-        pictures: The folder for pictures of the pages that blocks wrote, PAGE-FILE.png; None for none, which needs no browser.
+        pictures: The folder for pictures of the pages that blocks wrote; None for no pictures.
     """
     with tempfile.TemporaryDirectory(prefix="stepcraft-page-") as name:
         folder = Path(name) / "work"
@@ -132,7 +137,7 @@ def run_page(page: Path, base_url: str, pictures: Path | None = None) -> Ran:
                 shutil.copytree(source, folder / copied)
             else:
                 shutil.copy(source, folder)
-        environment = {one: os.environ[one] for one in _PASSED_ON if one in os.environ}
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
         environment["PYTHONPATH"] = os.pathsep.join(
             filter(None, (str(ROOT), environment.get("PYTHONPATH", "")))
@@ -175,8 +180,9 @@ def run_here(page: Path) -> Ran:
         for command in block.before:
             status, printed = _run_shell(command)
             if status:
+                where = f"{page}:{block.line}"
                 ran.failure = (
-                    f"{page}:{block.line}: `{command}` ended with status {status}:\n{printed[-3_000:]}"
+                    f"{where}: `{command}` ended with status {status}:\n{printed[-3_000:]}"
                 )
                 return ran
         status, printed = (
@@ -184,7 +190,10 @@ def run_here(page: Path) -> Ran:
         )
         ran.outputs[block.line] = printed
         if status != block.status:
-            ran.failure = f"{page}:{block.line}: status {status} instead of {block.status}:\n{block.code}\n{printed[-3_000:]}"
+            ran.failure = (
+                f"{page}:{block.line}: status {status} instead of {block.status}:\n"
+                f"{block.code}\n{printed[-3_000:]}"
+            )
             return ran
     return ran
 
@@ -235,17 +244,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--show", action="store_true", help="print what each block prints")
     parser.add_argument("pages", type=Path, nargs="+")
-    given = parser.parse_args(arguments)
-    if given.inside:
+    options = parser.parse_args(arguments)
+    if options.inside:
         sys.path[0] = ""  # modules that a page writes are found, as they are by `python`
-        ran = run_here(given.pages[0])
-        given.inside.write_text(json.dumps({"outputs": ran.outputs, "failure": ran.failure}), "utf-8")
+        ran = run_here(options.pages[0])
+        options.inside.write_text(
+            json.dumps({"outputs": ran.outputs, "failure": ran.failure}), "utf-8"
+        )
         return 0
     failed = False
     with OpenAIServer(keyless_reply) as server:
-        for page in given.pages:
+        for page in options.pages:
             ran = run_page(page, server.base_url)
-            for line, text in ran.outputs.items() if given.show else ():
+            for line, text in ran.outputs.items() if options.show else ():
                 print(f"-- {page}:{line}\n{text}")
             print(ran.failure or f"{page}: {len(ran.outputs)} blocks in {ran.seconds:.1f} s")
             failed = failed or bool(ran.failure)

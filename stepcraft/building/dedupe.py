@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
+from stepcraft.building.compare import Content, content_of
 from stepcraft.building.duplicates import (
     Comparer,
     Verdict,
     changed_in,
     check_writable,
-    content_of,
     in_background,
     merge,
     similarity,
@@ -20,8 +20,7 @@ from stepcraft.building.duplicates import (
 from stepcraft.building.placing import links_of
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.progress import Progress
-from stepcraft.graphs.duplicates import Content
-from stepcraft.llm.budget import Usage, add_usage, no_usage
+from stepcraft.llm.usage import Usage, add_usage, no_usage
 from stepcraft.memory.history import current, now
 from stepcraft.memory.procedure import Procedure
 
@@ -149,11 +148,15 @@ class _Run:
         async def search(procedure: Procedure) -> None:
             for other in await self.comparer.alike(procedure):
                 if other.id in order and (self.merging or other.id not in links_of(procedure)):
-                    one, two = sorted((procedure, other), key=lambda it: (*_standing(it), order[it.id]))
+                    one, two = sorted(
+                        (procedure, other), key=lambda it: (*_standing(it), order[it.id])
+                    )
                     found[one.id, two.id] = similarity(one, two), (one, two)
 
         await side_by_side([partial(search, procedure) for procedure in everything], concurrency)
-        ranked = sorted(found.items(), key=lambda item: (-item[1][0], order[item[0][0]], order[item[0][1]]))
+        ranked = sorted(
+            found.items(), key=lambda item: (-item[1][0], order[item[0][0]], order[item[0][1]])
+        )
         return [pair for _, (_, pair) in ranked]
 
     async def compare(self, pair: Pair) -> Verdict:
@@ -162,7 +165,9 @@ class _Run:
         self.deduped.compared += 1
         self.deduped.undecided += verdict.same is None
         self.deduped.usage = add_usage(self.deduped.usage, verdict.usage)
-        self.deduped.warnings += [told for told in verdict.warnings if told not in self.deduped.warnings]
+        self.deduped.warnings += [
+            told for told in verdict.warnings if told not in self.deduped.warnings
+        ]
         return verdict
 
     async def change(self, pair: Pair, verdict: Verdict) -> None:
@@ -210,7 +215,9 @@ class _Run:
             return self.now[name]
         return await in_background(partial(self.memory.get, name))
 
-    async def _change(self, procedure: Procedure, make: Callable[[Procedure], Procedure]) -> Procedure | None:
+    async def _change(
+        self, procedure: Procedure, make: Callable[[Procedure], Procedure]
+    ) -> Procedure | None:
         if self.dry_run:
             self.now[procedure.id] = make(procedure)
             return self.now[procedure.id]

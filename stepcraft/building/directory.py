@@ -13,11 +13,11 @@ from typing import Literal, Self
 
 from typing_extensions import TypedDict
 
+from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
 from stepcraft.journal import LOCK, FolderLock, LineFile, read_lines
-from stepcraft.llm.budget import NodeUsage, Usage, add_usage, no_usage
-from stepcraft.nodes.extract.drafted import Drafted, Rejected
+from stepcraft.llm.usage import NodeUsage, Usage, add_usage, no_usage
 
 DOCUMENTS = "documents.jsonl"
 REPORT = "report.html"
@@ -141,7 +141,7 @@ class BuildDirectory:
             raise BadInput(f"{path} cannot be used for a build: {error.strerror}") from error
         try:
             self._claim(memory)
-            self._file = LineFile(self.path / DOCUMENTS, masked=False)
+            self._file = LineFile(self.path / DOCUMENTS)
             self.known = self._read()
         except OSError as error:
             self._lock.close()
@@ -199,14 +199,14 @@ class BuildDirectory:
         new = self.path / f"{DOCUMENTS}.new"
         try:
             new.unlink(missing_ok=True)
-            with LineFile(new, masked=False) as file:
+            with LineFile(new) as file:
                 for record in read_records(self.path):
                     file.add({**record, "placed": None})
             self._file.close()
             try:
                 new.replace(self._file.path)
             finally:
-                self._file = LineFile(self._file.path, masked=False)
+                self._file = LineFile(self._file.path)
             self.known = self._read()
         except OSError as error:
             raise BadInput(f"{self.path} cannot be used for a build: {error.strerror}") from error
@@ -241,7 +241,9 @@ class BuildDirectory:
                     record: Record = json.loads(line)
                     known[record["source"]] = _known(record, (start, len(line)))
                 except (ValueError, LookupError, TypeError) as error:
-                    raise BadInput(f"{self.path / DOCUMENTS}:{number} is damaged: {error}") from error
+                    raise BadInput(
+                        f"{self.path / DOCUMENTS}:{number} is damaged: {error}"
+                    ) from error
                 start += len(line)
         return known
 
@@ -276,7 +278,9 @@ def read_records(path: Path) -> Iterator[Record]:
         BadInput: There are none, or a line is damaged.
     """
     try:
-        last = {record["source"]: number for number, record in enumerate(read_lines(path / DOCUMENTS))}
+        last = {
+            record["source"]: number for number, record in enumerate(read_lines(path / DOCUMENTS))
+        }
         for number, record in enumerate(read_lines(path / DOCUMENTS)):
             if last[record["source"]] == number:
                 yield record

@@ -86,7 +86,9 @@ def known_as(documents: Sequence[Listed], names: Iterable[str]) -> list[Listed]:
         names: The names of documents in earlier builds.
     """
     listed = {one.source for one in documents}
-    others = {_in_real_folder(name): name for name in names if name not in listed and "://" not in name}
+    others = {
+        _in_real_folder(name): name for name in names if name not in listed and "://" not in name
+    }
     return [one.named(others.pop(one.path)) if one.path in others else one for one in documents]
 
 

@@ -10,6 +10,7 @@ procedures cost 10,000 searches and some 8,000 calls, not 50 million.
 """
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,17 +19,19 @@ from typing import Any, Literal, TypeVar, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
-from langgraph.cache.base import BaseCache
 
+from stepcraft.building.compare import Content, build_duplicates, compare, content_of
 from stepcraft.building.placing import built_of, links_of, taught_by, taught_too, teachers_of
-from stepcraft.concurrency import SerialExecutor
-from stepcraft.contexts.duplicates import DuplicatesContext
+from stepcraft.building.settings import DuplicatesContext
+from stepcraft.building.verdicts import VerdictFile
 from stepcraft.errors import BadInput, MemoryFailure, ModelFailure, ReadOnlyMemory
-from stepcraft.graphs.duplicates import Content, build_duplicates
-from stepcraft.llm.budget import Usage, add_usage, no_usage
+from stepcraft.index.serial import SerialExecutor
+from stepcraft.llm.resources import BuilderOptions, Resources
+from stepcraft.llm.usage import Usage, add_usage, no_usage
 from stepcraft.memory.history import listed
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.models.resolve import model_name
 from stepcraft.text.clean import stems
 from stepcraft.text.names import mentions
 
@@ -53,9 +56,9 @@ class Verdict:
     why: str = ""
     merged: Content | None = None
     """The procedure in place of both, if there is one."""
-    left_out: tuple[str, ...] = ()
+    left_out: Sequence[str] = ()
     """Names, options and numbers of the two that the merged one does not have."""
-    warnings: tuple[str, ...] = ()
+    warnings: Sequence[str] = ()
     usage: Usage = field(default_factory=no_usage)
 
 
@@ -87,6 +90,7 @@ class Comparer:
         cache: Keeps verdicts.
         context: Further settings of the comparisons.
         config: The config of the runs, such as callbacks that trace them.
+        turns: Limits the calls at the same time, of all that share it.
 
     Raises:
         BadInput: The threshold or the model cannot be used.
@@ -98,15 +102,21 @@ class Comparer:
         model: BaseChatModel | str | None = None,
         *,
         threshold: float | None = None,
-        cache: BaseCache[Any] | None = None,
+        cache: VerdictFile | None = None,
         context: DuplicatesContext | None = None,
         config: RunnableConfig | None = None,
+        turns: asyncio.Semaphore | None = None,
     ) -> None:
         self.memory = memory
         self.threshold = THRESHOLD if threshold is None else threshold
         if not 0 <= self.threshold <= 1:
-            raise BadInput(f"the threshold must be a share of words between 0 and 1, not {threshold}")
-        self._graph = build_duplicates(model=model, cache=cache)
+            raise BadInput(
+                f"the threshold must be a share of words between 0 and 1, not {threshold}"
+            )
+        models: BuilderOptions = {} if model is None else {"model": model}
+        self._graph = build_duplicates(turns, **models)
+        self._resources = Resources.of("duplicates", DuplicatesContext, models)
+        self._cache = cache
         self._context = context or DuplicatesContext()
         self._config = config
         self._has_answered = False
@@ -118,12 +128,16 @@ class Comparer:
 
     async def alike(self, procedure: Procedure) -> list[Procedure]:
         """As `like`, without blocking the event loop."""
-        found = await self.memory.asearch(procedure.text(self.memory.template), NEAREST + 1, alpha=1)
+        found = await self.memory.asearch(
+            procedure.text(self.memory.template), NEAREST + 1, alpha=1
+        )
         return self._alike(procedure, found)
 
     def _alike(self, procedure: Procedure, found: Iterable[Found]) -> list[Procedure]:
         others = [hit.procedure for hit in found if hit.procedure.id != procedure.id]
-        return [other for other in others[:NEAREST] if similarity(procedure, other) >= self.threshold]
+        return [
+            other for other in others[:NEAREST] if similarity(procedure, other) >= self.threshold
+        ]
 
     async def compare(self, first: Procedure, second: Procedure, *, merge: bool) -> Verdict:
         """What the model says of two procedures; of equal ones it is not asked.
@@ -140,7 +154,10 @@ class Comparer:
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=contents[0])
         approved = any(one.metadata.get("approved") for one in (first, second))
-        context = replace(self._context, merge=merge and not approved)
+        context = self._context.model_copy(update={"merge": merge and not approved})
+        key = self._key(contents, context)
+        if self._cache and (known := await in_background(partial(self._cache.get, key))):
+            return Verdict(**known)
         try:
             result: Mapping[str, Any] = await self._graph.ainvoke(
                 {"first": contents[0], "second": contents[1]}, self._config, context=context
@@ -149,15 +166,19 @@ class Comparer:
             if not self._has_answered:
                 raise
             return Verdict(same=None, why=str(error), warnings=(str(error),))
-        self._has_answered = self._has_answered or result["same"] is not None
-        return Verdict(
-            result["same"],
-            result["why"],
-            result["merged"],
-            tuple(result["left_out"]),
-            tuple(result["warnings"]),
-            result["usage"],
-        )
+        content = {name: result[name] for name in ("same", "why", "merged", "left_out", "warnings")}
+        if result["same"] is not None:
+            self._has_answered = True
+            if self._cache:
+                await in_background(partial(self._cache.add, key, content))
+        return Verdict(**content, usage=result["usage"])
+
+    def _key(self, contents: Sequence[Content], context: DuplicatesContext) -> str:
+        """Identify a question by all that the verdict depends on; a model counts by its name."""
+        choice = self._resources.choice(compare.name, context)
+        name = choice if isinstance(choice, str) else model_name(choice)
+        text = json.dumps([name, contents, context.model_dump(mode="json")])
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Duplicates:
@@ -206,12 +227,16 @@ class Duplicates:
             if isinstance(placed, Placed):
                 return placed
             for other in placed:
-                verdict = await self._comparer.compare(other, procedure, merge=self._on_duplicate == "merge")
+                verdict = await self._comparer.compare(
+                    other, procedure, merge=self._on_duplicate == "merge"
+                )
                 verdicts[_key(other)] = verdict
                 if verdict.same:
                     break
 
-    async def update(self, name: str, change: Callable[[Procedure], Procedure | None]) -> Procedure | None:
+    async def update(
+        self, name: str, change: Callable[[Procedure], Procedure | None]
+    ) -> Procedure | None:
         """Change a procedure while no other one is written; return the changed one, None if nothing was changed.
 
         Args:
@@ -230,7 +255,9 @@ class Duplicates:
 
         return await self._line.submit(changed)
 
-    def _place(self, procedure: Procedure, verdicts: Mapping[str, Verdict]) -> Placed | list[Procedure]:
+    def _place(
+        self, procedure: Procedure, verdicts: Mapping[str, Verdict]
+    ) -> Placed | list[Procedure]:
         """Place a procedure, or return those that it must be compared with first, nearest first.
 
         Args:
@@ -252,7 +279,9 @@ class Duplicates:
             if verdict is None:
                 return [one for one in rivals[number:] if _key(one) not in verdicts]
             if verdict.same:
-                return self._place_beside(other, procedure, verdicts) or self._place(procedure, verdicts)
+                return self._place_beside(other, procedure, verdicts) or self._place(
+                    procedure, verdicts
+                )
         self._write(procedure)
         return _placed("added", procedure, verdicts)
 
@@ -284,7 +313,9 @@ class Duplicates:
     def _write(self, procedure: Procedure) -> None:
         report = self._memory.add([procedure])
         if report.failed:
-            raise MemoryFailure(f"{self._memory.name} did not take {procedure.id}: {report.failed[0].reason}")
+            raise MemoryFailure(
+                f"{self._memory.name} did not take {procedure.id}: {report.failed[0].reason}"
+            )
 
 
 def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
@@ -297,7 +328,9 @@ def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     renewed = kept.metadata.get("stale") and not other.metadata.get("stale")
     first, second = (other, kept) if renewed else (kept, other)
     metadata = {
-        name: value for name, value in {**second.metadata, **first.metadata}.items() if name != "history"
+        name: value
+        for name, value in {**second.metadata, **first.metadata}.items()
+        if name != "history"
     }
     if not first.metadata.get("stale"):
         metadata.pop("stale", None)
@@ -308,7 +341,9 @@ def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     if isinstance(metadata.get("built"), dict) and content != content_of(first):
         metadata["built"] = _built(metadata["built"], (kept, other), content)
     also = [*links_of(kept), *links_of(other), other.id, second.source]
-    metadata["also"] = [name for name in dict.fromkeys(also) if name and name not in {kept.id, first.source}]
+    metadata["also"] = [
+        name for name in dict.fromkeys(also) if name and name not in {kept.id, first.source}
+    ]
     merged = Procedure(
         input=content["input"],
         output=content["output"],
@@ -320,11 +355,14 @@ def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     if not built_of(merged):
         return merged
     return taught_by(
-        merged, [*teachers_of(first), *([] if second.metadata.get("stale") else teachers_of(second))]
+        merged,
+        [*teachers_of(first), *([] if second.metadata.get("stale") else teachers_of(second))],
     )
 
 
-def _built(built: Mapping[str, Any], originals: Sequence[Procedure], content: Content) -> dict[str, Any]:
+def _built(
+    built: Mapping[str, Any], originals: Sequence[Procedure], content: Content
+) -> dict[str, Any]:
     """How a merged procedure was built: what was flagged in the two is flagged in its steps."""
     facts = [one.metadata.get("built") for one in originals]
     flags = [flag for fact in facts if isinstance(fact, dict) for flag in fact.get("flagged", [])]
@@ -334,7 +372,11 @@ def _built(built: Mapping[str, Any], originals: Sequence[Procedure], content: Co
         for number, step in enumerate(content["steps"], 1)
         if (mentioned := [name for name in names if mentions(step, name)])
     ]
-    kept = {name: value for name, value in built.items() if name not in {"flagged", "verified", "missing"}}
+    kept = {
+        name: value
+        for name, value in built.items()
+        if name not in {"flagged", "verified", "missing"}
+    }
     return {**kept, "flagged": found} if found else kept
 
 
@@ -367,11 +409,6 @@ def similarity(one: Procedure, other: Procedure) -> float:
     """The share of the words of the shorter of two procedures that the other one has, too."""
     words, others = stems(one.text()), stems(other.text())
     return len(words & others) / min(len(words), len(others)) if words and others else 0.0
-
-
-def content_of(procedure: Procedure) -> Content:
-    """What a procedure says."""
-    return Content(output=procedure.output, input=procedure.input, steps=list(procedure.steps))
 
 
 def check_writable(memory: ProcedureMemory) -> None:
@@ -412,7 +449,9 @@ def _placed(
     for one in verdicts.values():
         usage = add_usage(usage, one.usage)
         warnings += one.warnings
-    return Placed(kind, procedure, of, verdict or Verdict(same=False), tuple(dict.fromkeys(warnings)), usage)
+    return Placed(
+        kind, procedure, of, verdict or Verdict(same=False), tuple(dict.fromkeys(warnings)), usage
+    )
 
 
 def _key(procedure: Procedure) -> str:

@@ -1,10 +1,10 @@
 """What a model finds in one document, as a record: with its usage, its cost and its trace, also where it fails."""
 
+import asyncio
 import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,21 +16,21 @@ from langgraph.errors import GraphBubbleUp
 
 from stepcraft.building.directory import Record
 from stepcraft.building.documents import Document, Listed
-from stepcraft.contexts.extract import ExtractContext
+from stepcraft.building.extract import MODEL_NODES, build_extract, headings_in
+from stepcraft.building.settings import ExtractContext
 from stepcraft.errors import BadInput, ModelFailure, ModelUnknown, RunStopped
 from stepcraft.evals.local import Calls
 from stepcraft.evals.prices import Prices
-from stepcraft.graphs.compile import resources_of
-from stepcraft.graphs.extract import build_extract
-from stepcraft.llm.budget import Usage, no_usage
+from stepcraft.llm.resources import BuilderOptions, Resources
+from stepcraft.llm.usage import Usage, no_usage
 from stepcraft.models.resolve import aresolve_model, model_name
 from stepcraft.secrets import without_secrets
 
 METHOD = "extract"
 """The node that reads documents, and the name of its graph."""
 
-_PASSING = frozenset({"max_calls", "deadline_s", "retry_wait_s"})
-"""Settings that change nothing of what is found."""
+_PASSING = {"model", "node_models", "max_calls", "deadline_s"}
+"""Settings that change nothing of what is found, and the models, which count by their names."""
 _REFUSALS = 10
 """So many refusals in a row end a build in which a model has answered before."""
 
@@ -44,6 +44,7 @@ class Extraction:
         model: The model of all nodes.
         node_models: Another model for some nodes.
         callbacks: The callbacks of every run.
+        turns: Limits the calls at the same time, of all that share it.
 
     Raises:
         BadInput: A model is neither a chat model nor a name.
@@ -57,10 +58,15 @@ class Extraction:
         model: BaseChatModel | str | None,
         node_models: Mapping[str, BaseChatModel | str] | None = None,
         callbacks: Sequence[BaseCallbackHandler] = (),
+        turns: asyncio.Semaphore | None = None,
     ) -> None:
         self.settings = settings
         self.prices = prices
-        self._graph = build_extract(model=model, node_models=node_models)
+        models: BuilderOptions = {"node_models": node_models or {}}
+        if model is not None:
+            models["model"] = model
+        self._graph = build_extract(turns, **models)
+        self._resources = Resources.of(METHOD, ExtractContext, models)
         self._callbacks = callbacks
         self._refusals = 0
         self.answered = False
@@ -81,7 +87,7 @@ class Extraction:
         Raises:
             ModelUnknown: There is no such model.
         """
-        for node in self.settings.model_nodes:
+        for node in MODEL_NODES:
             await aresolve_model(self._choice(node))
 
     def cost(self, usage: Mapping[str, Any]) -> float | None:
@@ -148,7 +154,7 @@ class Extraction:
             "kind": document.kind,
         }
         if document.headings:
-            given["headings"] = [asdict(heading) for heading in document.headings]
+            given["headings"] = headings_in(document.text, document.headings)
         if document.kind == "transcript":
             given |= {"succeeded": document.succeeded, "outcome": document.outcome}
         try:
@@ -156,7 +162,11 @@ class Extraction:
         except (GraphBubbleUp, ModelUnknown):
             raise
         except Exception as failure:
-            reason = str(failure) if isinstance(failure, BadInput) else f"{type(failure).__name__}: {failure}"
+            reason = (
+                str(failure)
+                if isinstance(failure, BadInput)
+                else f"{type(failure).__name__}: {failure}"
+            )
             record["error"] = without_secrets(reason)[:1000]
             record["usage"] = Usage(**calls.usage())  # type: ignore[typeddict-item]
             self._check_refusals(failure)
@@ -182,13 +192,12 @@ class Extraction:
             raise RunStopped(f"the build was stopped: {failure}") from failure
 
     def _choice(self, node: str) -> BaseChatModel | str:
-        return resources_of(self._graph).models.choice(node, self.settings)
+        return self._resources.choice(node, self.settings)
 
     def _identity(self) -> str:
-        values = self.settings.for_state()["values"]
         chosen = {
-            "models": {node: self.model_of(node) for node in self.settings.model_nodes},
-            "settings": {name: value for name, value in values.items() if name not in _PASSING},
+            "models": {node: self.model_of(node) for node in MODEL_NODES},
+            "settings": self.settings.model_dump(exclude=_PASSING, exclude_defaults=True),
         }
         text = json.dumps(chosen, sort_keys=True)
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

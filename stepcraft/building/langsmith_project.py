@@ -56,7 +56,9 @@ def list_project(spec: str) -> Listing:
     project = _Project(name, endpoint)
     found = project.traces(limit, {"filter": chosen} if chosen else {})
     source = f"{PREFIX}{name}?run="
-    return Listing([Listed(source + id_, partial(project.read, id_, source + id_), spec) for id_ in found])
+    return Listing(
+        [Listed(source + id_, partial(project.read, id_, source + id_), spec) for id_ in found]
+    )
 
 
 class _Project:
@@ -74,7 +76,9 @@ class _Project:
     def __init__(self, name: str, endpoint: str) -> None:
         self.endpoint = endpoint
         session = requests.Session()
-        session.max_redirects = 0  # the key is in a header that is sent along wherever a redirect leads
+        session.max_redirects = (
+            0  # the key is in a header that is sent along wherever a redirect leads
+        )
         self._client = Client(
             endpoint,
             session=session,
@@ -116,7 +120,13 @@ class _Project:
                     "POST", "/runs/query", json=body, stop_after_attempt=3
                 ).json()
                 runs, cursor = reply["runs"], (reply.get("cursors") or {}).get("next")
-            except (LangSmithError, requests.RequestException, ValueError, KeyError, TypeError) as error:
+            except (
+                LangSmithError,
+                requests.RequestException,
+                ValueError,
+                KeyError,
+                TypeError,
+            ) as error:
                 raise self._failure(error) from error
             yield from runs if left is None else runs[:left]
             left = None if left is None else left - len(runs)
@@ -139,5 +149,7 @@ def _parsed(spec: str) -> tuple[str, int | None, str]:
     if not name.strip():
         raise BadInput(f"{PREFIX} names no project; write {PREFIX}PROJECT")
     if limit is not None and not (limit.isdecimal() and int(limit)):
-        raise BadInput(f"the limit of {PREFIX}{name:.80} must be a number above 0, not {limit!r:.40}")
+        raise BadInput(
+            f"the limit of {PREFIX}{name:.80} must be a number above 0, not {limit!r:.40}"
+        )
     return name, int(limit) if limit else None, options.get("filter", "")

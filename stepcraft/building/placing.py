@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from stepcraft.building.drafted import Drafted
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.nodes.extract.drafted import Drafted
 
 _DOCUMENT = ("from", "digest", "spec")
 """What `built` says of a document."""
@@ -34,7 +34,9 @@ def procedure_of(drafted: Drafted, built: Mapping[str, Any]) -> Procedure:
         output=drafted["output"],
         steps=tuple(drafted["steps"]),
         source=drafted["source"],
-        metadata={"built": {name: value for name, value in facts.items() if value not in (None, "", [])}},
+        metadata={
+            "built": {name: value for name, value in facts.items() if value not in (None, "", [])}
+        },
     )
 
 
@@ -57,7 +59,11 @@ def teachers_of(procedure: Procedure) -> list[Mapping[str, str]]:
     listed = cast("list[object]", others) if isinstance(others, list) else []
     return [
         own,
-        *(cast("Mapping[str, str]", one) for one in listed if isinstance(one, dict) and "from" in one),
+        *(
+            cast("Mapping[str, str]", one)
+            for one in listed
+            if isinstance(one, dict) and "from" in one
+        ),
     ]
 
 
@@ -67,7 +73,11 @@ def taught_by(procedure: Procedure, documents: Sequence[Mapping[str, str]]) -> P
     for document in documents:
         known.setdefault(document["from"], document)
     first, *others = known.values()
-    facts = {name: value for name, value in built_of(procedure).items() if name not in {*_DOCUMENT, "others"}}
+    facts = {
+        name: value
+        for name, value in built_of(procedure).items()
+        if name not in {*_DOCUMENT, "others"}
+    }
     built = {name: first[name] for name in _DOCUMENT if first.get(name)} | facts
     if others:
         built["others"] = others

@@ -7,15 +7,13 @@ from pathlib import Path
 from stepcraft.building.directory import read_records
 from stepcraft.building.documents import Document, Listing, Unreadable, known_as
 from stepcraft.building.duplicates import NEAREST
+from stepcraft.building.extract import check_length, headings_in
 from stepcraft.building.extraction import Extraction
+from stepcraft.building.parts import parts_of
+from stepcraft.building.read_part import FORMAT
+from stepcraft.building.settings import DuplicatesContext, ExtractContext
 from stepcraft.building.sources import Source, list_documents
-from stepcraft.contexts.duplicates import DuplicatesContext
-from stepcraft.contexts.extract import ExtractContext
 from stepcraft.errors import BadInput, Failed, SourceFailure
-from stepcraft.graphs.extract import check_length
-from stepcraft.nodes.extract.extract import FORMAT
-from stepcraft.nodes.extract.parts import HeadingAt, parts_of
-from stepcraft.sources.corpus.content import markdown_headings
 from stepcraft.text.clean import clean
 
 _CHARACTERS = 3
@@ -107,10 +105,7 @@ def plan_build(sources: Sequence[Source], extraction: Extraction, directory: Pat
 
 def _planned(document: Document, settings: ExtractContext, *, done: bool) -> Planned:
     text = clean(document.text)
-    headings = [
-        HeadingAt(start=one.start, stop=one.stop, level=one.level, text=one.text)
-        for one in document.headings or markdown_headings(text)
-    ]
+    headings = headings_in(text, document.headings)
     parts = parts_of(text, headings, settings.max_characters, settings.overlap)
     planned = Planned(document.source, document.title, len(text), len(parts), done)
     if done or not parts:
@@ -123,16 +118,24 @@ def _planned(document: Document, settings: ExtractContext, *, done: bool) -> Pla
     calls = len(parts) + procedures * NEAREST
     compared = _tokens(DuplicatesContext().compare_instructions) + 2 * _PROCEDURE + _FRAME
     read += procedures * NEAREST * compared
-    written += procedures * (_PROCEDURE + (NEAREST - 1) * _FRAME)  # at most one of them is for the same task
+    written += procedures * (
+        _PROCEDURE + (NEAREST - 1) * _FRAME
+    )  # at most one of them is for the same task
     if settings.verify:
         calls += procedures
         read += procedures * (_tokens(settings.verify_instructions) + _PROCEDURE + _FRAME)
         written += procedures * _FRAME
     if is_transcript and document.succeeded is None:
         calls += 1
-        read += _tokens(settings.success_instructions) + _tokens(text[: settings.max_characters]) + _FRAME
+        read += (
+            _tokens(settings.success_instructions)
+            + _tokens(text[: settings.max_characters])
+            + _FRAME
+        )
         written += _FRAME
-    return Planned(document.source, document.title, len(text), len(parts), done, calls, read, written)
+    return Planned(
+        document.source, document.title, len(text), len(parts), done, calls, read, written
+    )
 
 
 def _tokens(text: str) -> int:

@@ -9,10 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from stepcraft.building.directory import DOCUMENTS, REPORT, Counts, Placed, Record, read_records
+from stepcraft.building.drafted import Drafted
 from stepcraft.errors import Failed
-from stepcraft.llm.budget import Usage
+from stepcraft.llm.usage import Usage
 from stepcraft.nodes.begin import KEYLESS
-from stepcraft.nodes.extract.drafted import Drafted
 from stepcraft.report.rendering import counted, rendered, seconds
 
 _HERE = files("stepcraft.building")
@@ -56,7 +56,9 @@ class _Row:
     cost: str
 
 
-def write_page(directory: Path, memory: str, failed: Sequence[Failed] = (), *, most: int = MOST) -> Path:
+def write_page(
+    directory: Path, memory: str, failed: Sequence[Failed] = (), *, most: int = MOST
+) -> Path:
     """Write the page of the builds that a directory has the records of; return its path.
 
     Args:
@@ -84,7 +86,10 @@ def write_page(directory: Path, memory: str, failed: Sequence[Failed] = (), *, m
             rows.append(_row(record))
         else:
             barren.append(record)
-    warnings = [*([KEYLESS] if is_keyless else []), *(f"{one.where}: {one.reason}" for one in failed)]
+    warnings = [
+        *([KEYLESS] if is_keyless else []),
+        *(f"{one.where}: {one.reason}" for one in failed),
+    ]
     if documents > most:
         warnings.append(f"only {most:,} documents are on this page; {DOCUMENTS} beside it has all")
     text = rendered(
@@ -133,7 +138,10 @@ def _row(record: Record) -> _Row:
         *([f"{record['usd']:.4f} USD"] if record["usd"] else []),
     ]
     return _Row(
-        record, procedures, sum(bool(one["flagged"]) for one in record["procedures"]), ", ".join(parts)
+        record,
+        procedures,
+        sum(bool(one["flagged"]) for one in record["procedures"]),
+        ", ".join(parts),
     )
 
 

@@ -119,7 +119,9 @@ def _of_name(name: str, spec: str, listing: Listing) -> Iterator[Listed]:
     elif kind.startswith("weaviate"):
         yield from _of_collection(open_source(name), spec)
     elif kind == "memory" and colon:
-        raise BadInput(f"{excerpt(name)} holds procedures already; copy them with `stepcraft memory copy`")
+        raise BadInput(
+            f"{excerpt(name)} holds procedures already; copy them with `stepcraft memory copy`"
+        )
     elif is_dotted(name) and not Path(name).exists():
         yield from _listed(cast("Source", named_object(name)), spec, listing)
     elif colon and not Path(name).expanduser().exists():
@@ -152,7 +154,9 @@ def _file(path: Path, source: str) -> Document:
         raise Unreadable(f"it cannot be parsed ({type(error).__name__})") from error
     first = content.headings[0] if content.headings else None
     # Where a file begins with a heading, that is its title rather than the name of the file.
-    is_titled = first and content.title == file_title(path) and not content.text[: first.start].strip()
+    is_titled = (
+        first and content.title == file_title(path) and not content.text[: first.start].strip()
+    )
     title = first.text if first and is_titled else content.title
     headings = tuple(content.headings) if content.language == "rst" else ()
     return Document(source, title, content.text, headings=headings, note=content.cut)
@@ -176,7 +180,9 @@ def _of_collection(source: BaseRetriever, spec: str) -> Iterator[Listed]:
     from stepcraft.sources.weaviate import WeaviateDocuments  # noqa: PLC0415 - loads the client
 
     if not isinstance(source, WeaviateDocuments):
-        raise BadInput(f"{spec} is a retriever, which finds passages but lists no documents; name {KINDS}")
+        raise BadInput(
+            f"{spec} is a retriever, which finds passages but lists no documents; name {KINDS}"
+        )
     seen: set[str] = set()
     for name, place in source.listed():
         # Several objects may be passages of one page.
@@ -192,7 +198,9 @@ def _object(collection: "WeaviateDocuments", name: str, source: str) -> Document
     return Document(source, str(found.metadata["title"]), found.page_content)
 
 
-def _of_documents(source: BaseLoader | Iterable[LangChainDocument | Document], spec: str) -> Iterator[Listed]:
+def _of_documents(
+    source: BaseLoader | Iterable[LangChainDocument | Document], spec: str
+) -> Iterator[Listed]:
     """The documents that a loader or an iterable gives; they are kept until they are built."""
     found: Any = source.lazy_load() if isinstance(source, BaseLoader) else source
     if isinstance(found, str | bytes) or not isinstance(found, Iterable):
@@ -231,13 +239,17 @@ def _checked(found: Iterable[object], spec: str) -> Iterator[LangChainDocument |
     try:
         for document in found:
             if not isinstance(document, LangChainDocument | Document):
-                raise BadInput(f"{spec} gives a {type(document).__name__}, not a document of LangChain")  # noqa: TRY301
+                raise BadInput(  # noqa: TRY301 - as every failure of a source
+                    f"{spec} gives a {type(document).__name__}, not a document of LangChain"
+                )
             yield document
     except StepcraftError:
         raise
     except Exception as error:
         reason = " ".join(without_secrets(str(error)).split())[:300]
-        raise SourceFailure(f"the source {spec} failed: {type(error).__name__}: {reason}") from error
+        raise SourceFailure(
+            f"the source {spec} failed: {type(error).__name__}: {reason}"
+        ) from error
 
 
 def _place(document: LangChainDocument | Document, otherwise: str) -> str:
@@ -252,7 +264,9 @@ def _joined(place: str, parts: Sequence[LangChainDocument | Document]) -> Docume
         return replace(parts[0], source=place)
     given = [part for part in parts if isinstance(part, LangChainDocument)]
     facts: dict[str, Any] = given[0].metadata  # pyright: ignore[reportUnknownMemberType] - a plain dict
-    return Document(place, str(facts.get("title") or ""), "\n\n".join(part.page_content for part in given))
+    return Document(
+        place, str(facts.get("title") or ""), "\n\n".join(part.page_content for part in given)
+    )
 
 
 def _giving(document: Document) -> Callable[[], Document]:

@@ -31,7 +31,9 @@ class Staleness:
     """Procedures that were marked now."""
 
 
-def check_documents(memory: ProcedureMemory, sources: Sequence[Source], *, mark: bool = False) -> Staleness:
+def check_documents(
+    memory: ProcedureMemory, sources: Sequence[Source], *, mark: bool = False
+) -> Staleness:
     """Find the procedures whose documents are gone or have changed. A document of a page that cannot be fetched is not gone.
 
     Args:

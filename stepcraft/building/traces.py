@@ -31,12 +31,21 @@ _UP = frozenset(
     {"thumbs_up", "thumbs up", "up", "good", "correct", "pass", "passed", "yes", "true", "positive"}
 )
 _DOWN = frozenset(
-    {"thumbs_down", "thumbs down", "down", "bad", "incorrect", "fail", "failed", "no", "false", "negative"}
+    {
+        "thumbs_down",
+        "thumbs down",
+        "down",
+        "bad",
+        "incorrect",
+        "fail",
+        "failed",
+        "no",
+        "false",
+        "negative",
+    }
 )
 _KINDS = {"Human": "human", "AI": "ai", "System": "system", "Tool": "tool", "Function": "function"}
-_UNKNOWN = (
-    "it is neither a run of LangSmith (run_type, inputs, outputs) nor a thread (messages, or values.messages)"
-)
+_UNKNOWN = "it is neither a run of LangSmith (run_type, inputs, outputs) nor a thread (messages, or values.messages)"
 
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
 """What reading a record raises whose values are not what their names say."""
@@ -191,7 +200,11 @@ class _Collected:
         thread = _thread(messages, self.source + id_)
         thread.tools = _tools(values.get("tools"))
         verdict = _feedback(values)
-        unfinished = values.get("next") or values.get("status") in {"interrupted", "busy", "pending"}
+        unfinished = values.get("next") or values.get("status") in {
+            "interrupted",
+            "busy",
+            "pending",
+        }
         if values.get("status") == "error":
             verdict = False, "it ended with an error"
         elif unfinished and verdict[0] is None:
@@ -234,7 +247,8 @@ def _run_of(values: Mapping[str, Any]) -> _Run:
         kind=kind,
         name=str(values.get("name") or kind),
         error=_first_of_error(values.get("error")),
-        ended=str(values.get("status") or "").lower() != "pending" and bool(values.get("end_time", True)),
+        ended=str(values.get("status") or "").lower() != "pending"
+        and bool(values.get("end_time", True)),
     )
     if kind == "llm":
         settings = [_mapping(extra.get(name)) for name in ("invocation_params", "options")]
@@ -262,7 +276,8 @@ def _trace(runs: list[_Run], source: str) -> Transcript:
         source,
         goal=thread.goal or _text_of(inputs, _ASKED),
         before=[message.text for message in before],
-        instructions=thread.instructions or next((run.instructions for run in runs if run.instructions), ""),
+        instructions=thread.instructions
+        or next((run.instructions for run in runs if run.instructions), ""),
         tools={name: what for run in runs for name, what in run.tools.items()},
         events=thread.events,
         answer=thread.answer or _text_of(outputs, _ANSWERED),
@@ -289,7 +304,8 @@ def _conversation(
     places = [
         place
         for place, message in enumerate(whole)
-        if message.type == "human" and (message.id == last.id if last.id else message.text == last.text)
+        if message.type == "human"
+        and (message.id == last.id if last.id else message.text == last.text)
     ]
     if not places:
         return requests[:-1], [last, *whole]
@@ -306,13 +322,16 @@ def _calls(runs: list[_Run], known: Mapping[str, _Run]) -> list[Call]:
         if run.kind == "retriever" and any(other.kind == "tool" for other in above):
             continue
         if run.kind not in {"tool", "retriever"} or any(
-            other.kind == "tool" and (other.name, other.inputs) == (run.name, run.inputs) for other in above
+            other.kind == "tool" and (other.name, other.inputs) == (run.name, run.inputs)
+            for other in above
         ):
             continue
         inputs, outputs = _mapping(run.inputs), _mapping(run.outputs)
         result = outputs.get("output", outputs.get("documents", run.outputs))
         call = Call(
-            run.name, parsed(inputs["input"]) if set(inputs) == {"input"} else inputs, error=run.error
+            run.name,
+            parsed(inputs["input"]) if set(inputs) == {"input"} else inputs,
+            error=run.error,
         )
         if isinstance(result, Mapping) and (message := _message(cast("Mapping[str, Any]", result))):
             _add_result(call, message)
@@ -352,7 +371,11 @@ def _thread(messages: Sequence[BaseMessage], source: str) -> Transcript:
                 transcript.events.append(call)
         elif isinstance(message, ToolMessage) and (made := calls.get(message.tool_call_id)):
             _add_result(made, message)
-    if transcript.events and isinstance(last := transcript.events[-1], Said) and last.speaker == "agent":
+    if (
+        transcript.events
+        and isinstance(last := transcript.events[-1], Said)
+        and last.speaker == "agent"
+    ):
         transcript.answer = last.text
         transcript.events.pop()
     return transcript
@@ -376,7 +399,12 @@ def _state(values: Mapping[str, Any]) -> Sequence[object] | None:
 
 def _thread_id(values: Mapping[str, Any]) -> str:
     configured = _mapping(_mapping(values.get("config")).get("configurable"))
-    places = (values, _mapping(values.get("checkpoint")), _mapping(values.get("metadata")), configured)
+    places = (
+        values,
+        _mapping(values.get("checkpoint")),
+        _mapping(values.get("metadata")),
+        configured,
+    )
     named = (str(place["thread_id"]) for place in places if place.get("thread_id"))
     return next(named, str(values.get("id") or ""))
 
@@ -438,11 +466,19 @@ def _text_of(values: Mapping[str, Any], names: Sequence[str]) -> str:
     """The text under the first of these names, with the other values behind it; all of them if there is none."""
     if len(values) == 1 and isinstance(inner := next(iter(values.values())), Mapping):
         return _text_of(cast("Mapping[str, Any]", inner), names)
-    name = next((name for name in names if isinstance(values.get(name), str) and values[name].strip()), "")
-    others = {key: value for key, value in values.items() if key != name and value not in (None, "", [], {})}
+    name = next(
+        (name for name in names if isinstance(values.get(name), str) and values[name].strip()), ""
+    )
+    others = {
+        key: value
+        for key, value in values.items()
+        if key != name and value not in (None, "", [], {})
+    }
     if not name:
         return as_text(others) if others else ""
-    return f"{values[name]}\n\n{as_text(others)}" if others and names is _ASKED else str(values[name])
+    return (
+        f"{values[name]}\n\n{as_text(others)}" if others and names is _ASKED else str(values[name])
+    )
 
 
 def _feedback(values: Mapping[str, Any]) -> tuple[bool | None, str]:
@@ -457,7 +493,11 @@ def _feedback(values: Mapping[str, Any]) -> tuple[bool | None, str]:
             found.append((key, float(score)))
         else:
             labels = _mapping(given.get("values"))
-            found += [(f"{key} {label!r}", score) for label in labels if (score := _score(label)) is not None]
+            found += [
+                (f"{key} {label!r}", score)
+                for label in labels
+                if (score := _score(label)) is not None
+            ]
     listed = parsed(values.get("feedback"))
     for item in cast("list[object]", listed) if isinstance(listed, list) else []:
         given = _mapping(item)

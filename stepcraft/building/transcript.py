@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from stepcraft.building.documents import Document
-from stepcraft.secrets import names_secret, without_secrets
+from stepcraft.secrets import MASK, without_secrets
 from stepcraft.text.clean import clean
 
 MAX_CHARACTERS = 30_000
@@ -32,7 +32,14 @@ _MAX_NAME = 200
 _MAX_OUTCOME = 300
 _READ = 10_000
 """The most characters of a result that are looked at, from its beginning and from its end each."""
-_MASK = "***"
+_SECRET_NAME = re.compile(
+    r"token(?!s|i[sz])|secret|passw|passphrase|pwd|credential|signature|api[_.-]?key|access[_.-]?key"
+    r"|private[_.-]?key|jwt|^auth(?:orization)?$|^pass$",
+    re.IGNORECASE,
+)
+"""Names of arguments whose values are secrets, whatever these look like."""
+_LEAST_SECRET = 4
+"""The fewest characters of a secret that is masked wherever it recurs."""
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
@@ -140,10 +147,15 @@ class Transcript:
             parts += ["Asked before:", _fenced("\n".join(_cut(text, said) for text in self.before))]
         parts.append("# At hand")
         if self.instructions:
-            parts += ["Told in every run:", _fenced(_shortened(self.instructions, _MAX_INSTRUCTIONS))]
+            parts += [
+                "Told in every run:",
+                _fenced(_shortened(self.instructions, _MAX_INSTRUCTIONS)),
+            ]
         listed = {name: _cut(what, _MAX_DESCRIPTION) for name, what in self.tools.items()}
         parts.append(
-            "\n".join(f"- `{name}`" + (f": {what}" if what else "") for name, what in listed.items())
+            "\n".join(
+                f"- `{name}`" + (f": {what}" if what else "") for name, what in listed.items()
+            )
         )
         number = 0
         for event in self.events:
@@ -152,7 +164,10 @@ class Transcript:
                     parts += [f"The {event.speaker} said:", _fenced(_shortened(event.text, said))]
                 continue
             number += 1
-            parts += [f"# Call {number}: `{event.tool}`", _fenced(_arguments(event.arguments, argument))]
+            parts += [
+                f"# Call {number}: `{event.tool}`",
+                _fenced(_arguments(event.arguments, argument)),
+            ]
             if event.error:
                 parts += ["It failed:", _fenced(_shortened(event.error, result))]
             elif event.result:
@@ -185,13 +200,16 @@ class _Masking:
     """
 
     def __init__(self, calls: Sequence[Call]) -> None:
-        self._values = frozenset(value for call in calls for value in _secret_values(call.arguments))
+        values = {value for call in calls for value in _secret_values(call.arguments)}
+        secrets = sorted((value for value in values if len(value) >= _LEAST_SECRET), key=len)
+        words = "|".join(map(re.escape, reversed(secrets)))  # one may contain another
+        self._values = re.compile(rf"(?<!\w)(?:{words})(?!\w)" if words else r"(?!)")
 
     def text(self, text: str) -> str:
         """The text with its secrets masked, cleaned, and without the middle if it is very long."""
         if len(text) > 2 * _READ:
             text = f"{text[:_READ]}\n…\n{text[-_READ:]}"
-        return without_secrets(clean(text), self._values)
+        return self._values.sub(MASK, without_secrets(clean(text)))
 
     def name(self, name: str) -> str:
         """The name of a tool on one line, without backticks."""
@@ -205,7 +223,9 @@ class _Masking:
         if isinstance(value, Mapping):
             items = cast("Mapping[object, object]", value).items()
             return {
-                self.text(str(name)): _MASK if item and names_secret(str(name)) else self.value(item)
+                self.text(str(name)): MASK
+                if item and _SECRET_NAME.search(str(name))
+                else self.value(item)
                 for name, item in items
             }
         if isinstance(value, list | tuple):
@@ -220,7 +240,7 @@ def _secret_values(arguments: object, *, secret: bool = False) -> Iterator[str]:
         yield arguments
     elif isinstance(arguments, Mapping):
         for name, item in cast("Mapping[object, object]", arguments).items():
-            yield from _secret_values(item, secret=secret or names_secret(str(name)))
+            yield from _secret_values(item, secret=secret or bool(_SECRET_NAME.search(str(name))))
     elif isinstance(arguments, list | tuple):
         for item in cast("Sequence[object]", arguments):
             yield from _secret_values(item, secret=secret)

@@ -1,4 +1,4 @@
-"""The command line. Each command imports what it needs when it runs, so that `--help` stays quick."""
+"""The command line. Commands import what they need when they run, so that `--help` is quick."""
 
 import io
 import logging
@@ -8,38 +8,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Exit, Option, Typer
+from typing_extensions import Unpack
 
-from stepcraft.cli.building import build
-from stepcraft.cli.check import check
-from stepcraft.cli.dedupe import dedupe
+from stepcraft.cli.building import build, check, dedupe
 from stepcraft.cli.doctor import doctor
 from stepcraft.cli.evals import eval_app
-from stepcraft.cli.learning import history, rate, restore
 from stepcraft.cli.memory import memory_app
-from stepcraft.cli.options import (
-    AsJson,
-    Graph,
-    Html,
-    Kind,
-    Memory,
-    Model,
-    Output,
-    Passages,
-    Question,
-    Quiet,
-    SecondSources,
-    Settings,
-    Sources,
-    Using,
-    context_fields,
-    reported,
-)
-from stepcraft.cli.output import say
-from stepcraft.cli.server import server_app
+from stepcraft.cli.options import Question, RunOptions, Using, unpacked
+from stepcraft.cli.output import note, say
+from stepcraft.cli.reporting import Reported, mask_traces, reported
+from stepcraft.cli.server import mcp, server_app
 from stepcraft.cli.source import source_app
 from stepcraft.errors import BadInput
+from stepcraft.secrets import without_secrets
 
-app = typer.Typer(
+Graph = Annotated[str, Argument(metavar="GRAPH", help="The graph; `stepcraft graphs` lists them.")]
+
+app = Typer(
+    cls=Reported,
     help="Long answers made correct by working on them step by step.",
     no_args_is_help=True,
     add_completion=False,
@@ -48,15 +35,13 @@ app = typer.Typer(
 )
 memory_app.command()(build)
 memory_app.command()(check)
-memory_app.command(context_settings={"ignore_unknown_options": True})(rate)  # so that -1 is a vote
-memory_app.command()(history)
-memory_app.command()(restore)
+memory_app.command()(dedupe)
 app.add_typer(memory_app, name="memory")
 app.add_typer(source_app, name="source")
 app.add_typer(eval_app, name="eval")
 app.add_typer(server_app, name="server")
+app.command()(mcp)
 app.command()(doctor)
-memory_app.command()(dedupe)
 
 
 def main() -> None:
@@ -68,7 +53,7 @@ def main() -> None:
     try:
         with reported():  # the help, too, may not find room
             app()
-    except typer.Exit as end:
+    except Exit as end:
         sys.exit(end.exit_code)
     finally:
         _drop_unwritten()
@@ -85,10 +70,17 @@ def _drop_unwritten() -> None:
 
 
 class _LogLines(logging.Handler):
-    """Prints what libraries log where nobody has configured logging, such as a message of a server."""
+    """Prints the first message that a library logs, where nobody has configured logging."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self._names: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        say(record.getMessage(), err=True)
+        name = record.name.partition(".")[0]
+        if name not in self._names:
+            self._names.add(name)
+            note(f"{name}: {without_secrets(record.getMessage()):.500}")
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - the callback of a flag
@@ -96,166 +88,105 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the callback of a flag
         from importlib.metadata import version
 
         say(version("stepcraft"))
-        raise typer.Exit
+        raise Exit
 
 
 @app.callback()
-@reported()
 def options(
+    context: typer.Context,
     _version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Long answers made correct by working on them step by step."""
-    # A console script does not look for modules in the working directory. Installed ones come first.
+    # A console script does not look for modules in the working directory.
     try:
         here = str(Path.cwd())
     except FileNotFoundError as error:
-        raise BadInput("the working directory is no longer there; change to another one") from error
+        raise BadInput("the working directory is gone; change to another one") from error
     if here not in sys.path:
         sys.path.append(here)
+    if any("TRACING" in name for name in os.environ):
+        mask_traces(context)
 
 
 @app.command()
-@reported()
+@unpacked
 def aag(
-    goal: Annotated[str, typer.Argument(help="The goal to reach.")],
+    goal: Annotated[str, Argument(help="The goal to reach.")],
     using: Using = "",
-    memory: Memory = None,
-    sources: SecondSources = None,
-    model: Model = None,
-    settings: Settings = None,
     review: Annotated[
-        bool,
-        typer.Option("--review", help="Ask you to accept, edit or reject the steps before they are final."),
+        bool, Option("--review", help="Ask you to approve, edit or reject the steps.")
     ] = False,
     remember: Annotated[
-        bool, typer.Option("--remember", help="Add the steps to the memory once you approved them.")
+        bool, Option("--remember", help="Add the steps to the memory once you approved them.")
     ] = False,
-    as_json: AsJson = False,
-    html: Html = None,
-    quiet: Quiet = False,
+    **options: Unpack[RunOptions],
 ) -> None:
     """Write a procedure for a goal, by analogy with procedures of a memory."""
-    from stepcraft.cli.run import answer
+    from stepcraft.cli.run import run_graph
 
-    fields = context_fields(settings, model=model, review=review, remember=remember)
-    output = Output(as_json, html, quiet)
-    answer("aag", goal, fields, output, sources=sources, memory=memory, inputs={"resources": using})
+    run_graph("aag", goal, options, {"resources": using}, review=review, remember=remember)
 
 
 @app.command()
-@reported()
+@unpacked
 def rat(
-    question: Annotated[str, typer.Argument(help="The question to answer.")],
-    sources: Sources = None,
-    finish: Annotated[
-        str | None, typer.Option(help="The form of the answer: answer, thoughts, article or code.")
-    ] = None,
-    model: Model = None,
-    settings: Settings = None,
-    show_changes: Annotated[
-        bool, typer.Option("--show-changes", help="Print what each revision changed, and its sources.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if a thought could not be checked.")
-    ] = False,
-    as_json: AsJson = False,
-    html: Html = None,
-    quiet: Quiet = False,
-) -> None:
-    """Answer a question, each thought of the answer checked against sources."""
-    from stepcraft.cli.run import answer, check_strict
-
-    fields, output = context_fields(settings, model=model, finish=finish), Output(as_json, html, quiet)
-    result = answer("rat", question, fields, output, sources=sources, show_changes=show_changes)
-    if strict:
-        check_strict(result)
-
-
-@app.command()
-@reported()
-def rpg(
-    question: Annotated[str, typer.Argument(help="The question to answer.")],
-    sources: Sources = None,
-    kind: Kind = None,
-    passages: Passages = None,
-    citations: Annotated[
-        str | None, typer.Option(help='With "inline" each sentence cites its evidence: [1].')
-    ] = None,
-    model: Model = None,
-    settings: Settings = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if a segment was written without evidence.")
-    ] = False,
-    as_json: AsJson = False,
-    html: Html = None,
-    quiet: Quiet = False,
-) -> None:
-    """Answer a question in segments, each planned and written from sentences chosen for it."""
-    from stepcraft.cli.run import answer, check_strict
-
-    fields, output = context_fields(settings, model=model, citations=citations), Output(as_json, html, quiet)
-    inputs = {"kind": kind}
-    result = answer("rpg", question, fields, output, sources=sources, inputs=inputs, passages=passages)
-    if strict:
-        check_strict(result)
-
-
-@app.command()
-@reported()
-def run(
-    graph: Graph,
     question: Question,
-    sources: Sources = None,
-    memory: Memory = None,
-    using: Using = "",
-    kind: Kind = None,
-    passages: Passages = None,
-    model: Model = None,
-    settings: Settings = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if a part of the work was not done.")
-    ] = False,
-    as_json: AsJson = False,
-    html: Html = None,
-    quiet: Quiet = False,
+    draft: Annotated[
+        typer.FileText | None,
+        Option(encoding="utf-8-sig", help="Check the answer in this file; - for stdin."),
+    ] = None,
+    **options: Unpack[RunOptions],
 ) -> None:
-    """Run any graph: a method, a baseline to compare it with, or the chat, which picks one."""
-    from stepcraft.cli.run import answer, check_strict
+    """Answer a question, or check an answer, each part of it looked up in sources."""
+    from stepcraft.cli.run import run_graph
 
-    result = answer(
-        graph,
-        question,
-        context_fields(settings, model=model),
-        Output(as_json, html, quiet),
-        sources=sources,
-        memory=memory,
-        inputs={"resources": using, "kind": kind},
-        passages=passages,
-    )
-    if strict:
-        check_strict(result, warnings=True)
+    inputs = {"draft": draft.read() if draft else ""}
+    run_graph("rat", question, options, inputs)
 
 
 @app.command()
-@reported()
+@unpacked
+def rpg(
+    question: Question,
+    kind: Annotated[str | None, Option(help="The form of the answer: auto, long or short.")] = None,
+    citations: Annotated[
+        str | None, Option(help='"inline" for numbers such as [1] in the answer, or "ids".')
+    ] = None,
+    **options: Unpack[RunOptions],
+) -> None:
+    """Answer a question from sources, planned, and each sentence traced to its evidence."""
+    from stepcraft.cli.run import run_graph
+
+    run_graph("rpg", question, options, {}, kind=kind, citations=citations)
+
+
+@app.command()
+@unpacked
+def run(graph: Graph, question: Question, using: Using = "", **options: Unpack[RunOptions]) -> None:
+    """Run any graph: a method, as its paper has it, a baseline, or the chat, which picks one."""
+    from stepcraft.cli.run import run_graph
+
+    run_graph(graph, question, options, {"resources": using})
+
+
+@app.command()
 def graphs() -> None:
     """List the graphs, one per line."""
-    from stepcraft.graphs.registry import CHAT, GRAPHS
+    from stepcraft.graphs.registry import GRAPHS
 
-    for name, listed in {**GRAPHS, **CHAT}.items():
-        say(f"{name:<9} {'baseline, ' if listed.is_baseline else ''}{listed.line}")
+    for name, graph in GRAPHS.items():
+        say(f"{name:<9} {graph.sentence}")
 
 
 @app.command()
-@reported()
 def draw(
     graph: Graph,
-    xray: Annotated[bool, typer.Option("--xray", help="Draw the nodes of subgraphs, too.")] = False,
+    xray: Annotated[bool, Option("--xray", help="Draw the nodes of subgraphs, too.")] = False,
 ) -> None:
     """Print a graph as a Mermaid diagram."""
-    from stepcraft.graphs.drawing import drawing
     from stepcraft.graphs.registry import get_graph
 
-    say(drawing(get_graph(graph), xray=xray))
+    say(get_graph(graph).get_graph(xray=xray).draw_mermaid())

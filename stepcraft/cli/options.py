@@ -1,144 +1,208 @@
-"""What the commands share: their options, the settings made of them, and how errors end a command."""
+"""Options that commands share, and what is made of them."""
 
-import errno
+import functools
 import json
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
-import typer
+from typer import Argument, Option
 
-from stepcraft.cli.output import complain, one_line
-from stepcraft.errors import BadInput, StepcraftError
+from stepcraft.errors import BadInput
 
-_PATH_ERRORS = {
-    errno.EACCES,
-    errno.EISDIR,
-    errno.ELOOP,
-    errno.ENAMETOOLONG,
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.EROFS,
-}
-
-Graph = Annotated[str, typer.Argument(metavar="GRAPH", help="The graph; `stepcraft graphs` lists them.")]
-Question = Annotated[str, typer.Argument(help="The question to answer, or the goal to reach.")]
-Model = Annotated[str | None, typer.Option(help='The chat model: "openai:gpt-5-mini", "ollama:…".')]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="A field of the graph's context; may be repeated."),
+_URLS = "weaviate://host:8080/Collection, or store+postgresql://host/database/name"
+Memory = Annotated[
+    str | None,
+    Option(
+        "--memory",
+        "-m",
+        help=f"The memory: a .db, .jsonl, .json or .csv file, {_URLS}. "
+        "By default STEPCRAFT_MEMORY, or else the procedures that ship with stepcraft.",
+    ),
+]
+ChangedMemory = Annotated[
+    str | None,
+    Option(
+        "--memory",
+        "-m",
+        help=f"The memory to change: a .db file, {_URLS}. By default STEPCRAFT_MEMORY.",
+    ),
+]
+Embeddings = Annotated[
+    str | None,
+    Option(help='Those of the memory: "wordllama", "none" or provider:model.'),
 ]
 Sources = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--from",
         metavar="SPEC",
-        help="A source of evidence: corpus:PATH, web, memory, weaviate://…; may be repeated.",
+        help="A source of evidence: corpus:PATH, web, memory:URL, weaviate://…, "
+        "package.module:attribute; may be repeated.",
     ),
 ]
-SecondSources = Annotated[
+Model = Annotated[str | None, Option(help='The chat model: "openai:gpt-5-mini", "ollama:…".')]
+Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--from",
-        metavar="SPEC",
-        help="A source to answer questions from, beside the memory: corpus:PATH, web, …; may be repeated.",
+    Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help="A setting, as text or JSON: k=5, node_models={…}; may be repeated.",
     ),
 ]
-Memory = Annotated[
-    str | None, typer.Option(help="The memory of procedures: a .db, .jsonl or .csv file, or a URL.")
-]
-Using = Annotated[str, typer.Option("--using", help="The available resources, separated by commas.")]
-Kind = Annotated[
-    str | None,
-    typer.Option(help="The kind of answer: auto, long, short, or multihop (short, in several steps)."),
-]
-Passages = Annotated[
-    Path | None,
-    typer.Option(help="Answer from these passages: a .jsonl, .json or .csv file with text, or a .txt file."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Html = Annotated[
-    Path | None, typer.Option("--html", help="Write a page that shows how the answer came about.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no warnings.")]
+Question = Annotated[str, Argument(help="The question to answer, or the goal to reach.")]
+Using = Annotated[str, Option("--using", help="The available resources, separated by commas.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, Option("--quiet", help="Show no progress and no warnings.")]
+
+_TRUSTED = ("model", "node_models", "memory", "sources")
 
 
-class Output(NamedTuple):
-    """What a command prints and writes."""
+class SearchOptions(TypedDict):
+    """The options of commands whose graphs search."""
 
-    as_json: bool
-    html: Path | None
-    quiet: bool
+    sources: Sources
+    memory: Memory
+    embeddings: Embeddings
+    model: Model
+    settings: Settings
 
 
-def context_fields(settings: list[str] | None, **options: object) -> dict[str, Any]:
-    """Return the fields of a context: those named by options that were used, and those named by `--set`.
+class RunOptions(SearchOptions):
+    """The options of commands that run a graph."""
+
+    as_json: AsJson
+    html: Annotated[
+        Path | None,
+        Option("--html", help="Write a page that shows how the answer came about."),
+    ]
+    show_changes: Annotated[
+        bool, Option("--show-changes", help="Print what each check changed, word by word.")
+    ]
+    quiet: Quiet
+
+
+class WorkOptions(TypedDict):
+    """The options of commands that work on many samples or documents."""
+
+    concurrency: Annotated[int | None, Option(min=1, help="Work on N at a time; by default 8.")]
+    max_calls: Annotated[int | None, Option(min=1, help="Stop after N model calls.")]
+    max_tokens: Annotated[int | None, Option(min=1, help="Stop after N tokens.")]
+    max_usd: Annotated[float | None, Option(min=0.0, help="Stop at this cost; needs --price.")]
+    price: Annotated[
+        list[str] | None,
+        Option(
+            metavar="[MODEL=]READ/WRITTEN",
+            help="USD per million tokens: 0.25/2.00, or openai:gpt-5-mini=0.25/2.00; a third "
+            "figure is for cached input. May be repeated.",
+        ),
+    ]
+    quiet: Quiet
+
+
+class EvaluationOptions(SearchOptions, WorkOptions):
+    """The options of an evaluation."""
+
+
+def unpacked(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of its `**options: Unpack[…]`, which typer would not see."""
+    *first, last = signature(command, eval_str=True).parameters.values()
+    hints = get_type_hints(get_args(last.annotation)[0], include_extras=True)
+    shared = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=False if get_args(hint)[0] is bool else None,
+            annotation=hint,
+        )
+        for name, hint in hints.items()
+    ]
+
+    @functools.wraps(command)
+    def run(**options: object) -> None:
+        command(**options)
+
+    run.__signature__ = Signature([*first, *shared])  # type: ignore[attr-defined]
+    return run
+
+
+def fields_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
+    """Return the settings that options name, and those of `--set`.
 
     Raises:
-        BadInput: a `--set` has no value.
+        BadInput: A `--set` has no value.
     """
-    values: dict[str, Any] = {name: value for name, value in options.items() if value}
+    fields = {name: value for name, value in options.items() if value}
     for setting in settings or []:
         name, equals, text = setting.partition("=")
         if not equals:
             raise BadInput(f"--set {setting!r} has no value; write --set field=value")
         value: Any = text
-        if text.startswith(("{", "[")) or text in {"null", "true", "false"}:
-            try:
+        if text.startswith(("{", "[")) or text == "null":
+            with suppress(ValueError):  # the settings say what is wrong with it
                 value = json.loads(text)
-            except ValueError:
-                value = text  # the context says what is wrong with it
-        values[name.strip()] = value
-    return values
+        fields[name.strip()] = value
+    return fields
 
 
-def check_writable(file: Path) -> None:
-    """Open a file for writing, before any work is done; one that is not there is not left behind.
+def search_fields(options: SearchOptions, **settings: object) -> dict[str, Any]:
+    """Return the settings that the options name, with what is searched, and by which model."""
+    return fields_of(
+        options["settings"],
+        model=options["model"],
+        memory=options["memory"],
+        sources=options["sources"],
+        embeddings=options["embeddings"],
+        **settings,
+    )
+
+
+def builder_options(graph: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a graph's builder.
+
+    The context of a run may name only what is registered. Whoever types a command is trusted, so
+    models, memories and sources go to the builder instead.
 
     Raises:
-        BadInput: it cannot be written.
+        BadInput: The graph has no such setting.
+        ValidationError: A value cannot be used.
     """
-    try:
+    from stepcraft.graphs.registry import context_of
+
+    settings_type, rest = context_of(graph), dict(fields)
+    names = settings_type.model_fields
+    for name in fields.keys() - {*names, "embeddings"}:
+        raise BadInput(f"{graph} has no setting {name!r}; there are {', '.join(names)}")
+    embeddings = rest.pop("embeddings", None)
+    checked = settings_type(**rest)
+    trusted = {name: getattr(checked, name) for name in _TRUSTED if rest.pop(name, None)}
+    return {**trusted, "embeddings": embeddings, "settings": settings_type(**rest)}
+
+
+def work_arguments(options: WorkOptions) -> dict[str, Any]:
+    """Return the arguments of work on many samples or documents."""
+    from stepcraft.cli.output import progress_lines
+    from stepcraft.evals.prices import Prices
+    from stepcraft.evals.progress import Budget
+
+    return {
+        "concurrency": options["concurrency"] or 8,
+        "budget": Budget(options["max_calls"], options["max_tokens"], options["max_usd"]),
+        "prices": Prices.of(options["price"]),
+        "on_progress": progress_lines(quiet=options["quiet"]),
+    }
+
+
+def check_writable(*files: Path | None) -> None:
+    """Open files for writing, before any work is done; one that is not there is not left behind.
+
+    Raises:
+        OSError: One cannot be written.
+    """
+    for file in filter(None, files):
         is_new = not file.exists()
-        with file.open("ab"):
-            pass
+        file.open("ab").close()
         if is_new:
             file.unlink()
-    except FileNotFoundError as error:
-        raise BadInput(
-            f"{file} cannot be written: there is no folder {file.parent}; create it first"
-        ) from error
-    except (OSError, ValueError) as error:  # ValueError: the name holds a NUL
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise BadInput(f"{file} cannot be written: {reason}; name a file") from error
-
-
-@contextmanager
-def reported() -> Generator[None]:
-    """End a command with one line on stderr and an exit status instead of a traceback.
-
-    The status is 2 for bad input, 130 for Ctrl-C, and 1 for any other failure.
-    """
-    try:
-        yield
-    except (typer.Exit, typer.Abort):
-        raise
-    except KeyboardInterrupt as error:
-        raise typer.Exit(130) from error
-    except BrokenPipeError as error:
-        raise typer.Exit(1) from error
-    except StepcraftError as error:
-        complain(str(error))
-        raise typer.Exit(2 if isinstance(error, BadInput) else 1) from error
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in _PATH_ERRORS and error.filename:
-            complain(
-                f"{one_line(str(error.filename))[:200]} cannot be used: {error.strerror}; name another path"
-            )
-            raise typer.Exit(2) from error
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            complain("the output cannot be written: no space is left; make room, or write it elsewhere")
-            raise typer.Exit(1) from error
-        complain(f"unexpected error: {type(error).__name__}: {one_line(str(error))[:500]}")
-        raise typer.Exit(1) from error

@@ -1,77 +1,127 @@
-"""The only place that prints. What is printed has no secrets and nothing that a terminal obeys.
+"""The only place that prints. What is printed holds nothing that a terminal obeys.
 
-Answers, evidence, procedures and the messages of servers come from outside. Control characters but newline and tab, and
-overrides of the writing direction, are left out of texts and escaped in JSON, on a terminal and in a pipe alike.
+Answers, evidence, procedures and the messages of servers come from outside. Control characters but
+newline and tab, and overrides of the writing direction, are left out of texts and escaped in JSON.
 """
 
-import io
 import json
 import re
-import shutil
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stepcraft.secrets import redacted, without_secrets
+from stepcraft.errors import Failed
 from stepcraft.text.clean import clean
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from stepcraft.evals.progress import Progress
 
-_TO_ESCAPE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_TO_ESCAPE = re.compile(
+    "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 """What JSON need not escape although a terminal may obey it, or UTF-8 cannot encode it."""
 
-
-def printable(text: str) -> str:
-    """Return a text as it may be printed; it may have several lines."""
-    return without_secrets(clean(text))
-
-
-def one_line(text: str) -> str:
-    """Return a text as it may be printed, on one line."""
-    return " ".join(printable(text).split())
+_COUNT_EVERY = 10_000
+_SHOWN = 20
+_LINE_EVERY_S = 5.0
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a text on stdout, or on stderr."""
-    typer.echo(printable(text), err=err)
+    """Print a text, which may have several lines, on stdout or on stderr."""
+    typer.echo(clean(text), err=err)
 
 
-def say_key(key: str) -> None:
-    """Print a key that was made for the user of the command, the one secret that is shown."""
-    typer.echo(key)
+def one_line(text: str) -> str:
+    """Return a text on one line."""
+    return " ".join(clean(text).split())
 
 
-def complain(text: str) -> None:
-    """Print on stderr, in one line, why a command fails."""
-    typer.echo(f"stepcraft: {one_line(text)}", err=True)
-
-
-def write(console: "Console", *parts: str | tuple[str, str], style: str = "") -> None:
-    """Print a text on a console, in parts that may have a style; the terminal breaks long lines."""
-    from rich.text import Text
-
-    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
-    shown = Text.assemble(*((printable(text), own) for text, own in pairs), style=style)
-    console.print(shown, soft_wrap=True, highlight=False)
-
-
-def drawn(table: "Table") -> str:
-    """A table as plain text, as wide as the terminal; 100 columns where there is none."""
-    from rich.console import Console
-
-    file = io.StringIO()
-    width = shutil.get_terminal_size((100, 24)).columns
-    Console(file=file, width=width, color_system=None).print(table)
-    return "\n".join(line.rstrip() for line in file.getvalue().strip("\n").splitlines())
+def note(text: str) -> None:
+    """Print a line on stderr."""
+    say(one_line(text), err=True)
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON on stdout."""
-    print_data(json.dumps(redacted(value), ensure_ascii=False, indent=2))
+    """Print a value as JSON on stdout; an object of a data class by its fields."""
+    print_data(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+
+
+def _plain(value: object) -> object:
+    from stepcraft.memory.procedure import Procedure
+
+    if isinstance(value, Procedure):
+        return value.to_dict()
+    return vars(value) if is_dataclass(value) else str(value)
 
 
 def print_data(json_text: str) -> None:
-    """Print JSON on stdout whose secrets stay, because it is a copy of the user's data."""
-    typer.echo(_TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text))
+    """Print JSON on stdout."""
+    typer.echo(_TO_ESCAPE.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text))
+
+
+def show_counts(report: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the numbers of a report and the lengths of its lists, or all of it as JSON."""
+    if as_json:
+        print_json(report)
+        return
+    counts = {
+        name: len(value) if isinstance(value, list) else value for name, value in report.items()
+    }
+    say(
+        ", ".join(
+            f"{value:,} {name}" for name, value in counts.items() if isinstance(value, int | float)
+        )
+    )
+
+
+def show_diff(before: str, after: str, *, err: bool = False) -> None:
+    """Print a word diff: removed words as [-…-], added words as {+…+}."""
+    from stepcraft.text.diff import shortened, word_diff
+
+    forms = {"same": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
+    pieces = shortened(word_diff(before, after))
+    say("".join(forms[kind].format(text) for kind, text in pieces), err=err)
+
+
+def show_failed(failed: Sequence[Failed]) -> None:
+    """Print on stderr what failed, the first twenty; the JSON has all."""
+    for failure in failed[:_SHOWN]:
+        note(f"{failure.where}: {failure.reason}")
+    if len(failed) > _SHOWN:
+        note(f"and {len(failed) - _SHOWN:,} more")
+
+
+def counter(items: str) -> Callable[[int], None]:
+    """Return what prints how many items are done, a line on stderr every 10,000."""
+    shown = 0
+
+    def count(done: int) -> None:
+        nonlocal shown
+        if done - shown >= _COUNT_EVERY:
+            shown = done
+            note(f"{done:,} {items}")
+
+    return count
+
+
+def progress_lines(*, quiet: bool) -> "Callable[[Progress], None]":
+    """Return what prints how far work is, a line on stderr every five seconds."""
+    due, last = 0.0, 0
+
+    def show(progress: "Progress") -> None:
+        nonlocal due, last
+        now, left, usd = time.monotonic(), progress.seconds_left, progress.usd
+        if quiet or progress.done == last or (now < due and progress.done < progress.total):
+            return
+        due, last = now + _LINE_EVERY_S, progress.done
+        note(
+            f"{progress.done:,} of {progress.total:,} done, {progress.failed:,} failed, "
+            f"{progress.calls:,} calls, {progress.tokens:,} tokens"
+            + (f", {usd:,.4f} USD" if usd else "")
+            + (f", about {left / 60:,.1f} min left" if left else "")
+        )
+
+    return show

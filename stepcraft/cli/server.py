@@ -1,14 +1,16 @@
-"""`stepcraft server`: what a deployment needs beside the graphs."""
+"""`stepcraft server` and `stepcraft mcp`: what serves the graphs to others."""
 
 import json
+import os
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, Typer
+from typing_extensions import Unpack
 
-from stepcraft.cli.options import reported
-from stepcraft.cli.output import say, say_key
+from stepcraft.cli.options import SearchOptions, builder_options, search_fields, unpacked
+from stepcraft.cli.output import note, say
 
-server_app = typer.Typer(help="Prepare a LangGraph server.", no_args_is_help=True, rich_markup_mode=None)
+server_app = Typer(help="Prepare a LangGraph server.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @server_app.callback()
@@ -17,12 +19,36 @@ def server() -> None:
 
 
 @server_app.command()
-@reported()
-def key(user: Annotated[str, typer.Argument(help="Who gets the key.")]) -> None:
+def key(user: Annotated[str, Argument(help="Who gets the key.")]) -> None:
     """Print a new API key, and the lines for the file of users. The key is stored nowhere."""
-    from stepcraft.server.credentials import new_key
+    from stepcraft.server.users import new_key
 
-    made, hashed = new_key()
-    say_key(made)
-    say(f"\n[users.{json.dumps(user, ensure_ascii=False)}]\nkeys = [{json.dumps(hashed)}]")
-    say("\nThe key is shown this once. Its hash belongs into the file that STEPCRAFT_ACCESS names.", err=True)
+    secret, digest = new_key()
+    name = json.dumps(user, ensure_ascii=False)
+    say(f"{secret}\n\n[users.{name}]\nkeys = [{json.dumps(digest)}]")
+    note("The key is shown this once. Its hash belongs into the file that STEPCRAFT_ACCESS names.")
+
+
+@unpacked
+def mcp(
+    http: Annotated[bool, Option("--http", help="Serve over HTTP instead of stdio.")] = False,
+    port: Annotated[int, Option(help="The port of --http.")] = 8000,
+    **options: Unpack[SearchOptions],
+) -> None:
+    """Serve aag, rat, rpg and the tools of the memory to clients of the Model Context Protocol."""
+    from stepcraft.graphs.memory_tools import memory_tools
+    from stepcraft.graphs.registry import get_graph
+    from stepcraft.memory.open import MEMORY_VARIABLE
+    from stepcraft.server.mcp import ARGUMENTS, build_mcp_server
+
+    fields = search_fields(options)
+    graphs = {name: get_graph(name, **builder_options(name, fields)) for name in ARGUMENTS}
+    # The client asks its user before it calls a tool, so nothing is left to approve.
+    memory = options["memory"] or os.environ.get(MEMORY_VARIABLE, "")
+    tools = memory_tools(memory, approve=False, embeddings=options["embeddings"])
+    mcp_server = build_mcp_server(graphs, tools)
+    if http:
+        note(f"http://127.0.0.1:{port}/mcp")
+        mcp_server.run("streamable-http", port=port)
+    else:
+        mcp_server.run("stdio")

@@ -1,1 +1,1 @@
-"""The settings of a run: one frozen dataclass for each graph, with the instructions of its nodes as fields."""
+"""The settings of a run: one frozen model a graph, with its nodes' instructions as fields."""

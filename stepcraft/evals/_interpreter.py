@@ -48,7 +48,9 @@ def interpreter_root() -> Path:
         cache.parent.chmod(0o755)
     root = cache / name
     if not root.is_dir():
-        with tempfile.TemporaryDirectory(dir=cache, prefix="making-", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(
+            dir=cache, prefix="making-", ignore_cleanup_errors=True
+        ) as folder:
             made = Path(folder) / name
             _copy(executable, library, made)
             try:
@@ -66,7 +68,9 @@ def _copy(executable: Path, library: Path, root: Path) -> None:
     python.parent.mkdir()
     shutil.copy2(executable, python)
     extensions = sorted(modules.glob("lib-dynload/*.so"))
-    found = _shared_libraries([executable, *(library / path.relative_to(modules) for path in extensions)])
+    found = _shared_libraries(
+        [executable, *(library / path.relative_to(modules) for path in extensions)]
+    )
     loader_folder = Path(found["libc.so.6"]).parent if "libc.so.6" in found else Path("/lib")
     for name, path in found.items():
         # Without `ld.so.cache` the loader looks into its own folders only, so all stand beside the C library.
@@ -106,4 +110,6 @@ def _shared_libraries(files: list[Path]) -> dict[str, str]:
         timeout=60,
     )
     found = map(_LIBRARY.match, listed.stdout.splitlines())
-    return {line["name"] or line["loader"]: line["path"] or line["loader"] for line in found if line}
+    return {
+        line["name"] or line["loader"]: line["path"] or line["loader"] for line in found if line
+    }

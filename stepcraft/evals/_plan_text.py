@@ -45,7 +45,9 @@ _START = re.compile(
     rf"[^a-z]*(?:step[^a-z]{{0,9}})?(?:(?:first|then|next|finally|now|and)[^a-z]{{1,9}})?({_VERB})(.*)",
     re.DOTALL,
 )
-_NEXT = re.compile(rf"(?:[;,.)\]]|(?<![a-z])(?:and|then)(?![a-z]))(?=\W{{0,4}}(?:and |then )?{_VERB})")
+_NEXT = re.compile(
+    rf"(?:[;,.)\]]|(?<![a-z])(?:and|then)(?![a-z]))(?=\W{{0,4}}(?:and |then )?{_VERB})"
+)
 _LETTERS = re.compile(r"[a-z]+")
 _TOKEN = re.compile(r"[a-z]+|(?<!\w)-\d+|\d+|[^\s\w]")
 _ITEM_KEYS = ("item", "object", "name", "output")
@@ -112,7 +114,8 @@ def _elements(value: object, depth: int) -> Iterator[Step | str]:
     """Return the steps in a JSON value, and as text each element that is none."""
     if isinstance(value, dict):
         fields = [
-            next((value[key] for key in keys if key in value), None) for keys in (_TYPE_KEYS, _ITEM_KEYS)
+            next((value[key] for key in keys if key in value), None)
+            for keys in (_TYPE_KEYS, _ITEM_KEYS)
         ]
         if isinstance(fields[0], str) and isinstance(fields[1], str):
             count = next((value[key] for key in _COUNT_KEYS if key in value), 1)
@@ -120,7 +123,11 @@ def _elements(value: object, depth: int) -> Iterator[Step | str]:
             return
         inner = list(value.values())
     elif isinstance(value, list):
-        if 2 <= len(value) <= 3 and isinstance(value[0], str) and value[0].strip().lower() in _TYPES:
+        if (
+            2 <= len(value) <= 3
+            and isinstance(value[0], str)
+            and value[0].strip().lower() in _TYPES
+        ):
             yield from _steps_or(" ".join(map(str, value)), json.dumps(value))
             return
         if len(value) == 3 and isinstance(value[0], str) and isinstance(value[2], int):

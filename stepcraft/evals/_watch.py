@@ -112,7 +112,9 @@ def _end_of(process: "subprocess.Popen[bytes]") -> Generator[int | None, None, N
         os.close(end)
 
 
-def _register(selector: selectors.BaseSelector, process: "subprocess.Popen[bytes]", end: int | None) -> None:
+def _register(
+    selector: selectors.BaseSelector, process: "subprocess.Popen[bytes]", end: int | None
+) -> None:
     for number, pipe in enumerate((process.stdin, process.stdout, process.stderr)):
         if pipe is None:
             raise ValueError("a watched process needs three pipes")
@@ -122,7 +124,9 @@ def _register(selector: selectors.BaseSelector, process: "subprocess.Popen[bytes
         selector.register(end, selectors.EVENT_READ, _END)
 
 
-def _feed(selector: selectors.BaseSelector, key: selectors.SelectorKey, left: memoryview) -> memoryview:
+def _feed(
+    selector: selectors.BaseSelector, key: selectors.SelectorKey, left: memoryview
+) -> memoryview:
     """Write some of what is left; close the pipe behind the last of it, or where nobody reads."""
     try:
         left = left[os.write(key.fd, left[:_PIECE]) :]

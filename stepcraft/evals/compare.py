@@ -71,12 +71,17 @@ def paired_methods(directory: Path, first: str, second: str) -> PairedMethods:
     if first == second:
         raise BadInput(f"{first!r} cannot be compared with itself; name two of {', '.join(names)}")
     outcomes = [one for one in read_outcomes(directory) if one["method"] in {first, second}]
-    ours, theirs = ({one["id"]: one for one in outcomes if one["method"] == name} for name in (first, second))
+    ours, theirs = (
+        {one["id"]: one for one in outcomes if one["method"] == name} for name in (first, second)
+    )
     pairs = {id_: Pair(one, theirs[id_]) for id_, one in ours.items() if id_ in theirs}
     if not pairs:
         raise BadInput(
             f"no sample in {directory} is finished by both {first} and {second}; go on with the evaluation"
         )
     return PairedMethods(
-        compare([([pair.first for pair in pairs.values()], [pair.second for pair in pairs.values()])]), pairs
+        compare(
+            [([pair.first for pair in pairs.values()], [pair.second for pair in pairs.values()])]
+        ),
+        pairs,
     )

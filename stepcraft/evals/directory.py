@@ -17,7 +17,6 @@ from stepcraft.errors import BadInput
 from stepcraft.evals.samples import Sample
 from stepcraft.files import named_path
 from stepcraft.journal import LOCK, FolderLock, LineFile, read_lines
-from stepcraft.secrets import redacted
 
 CONFIGURATION = "configuration.json"
 SAMPLES = "samples.jsonl"
@@ -76,7 +75,7 @@ class RunDirectory:
 
     def __init__(self, path: Path, configuration: Mapping[str, Any]) -> None:
         self.path = named_path(path)
-        wanted: dict[str, Any] = redacted(configuration)
+        wanted: dict[str, Any] = dict(configuration)
         try:
             self._lock = FolderLock(self.path, "an evaluation is running into")
         except OSError as error:
@@ -114,14 +113,18 @@ class RunDirectory:
     def _is_new(self, wanted: Mapping[str, Any]) -> bool:
         file = self.path / CONFIGURATION
         if not file.exists():
-            others = sorted(one.name for one in self.path.iterdir() if one.name not in {LOCK, _BEGUN})
+            others = sorted(
+                one.name for one in self.path.iterdir() if one.name not in {LOCK, _BEGUN}
+            )
             if others:
                 raise BadInput(
                     f"{self.path} holds other files, such as {others[0]!r}; name a directory of its own"
                 )
             return True
         known = read_configuration(self.path)
-        differing = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
+        differing = sorted(
+            name for name in {*known, *wanted} if known.get(name) != wanted.get(name)
+        )
         if differing:
             told = " and ".join(_DIFFERING.get(name, name) for name in differing)
             raise BadInput(
@@ -139,16 +142,10 @@ def check_names(what: str, names: Sequence[str]) -> None:
         names: The names.
 
     Raises:
-        BadInput: One is there twice, or is masked where it is kept, because it is or holds a secret.
+        BadInput: One is there twice.
     """
     seen: set[str] = set()
-    for name, kept in zip(names, redacted(names), strict=True):
-        if name != kept:
-            raise BadInput(
-                f"the {what} {kept!r:.80} holds what is masked as a secret, such as the value of a variable whose name "
-                "contains KEY, TOKEN, SECRET or PASSWORD, so that its results would not be found again; give it "
-                "another name, or unset the variable"
-            )
+    for name in names:
         if name in seen:
             raise BadInput(f"the {what} {name!r:.80} is there twice; give each its own")
         seen.add(name)
@@ -165,7 +162,9 @@ def read_configuration(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise BadInput(f"{path} is no directory of an evaluation: {error.strerror}") from error
     except ValueError as error:
-        raise BadInput(f"{path / CONFIGURATION} is damaged: {error}; name another directory") from error
+        raise BadInput(
+            f"{path / CONFIGURATION} is damaged: {error}; name another directory"
+        ) from error
     return known
 
 

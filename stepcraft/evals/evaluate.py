@@ -1,10 +1,10 @@
 """Run methods on samples, side by side and within budgets, into a directory that a killed run goes on from."""
 
 import asyncio
+import json
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
@@ -24,8 +24,6 @@ from stepcraft.evals.progress import Budget, Progress, Tally, unpriced
 from stepcraft.evals.prompts import prompts_digest
 from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.evals.scores import alias_accuracy, contains, exact_match, f1, steps_f1
-from stepcraft.evals.servers import ServedRunFailed, Servers
-from stepcraft.graphs.compile import Graph
 from stepcraft.llm.resources import VERSION
 from stepcraft.models.resolve import EXTRACTIVE
 from stepcraft.nodes.begin import KEYLESS
@@ -67,9 +65,7 @@ async def evaluate(
     *,
     scorers: Sequence[Scorer] = (known_scores,),
     benchmark: Mapping[str, str] | None = None,
-    graph_of: Callable[[Method], Graph] = Method.compiled,
     concurrency: int = 4,
-    servers: Servers | None = None,
     budget: Budget | None = None,
     prices: Prices | None = None,
     retry_errors: bool = False,
@@ -87,26 +83,23 @@ async def evaluate(
         directory: Where the outcomes are kept.
         scorers: What makes the scores of an output.
         benchmark: The name, source, licence and paper of the benchmark that the samples are of, which the report shows.
-        graph_of: What makes the graph of a method of this package.
-        concurrency: The most samples that run at the same time in this process.
-        servers: Where the samples run instead, as many at a time as these take.
+        concurrency: The most samples that run at the same time.
         budget: When to stop; what the directory has already counts, too.
         prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
         retry_errors: Whether samples that failed are run again; where only the scoring failed, it alone is.
         allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
-        callbacks: The callbacks of every run in this process, such as a tracer.
+        callbacks: The callbacks of every run, such as a tracer.
         on_progress: Is told of the progress before and after each sample.
 
     Raises:
         BadInput: The directory belongs to another evaluation, a method has no language model, a method or an id is
-            there twice or looks like a secret, the budget needs a price that is unknown, or a server refuses a setting.
-        RunStopped: The budget is used up, the model refuses every call, no server answers, or the directory cannot be
-            written.
+            there twice, or the budget needs a price that is unknown.
+        RunStopped: The budget is used up, the model refuses every call, or the directory cannot be written.
     """
     check_names("method", [method.name for method in methods])
     check_names("id", [sample["id"] for sample in samples])
     by_name = {method.name: method for method in methods}
-    runner = servers or Local(by_name, graph_of, callbacks)
+    runner = Local(by_name, callbacks)
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
     writers = {method.name: runner.writer(method) for method in methods}
     for name, writer in writers.items():
@@ -124,20 +117,19 @@ async def evaluate(
     }
 
     cost_of = partial(_cost, prices, runner, by_name)
-    async with AsyncExitStack() as stack:
-        if servers:
-            await stack.enter_async_context(servers)
-        kept = stack.enter_context(RunDirectory(directory, configuration))
-        slots = servers.slots if servers else concurrency
+    with RunDirectory(directory, configuration) as kept:
         counts = dict.fromkeys(by_name, len(samples))
-        run = Tally[Outcome](counts, slots=slots, budget=budget, cost=cost_of, tell=on_progress)
+        run = Tally[Outcome](
+            counts, slots=concurrency, budget=budget, cost=cost_of, tell=on_progress
+        )
         for outcome in read_outcomes(kept.path):
             run.count(outcome)
         left = (
             (method, sample)
             for sample in samples
             for method in methods
-            if (failed := run.failed.get((method.name, sample["id"]))) is None or (failed and retry_errors)
+            if (failed := run.failed.get((method.name, sample["id"]))) is None
+            or (failed and retry_errors)
         )
 
         async def one(method: AnyMethod, sample: Sample) -> None:
@@ -154,7 +146,7 @@ async def evaluate(
             kept.add(scored)
             run.end(scored, is_free=is_free)
 
-        await side_by_side((partial(one, *pair) for pair in left), slots)
+        await side_by_side((partial(one, *pair) for pair in left), concurrency)
         run.check_finished(len(run.failed) - (run.failures if retry_errors else 0), "samples")
         return run.progress()
 
@@ -179,7 +171,7 @@ async def side_by_side(jobs: Iterable[Callable[[], Awaitable[None]]], concurrenc
         raise errors.exceptions[0] from None
 
 
-async def _outcome(runner: Local | Servers, method: AnyMethod, sample: Sample) -> Outcome:
+async def _outcome(runner: Local, method: AnyMethod, sample: Sample) -> Outcome:
     """Run a method on a sample; a failure is the outcome, except where every further sample would fail too."""
     began = time.monotonic()
     outcome = Outcome(
@@ -196,7 +188,9 @@ async def _outcome(runner: Local | Servers, method: AnyMethod, sample: Sample) -
         trace="",
         models=[],
         versions={},
-        seed=method.context(sample.get("seed")).seed if isinstance(method, Method) else sample.get("seed"),
+        seed=sample.get("seed", method.context().seed)
+        if isinstance(method, Method)
+        else sample.get("seed"),
     )
     try:
         await runner.run(method, sample, outcome)
@@ -205,15 +199,13 @@ async def _outcome(runner: Local | Servers, method: AnyMethod, sample: Sample) -
     except (GraphBubbleUp, RunStopped):
         raise
     except Exception as failure:
-        if isinstance(runner, Servers) and isinstance(failure, BadInput):
-            raise
         outcome["error"] = _reason(failure)
     outcome["seconds"] = round(time.monotonic() - began, 3)
     return outcome
 
 
 def _cost(
-    prices: Prices, runner: Local | Servers, methods: Mapping[str, AnyMethod], outcome: Outcome
+    prices: Prices, runner: Local, methods: Mapping[str, AnyMethod], outcome: Outcome
 ) -> float | None:
     """What an outcome cost in USD; None where a price is unknown."""
     method, told = methods[outcome["method"]], outcome.get("models") or []
@@ -234,7 +226,6 @@ async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
         for score in scorers:
             made = score(outcome["sample"], outcome["output"])
             named = await made if isinstance(made, Awaitable) else made
-            check_names("score", list(named))
             scores |= {name: _finite(name, value) for name, value in named.items()}
     except Exception as failure:
         return {**outcome, "error": f"it could not be scored: {_reason(failure)}"}
@@ -245,13 +236,14 @@ def _finite(name: str, value: float) -> float:
     """A score as a number that means and intervals can be made of."""
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"the score {name!r} is {number}; return a finite number, or leave the score out")
+        raise ValueError(
+            f"the score {name!r} is {number}; return a finite number, or leave the score out"
+        )
     return number
 
 
 def _reason(failure: Exception) -> str:
-    text = without_secrets(str(failure))[:1000]
-    return text if isinstance(failure, ServedRunFailed) else f"{type(failure).__name__}: {text}"
+    return f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
 
 
 def _prompts(method: AnyMethod) -> str:
@@ -268,10 +260,5 @@ def _keyless(what: str) -> str:
 def _described(method: AnyMethod, writer: str) -> dict[str, Any]:
     """A method as the configuration has it."""
     graph = method.graph if isinstance(method, Method) else f"{method.graph.get_name()} (own)"
-    settings = {
-        name: value.replace(_PACKAGE, "stepcraft") if isinstance(value, str) else value
-        for name, value in method.settings.items()
-    }
-    if isinstance(method, Method) and method.kind:
-        settings["kind"] = method.kind
+    settings = json.loads(json.dumps(method.described()).replace(_PACKAGE, "stepcraft"))
     return {"graph": graph, "settings": settings, "model": writer}

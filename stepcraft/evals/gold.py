@@ -43,7 +43,8 @@ def passages_of(fields: Mapping[str, Any], where: str) -> list[tuple[str, list[s
         if isinstance(value, Mapping):  # the columns of the Hugging Face hub
             columns = value
             value = [
-                list(pair) for pair in zip_longest(*(columns.get(key, ()) for key in ("title", "sentences")))
+                list(pair)
+                for pair in zip_longest(*(columns.get(key, ()) for key in ("title", "sentences")))
             ]
         if not isinstance(value, list) or not value:
             continue
@@ -111,13 +112,17 @@ def _facts(fields: Mapping[str, Any], where: str) -> Iterator[tuple[str, list[st
     if isinstance(facts, Mapping):  # the columns of the Hugging Face hub
         columns = facts
         facts = [
-            list(pair) for pair in zip(columns.get("title", ()), columns.get("sent_id", ()), strict=False)
+            list(pair)
+            for pair in zip(columns.get("title", ()), columns.get("sent_id", ()), strict=False)
         ]
     sentences = {_key(title): texts for title, texts in passages_of(fields, where)}
     for fact in facts if isinstance(facts, list) else [facts]:
         match fact:
             case {"title": str(title), "sentence": int(number)} | [str(title), int(number)]:
-                yield _folded(title), sentences.get(_key(title), [])[max(number, 0) : max(number, 0) + 1]
+                yield (
+                    _folded(title),
+                    sentences.get(_key(title), [])[max(number, 0) : max(number, 0) + 1],
+                )
             case _:
                 raise BadInput(
                     f"{where} has a supporting fact that is none: {fact!r:.80}; write a title and a sentence's number"
@@ -138,15 +143,19 @@ def retrieval_scores(gold: Sequence[Gold], output: Mapping[str, Any]) -> dict[st
         for one in output.get("evidence") or ()
     ]
     of = [
-        [text for title, text in evidence if not one["title"] or title == _key(one["title"])] for one in gold
+        [text for title, text in evidence if not one["title"] or title == _key(one["title"])]
+        for one in gold
     ]
     scores = {
         "gold passages": _share(
-            bool(texts) and (bool(one["title"]) or any(_holds(texts, wanted) for wanted in one["sentences"]))
+            bool(texts)
+            and (bool(one["title"]) or any(_holds(texts, wanted) for wanted in one["sentences"]))
             for one, texts in zip(gold, of, strict=True)
         )
     }
-    pairs = [(wanted, texts) for one, texts in zip(gold, of, strict=True) for wanted in one["sentences"]]
+    pairs = [
+        (wanted, texts) for one, texts in zip(gold, of, strict=True) for wanted in one["sentences"]
+    ]
     if not pairs:
         return scores
     scores["gold sentences"] = _share(_holds(texts, wanted) for wanted, texts in pairs)
@@ -156,7 +165,9 @@ def retrieval_scores(gold: Sequence[Gold], output: Mapping[str, Any]) -> dict[st
             for sentence in segment["sentences"]:
                 selected.setdefault(sentence["passage"], []).append(sentence["text"])
         written_from = [_folded(" ".join(texts)) for texts in selected.values()]
-        scores["gold sentences selected"] = _share(_holds(written_from, wanted) for wanted, _ in pairs)
+        scores["gold sentences selected"] = _share(
+            _holds(written_from, wanted) for wanted, _ in pairs
+        )
     return scores
 
 

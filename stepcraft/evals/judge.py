@@ -7,33 +7,31 @@ unreadable and is not interpreted.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.errors import GraphBubbleUp
-from pydantic import Field
 
-from stepcraft.contexts.base import Context
-from stepcraft.errors import BadInput, ModelFailure, RunStopped, StepcraftError, UnreadableReply
+from stepcraft.errors import BadInput, RunStopped, StepcraftError, UnreadableReply
 from stepcraft.evals.directory import Outcome
+from stepcraft.evals.prices import add_tokens, no_tokens
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.shortening import cited_ids, passage_tokens, shortened
 from stepcraft.evals.votes import Judgement
 from stepcraft.evidence import Evidence
-from stepcraft.llm.budget import Budget, totals
-from stepcraft.llm.call import CallFailed, acall_model, skip_reason, status
-from stepcraft.llm.prompt import evidence_sections, input_limit, prompt, prompt_tokens
-from stepcraft.llm.reply import Refused, reply_text, text_of, unwrapped
+from stepcraft.llm.prompt import asked, passages, prompt, prompt_tokens
+from stepcraft.llm.reply import Refused, answer_text, reply_text
 from stepcraft.models.keyless.model import ExtractiveModel
-from stepcraft.models.resolve import EXTRACTIVE, GivenModels, aresolve_model, checked_model, model_name
-from stepcraft.secrets import without_secrets
+from stepcraft.models.resolve import EXTRACTIVE, aresolve_model, model_name
+from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.text.citations import cited_sentences
+from stepcraft.text.clean import clean, unfenced
 from stepcraft.text.lists import numbered
-from stepcraft.text.sections import section
+from stepcraft.text.sections import Section
 
 RIGHT = "right"
 """The id of the sections that hold what is known of a right answer."""
@@ -65,14 +63,19 @@ The numbers of the sentences that the passages do not bear out, one a line and n
 Or exactly NONE if the passages bear out all of them."""
 
 _VERDICT = re.compile(
-    r"[\W_]*(?:(?:verdict|vote|winner|better|final answer|answer)[\W_]+)*(A|B|T|tie)[\W_]*", re.IGNORECASE
+    r"[\W_]*(?:(?:verdict|vote|winner|better|final answer|answer)[\W_]+)*(A|B|T|tie)[\W_]*",
+    re.IGNORECASE,
 )
 _NONE = re.compile(r"[\W_]*none[\W_]*", re.IGNORECASE)
-_FLAGGED = re.compile(r"\W*(?:sentences? )?\d{1,4}(?:(?:\s*[,;]\s*|\s+)(?:and )?\d{1,4})*\W*", re.IGNORECASE)
+_FLAGGED = re.compile(
+    r"\W*(?:sentences? )?\d{1,4}(?:(?:\s*[,;]\s*|\s+)(?:and )?\d{1,4})*\W*", re.IGNORECASE
+)
 _BULLET = re.compile(r"\A(?:\d{1,3}[.)]|[-*\u2022])(?:\s+|\Z)")
 """The number or mark of a list item, which the number of the sentence would stand before."""
 _KEPT = 2_000
 """How many characters of a reply are kept."""
+_VOTING, _READING = 0.7, 0.0
+"""The temperature of votes, as in AAG's evaluation, and of a reading, which is asked for once."""
 PASSAGE_TOKENS = 16_000
 """How many tokens of passages a judge is shown with an answer, where it is not told otherwise."""
 
@@ -81,37 +84,21 @@ class _TooLong(StepcraftError):
     """A prompt is longer than what the judge takes, and what is left to shorten is the answer."""
 
 
-@dataclass(frozen=True)
-class _Voting(Context):
-    temperature: Annotated[float | None, Field(description="As in AAG's evaluation.")] = 0.7
-
-
-@dataclass(frozen=True)
-class _Reading(Context):
-    temperature: Annotated[float | None, Field(description="A reading is asked for once.")] = 0.0
-
-
 def ask_pairwise(sample: Sample, a: str, b: str) -> list[BaseMessage]:
     """Show the question, what is known of a right answer, and both answers."""
-    asked = [section("question", sample["question"])]
-    if resources := sample.get("resources"):
-        asked.append(section("resources", resources))
-    return prompt(
-        _PAIRWISE,
-        _PAIRWISE_FORM,
-        "pairwise",
-        [*asked, *_right(sample), section("answer", a, id="A"), section("answer", b, id="B")],
-    )
+    question = asked(sample["question"], sample.get("resources", ""))
+    answers = [Section("answer", "A", a), Section("answer", "B", b)]
+    return prompt(_PAIRWISE, _PAIRWISE_FORM, "pairwise", [*question, *_right(sample), *answers])
 
 
-def _right(sample: Sample) -> Iterator[str]:
+def _right(sample: Sample) -> Iterator[Section]:
     if answers := sample.get("answers"):
-        yield section("answer", "\nor: ".join(answers), id=RIGHT)
+        yield Section("answer", RIGHT, "\nor: ".join(answers))
     if steps := sample.get("steps"):
-        yield section("steps", numbered(steps), id=RIGHT)
+        yield Section("steps", RIGHT, numbered(steps))
     if parts := sample.get("contains"):
         lines = [f"- {' or '.join(names)}" for names in parts]
-        yield section("notes", "\n".join(["A right answer names:", *lines]), id=RIGHT)
+        yield Section("notes", RIGHT, "\n".join(["A right answer names:", *lines]))
 
 
 def read_pairwise(reply: str) -> str:
@@ -120,20 +107,20 @@ def read_pairwise(reply: str) -> str:
     Raises:
         UnreadableReply: There is none.
     """
-    lines = [line for line in text_of(reply).splitlines() if line.strip("`~ \t")]
-    found = _VERDICT.fullmatch(unwrapped(lines[-1].strip())) if lines else None
-    if not found:
+    lines = [line for line in unfenced(clean(reply)).splitlines() if line.strip("`~ \t")]
+    verdict = _VERDICT.fullmatch(answer_text(lines[-1].strip())) if lines else None
+    if not verdict:
         raise UnreadableReply("the last line is none of A, B and T.")
-    return found[1][0].upper()
+    return verdict[1][0].upper()
 
 
-def ask_support(question: str, evidence: Sequence[Evidence], sentences: Sequence[str]) -> list[BaseMessage]:
+def ask_support(
+    question: str, evidence: Sequence[Evidence], sentences: Sequence[str]
+) -> list[BaseMessage]:
     """Show the question, the passages and the sentences, both numbered from 1."""
+    answer = Section("answer", "", numbered(sentences))
     return prompt(
-        _SUPPORT,
-        _SUPPORT_FORM,
-        "support",
-        [section("question", question), *evidence_sections(evidence), section("answer", numbered(sentences))],
+        _SUPPORT, _SUPPORT_FORM, "support", [*asked(question), *passages(evidence), answer]
     )
 
 
@@ -143,12 +130,16 @@ def read_support(reply: str, count: int) -> list[int]:
     Raises:
         UnreadableReply: There are neither numbers of these sentences in it nor NONE, or anything else.
     """
-    text = unwrapped(text_of(reply)).strip()
+    text = answer_text(reply)
     if _NONE.fullmatch(text):
         return []
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     numbers = {int(number) for line in lines for number in re.findall(r"\d+", line)}
-    if not lines or not all(map(_FLAGGED.fullmatch, lines)) or not numbers <= set(range(1, count + 1)):
+    if (
+        not lines
+        or not all(map(_FLAGGED.fullmatch, lines))
+        or not numbers <= set(range(1, count + 1))
+    ):
         raise UnreadableReply("it has something else than numbers of sentences or NONE in it.")
     return sorted(numbers)
 
@@ -195,12 +186,14 @@ class Judge:
     """
 
     def __init__(self, model: BaseChatModel | str, passage_tokens: int = PASSAGE_TOKENS) -> None:
-        self.choice = GivenModels(model=checked_model(model)).choice("judge", Context())
-        if self.choice == EXTRACTIVE or isinstance(self.choice, ExtractiveModel):
+        if not isinstance(model, BaseChatModel | str):
+            raise BadInput(f"a judge is a chat model or its name, not {excerpt(model)}")
+        if model == EXTRACTIVE or isinstance(model, ExtractiveModel):
             raise BadInput("the keyless model cannot judge; name a language model with --judge")
-        self.name = self.choice if isinstance(self.choice, str) else model_name(self.choice)
+        self.choice = model
+        self.name = model if isinstance(model, str) else model_name(model)
         self.passage_tokens = passage_tokens
-        self._takes_seed = True
+        self._refused_options: set[str] = set()
         self._has_answered = False
 
     async def vote(self, sample: Sample, ours: Outcome, theirs: Outcome, number: int) -> Judgement:
@@ -214,7 +207,7 @@ class Judge:
         messages = ask_pairwise(sample, *(answers if first else reversed(answers)))
         judgement = self._judgement("vote", ours["method"], sample["id"], theirs["method"], number)
         judgement["longer"], judgement["shown_first"] = len(answers[0]) - len(answers[1]), first
-        reply = await self._ask(lambda _: messages, _Voting(), judgement, seed=number)
+        reply = await self._ask(lambda _: messages, _VOTING, judgement, seed=number)
         if reply is not None:
             try:
                 letter = read_pairwise(reply)
@@ -242,16 +235,18 @@ class Judge:
             room = self.passage_tokens if limit is None else limit - prompt_tokens(bare)
             room = min(room, self.passage_tokens)
             counting = [sentences[number - 1] for number in counted]
-            passages = shortened(evidence, counting, cited_ids(outcome["output"]), room)
-            if not passages:
+            shown = shortened(evidence, counting, cited_ids(outcome["output"]), room)
+            if not shown:
                 raise _TooLong(
                     f"the answer leaves {max(0, room):,} tokens to its passages, into which none of their sentences fits, "
                     "and it is not cut; take a judge that reads more, or raise --passage-tokens"
                 )
-            if passages != evidence:
-                before, after = passage_tokens(evidence), passage_tokens(passages)
-                judgement["note"] = f"the passages were shortened from about {before:,} tokens to {after:,}"
-            return ask_support(question, passages, sentences)
+            if shown != evidence:
+                before, after = passage_tokens(evidence), passage_tokens(shown)
+                judgement["note"] = (
+                    f"the passages were shortened from about {before:,} tokens to {after:,}"
+                )
+            return ask_support(question, shown, sentences)
 
         await self._read(ask, len(sentences), judgement)
         return judgement
@@ -286,47 +281,51 @@ class Judge:
             number=number,
             reply="",
             error="",
-            usage={},
+            usage={**no_tokens()},
         )
 
     async def _read(self, ask: _Ask, count: int, judgement: Judgement) -> None:
-        reply = await self._ask(ask, _Reading(), judgement, seed=0)
+        reply = await self._ask(ask, _READING, judgement, seed=0)
         judgement["unsupported"] = None
         if reply is not None:
             with suppress(UnreadableReply):
                 judgement["unsupported"] = read_support(reply, count)
 
-    async def _ask(self, ask: _Ask, context: Context, judgement: Judgement, seed: int) -> str | None:
-        """The reply, "" for a refusal or an empty one; None, with the error in the judgement, where there is none."""
-        budget = Budget.of("judge", {}, context)
-        reply: str | None = None
+    async def _ask(
+        self, ask: _Ask, temperature: float, judgement: Judgement, seed: int
+    ) -> str | None:
+        """Return the reply, "" for a refusal or an empty one; None, with the error in the judgement, where it failed."""
         try:
             model = await aresolve_model(self.choice)
-            messages = await asyncio.to_thread(self._prompt, ask, input_limit(model, context))
-            message = await self._call(model, messages, budget, seed)
-            self._has_answered = True
+            limit = (model.profile or {}).get("max_input_tokens")
+            messages = await asyncio.to_thread(self._prompt, ask, limit)
+            seeded = {"seed": seed} if "seed" in type(model).model_fields else {}
+            message = await self._call(
+                model, messages, {"temperature": temperature, **seeded}, judgement
+            )
             reply = reply_text(message)
-            judgement["reply"] = reply[-_KEPT:]
         except (Refused, UnreadableReply) as failure:
-            reply, judgement["reply"] = "", without_secrets(str(failure))[:_KEPT]
-        except CallFailed as failure:
-            try:
-                judgement["error"] = skip_reason(
-                    failure, {"answered": self._has_answered}, self.choice, budget
-                )
-            except ModelFailure as refused:
-                raise RunStopped(f"the judge was stopped: {refused}") from refused
+            judgement["reply"] = without_secrets(str(failure))[:_KEPT]
+            return ""
         except _TooLong as failure:
             judgement["error"] = str(failure)
         except (GraphBubbleUp, BadInput):
             raise
         except Exception as failure:
-            judgement["error"] = f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
-        judgement["usage"] = dict(totals(budget.used))
-        return reply
+            text = f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
+            if not self._has_answered and getattr(failure, "status_code", None) in {401, 403, 404}:
+                raise RunStopped(
+                    f"the judge was stopped: the model {self.name!r} refuses every call: {text}. Check its name and "
+                    "its key."
+                ) from failure
+            judgement["error"] = text
+        else:
+            judgement["reply"] = reply[-_KEPT:]
+            return reply
+        return None
 
     def _prompt(self, ask: _Ask, limit: int | None) -> list[BaseMessage]:
-        """The prompt; _TooLong where it is longer than the limit."""
+        """Return the prompt; _TooLong where it is longer than the limit."""
         messages = ask(limit)
         if limit is not None and (size := prompt_tokens(messages)) > limit:
             raise _TooLong(
@@ -336,23 +335,27 @@ class Judge:
         return messages
 
     async def _call(
-        self, model: BaseChatModel, messages: list[BaseMessage], budget: Budget, seed: int
+        self,
+        model: BaseChatModel,
+        messages: list[BaseMessage],
+        options: Mapping[str, Any],
+        judgement: Judgement,
     ) -> AIMessage:
-        """Ask with a seed where the model has one, and without it where its provider refuses that."""
-
-        def send(options: Mapping[str, Any]) -> Awaitable[AIMessage]:
-            has_seed = self._takes_seed and "seed" in type(model).model_fields
-            seeded: dict[str, Any] = {"seed": seed} if has_seed else {}
-            return model.ainvoke(messages, **options, **seeded)
-
-        try:
-            return await acall_model(model, budget, send)
-        except CallFailed as failure:
-            if (
-                not self._takes_seed
-                or status(failure.error) not in {400, 422}
-                or "seed" not in str(failure).lower()
-            ):
-                raise
-            self._takes_seed = False
-            return await acall_model(model, budget, send)
+        """Ask with a seed and a temperature, and without what the provider refuses of them."""
+        used = judgement["usage"]
+        while True:
+            sent = {
+                name: value for name, value in options.items() if name not in self._refused_options
+            }
+            used["calls"] += 1
+            try:
+                message = await model.ainvoke(messages, **sent)
+            except Exception as failure:
+                refused = {name for name in sent if name in str(failure).lower()}
+                if getattr(failure, "status_code", None) not in {400, 422} or not refused:
+                    raise
+                self._refused_options |= refused
+            else:
+                self._has_answered = True
+                add_tokens(used, message)
+                return message

@@ -14,7 +14,7 @@ from pathlib import Path
 from langchain_core.language_models import BaseChatModel
 
 from stepcraft.errors import BadInput, RunStopped
-from stepcraft.evals.directory import Outcome, RunDirectory, check_names, read_configuration, read_outcomes
+from stepcraft.evals.directory import Outcome, RunDirectory, read_configuration, read_outcomes
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, MarkedPassage, sentences_of
 from stepcraft.evals.prices import Prices
@@ -66,8 +66,8 @@ async def judge(
         on_progress: Is told of the progress after each call.
 
     Raises:
-        BadInput: There is no evaluation, it is running, a judge or `votes` cannot be used, a name looks like a secret,
-            or the budget needs a price that is unknown.
+        BadInput: There is no evaluation, it is running, a judge or `votes` cannot be used, or the budget needs a price
+            that is unknown.
         RunStopped: The budget is used up, a judge refuses every call, or the directory cannot be written.
     """
     if votes < 2 or votes % 2:
@@ -75,17 +75,16 @@ async def judge(
     named = [models] if isinstance(models, str | BaseChatModel) else models
     judges = {one.name: one for one in (Judge(model, passage_tokens) for model in named)}
     if not judges or len(judges) < len(named):
-        raise BadInput(f"the judges {', '.join(judges) or '(none)'} cannot be compared; name each judge once")
-    check_names("judge", list(judges))
+        raise BadInput(
+            f"the judges {', '.join(judges) or '(none)'} cannot be compared; name each judge once"
+        )
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
     for name in judges if budget.usd is not None else ():
         if prices.price(name) is None:
             raise BadInput(unpriced("the judges", name))
     configuration = read_configuration(directory)
-    check_names("method", list(configuration["methods"]))
     with RunDirectory(directory, configuration), LineFile(directory / VOTES) as lines:
         outcomes = {(one["method"], one["id"]): one for one in read_outcomes(directory)}
-        check_names("id", list({id_ for _, id_ in outcomes}))
         judgements = read_judgements(directory)
         opponent = _opponent(outcomes.values(), judgements)
         jobs = list(_jobs(list(judges.values()), list(outcomes.values()), opponent, votes))
@@ -170,7 +169,13 @@ class _Run:
         *,
         tell: Callable[[Progress], object],
     ) -> None:
-        self.total, self.done, self.budget, self.prices, self.tell = total, done, budget, prices, tell
+        self.total, self.done, self.budget, self.prices, self.tell = (
+            total,
+            done,
+            budget,
+            prices,
+            tell,
+        )
         self.known = done
         self.failed = self.running = self.calls = self.tokens = 0
         self.stopped = ""
@@ -237,8 +242,14 @@ def marked_passages() -> list[MarkedPassage]:
     found: list[MarkedPassage] = []
     for id_, sentences in marked.items():
         fields = procedures[id_]
-        text = Procedure(input=fields["input"], output=fields["output"], steps=fields["steps"]).text()
-        evidence = Evidence(id=id_, title=fields["output"], text=text, source=fields["source"], score=1.0)
-        unsupported = tuple(number for number, (_, borne_out) in enumerate(sentences, 1) if not borne_out)
+        text = Procedure(
+            input=fields["input"], output=fields["output"], steps=fields["steps"]
+        ).text()
+        evidence = Evidence(
+            id=id_, title=fields["output"], text=text, source=fields["source"], score=1.0
+        )
+        unsupported = tuple(
+            number for number, (_, borne_out) in enumerate(sentences, 1) if not borne_out
+        )
         found.append(MarkedPassage(evidence, tuple(text for text, _ in sentences), unsupported))
     return found

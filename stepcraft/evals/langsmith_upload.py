@@ -21,13 +21,14 @@ from stepcraft.errors import BadInput, RunStopped
 from stepcraft.evals.directory import Outcome, RunDirectory, read_configuration, read_outcomes
 from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.journal import LineFile, read_lines
-from stepcraft.secrets import redacted
+from stepcraft.secrets import anonymizer
 
 UPLOADED = "langsmith.jsonl"
 _TIMEOUT_MS = 3_000, 20_000
 _ATTEMPTS = 3
 _MANY = 100
 """How many examples go into one request."""
+_METADATA = ("trace", "usage", "usd", "warnings", "versions", "models", "prompts", "seed")
 
 
 class LangSmith:
@@ -77,7 +78,9 @@ class LangSmith:
             RunStopped: It does not take it.
         """
         try:
-            reply = self._client.request_with_retries(method, path, stop_after_attempt=_ATTEMPTS, **options)
+            reply = self._client.request_with_retries(
+                method, path, stop_after_attempt=_ATTEMPTS, **options
+            )
             return reply.json()
         except LangSmithConflictError:
             return None
@@ -113,7 +116,10 @@ class _Upload:
         self._place = f"{to.endpoint} {to.name}"
         known = [one for one in read_lines(directory / UPLOADED) if one["to"] == self._place]
         self._known = {(one["kind"], one["of"]): str(one["id"]) for one in known}
-        self._root = self._known.get(("evaluation", "")) or self._keep("evaluation", "", str(uuid4()))
+        self._masked = anonymizer()
+        self._root = self._known.get(("evaluation", "")) or self._keep(
+            "evaluation", "", str(uuid4())
+        )
 
     def _keep(self, kind: str, of: str, id_: str) -> str:
         self._lines.add({"to": self._place, "kind": kind, "of": of, "id": id_})
@@ -122,18 +128,25 @@ class _Upload:
 
     def everything(self, configuration: Mapping[str, Any], samples: Sequence[Sample]) -> int:
         dataset = self._known.get(("dataset", "")) or self._dataset(samples)
-        last = {(one["method"], one["id"]): place for place, one in enumerate(read_outcomes(self._directory))}
+        last = {
+            (one["method"], one["id"]): place
+            for place, one in enumerate(read_outcomes(self._directory))
+        }
         uploaded: dict[str, int] = {}
         for place, outcome in enumerate(read_outcomes(self._directory)):
             if last[outcome["method"], outcome["id"]] == place:
                 method = outcome["method"]
                 experiment = self._experiment(method, configuration, dataset)
-                uploaded[method] = uploaded.get(method, 0) + self._run(outcome, experiment, UUID(dataset))
+                uploaded[method] = uploaded.get(method, 0) + self._run(
+                    outcome, experiment, UUID(dataset)
+                )
         for method, count in uploaded.items():
             if count:
                 now = datetime.now().astimezone().isoformat()
                 self._to.send(
-                    "PATCH", f"/sessions/{self._known['experiment', method]}", json={"end_time": now}
+                    "PATCH",
+                    f"/sessions/{self._known['experiment', method]}",
+                    json={"end_time": now},
                 )
         return sum(uploaded.values())
 
@@ -144,17 +157,22 @@ class _Upload:
         found = self._to.send("GET", "/datasets", params={"name": name, "limit": 1})
         if not found:
             extra = {"metadata": {"fingerprint": digest, "samples": len(samples)}}
-            made = self._to.send("POST", "/datasets", json={"name": name, "data_type": "kv", "extra": extra})
-            found = [made] if made else self._to.send("GET", "/datasets", params={"name": name, "limit": 1})
+            made = self._to.send(
+                "POST", "/datasets", json={"name": name, "data_type": "kv", "extra": extra}
+            )
+            found = (
+                [made]
+                if made
+                else self._to.send("GET", "/datasets", params={"name": name, "limit": 1})
+            )
         dataset = str(found[0]["id"])
         present: set[str] = set()
         while page := self._to.send(
             "GET", "/examples", params={"dataset": dataset, "offset": len(present), "limit": _MANY}
         ):
             present |= {str(one["id"]) for one in page}
-        missing = [
-            example for sample in samples if (example := _example(sample, dataset))["id"] not in present
-        ]
+        examples = [self._example(sample, dataset) for sample in samples]
+        missing = [example for example in examples if example["id"] not in present]
         for start in range(0, len(missing), _MANY):
             self._to.send("POST", "/examples/bulk", json=missing[start : start + _MANY])
         return self._keep("dataset", "", dataset)
@@ -172,20 +190,23 @@ class _Upload:
             "id": id_,
             "name": f"{self._to.name} {method} {self._root[:8]}",
             "reference_dataset_id": dataset,
-            "extra": {"metadata": metadata},
+            "extra": {"metadata": self._masked(metadata)},
         }
         self._to.send("POST", "/sessions", json=experiment)
         return self._keep("experiment", method, id_)
 
     def _run(self, outcome: Outcome, experiment: str, dataset: UUID) -> int:
         """Upload a run unless it was, and its scores unless they were; return the number of new runs."""
-        of = outcome.get("trace") or f"{outcome['method']} {outcome['id']} {outcome.get('began', '')}"
+        of = (
+            outcome.get("trace")
+            or f"{outcome['method']} {outcome['id']} {outcome.get('began', '')}"
+        )
         began = datetime.fromisoformat(outcome.get("began") or "2000-01-01T00:00:00+00:00")
         id_ = str(_run_id(began, f"{uuid5(NAMESPACE_URL, self._place)} {self._root} {of}"))
         is_new = ("run", of) not in self._known
         if is_new:
             sample = outcome["sample"]
-            example = _example(sample, str(dataset))
+            example = self._example(sample, str(dataset))
             run = {
                 "id": id_,
                 "trace_id": id_,
@@ -193,26 +214,14 @@ class _Upload:
                 "name": outcome["method"],
                 "run_type": "chain",
                 "inputs": example["inputs"],
-                "outputs": outcome["output"],
-                "error": outcome["error"] or None,
+                "outputs": self._masked(outcome["output"]),
+                "error": self._masked(outcome["error"]) or None,
                 "start_time": began.isoformat(),
                 "end_time": (began + timedelta(seconds=outcome["seconds"])).isoformat(),
                 "session_id": experiment,
                 "reference_example_id": example["id"],
                 "extra": {
-                    "metadata": {
-                        name: outcome.get(name)
-                        for name in (
-                            "trace",
-                            "usage",
-                            "usd",
-                            "warnings",
-                            "versions",
-                            "models",
-                            "prompts",
-                            "seed",
-                        )
-                    }
+                    "metadata": self._masked({name: outcome.get(name) for name in _METADATA})
                 },
             }
             self._to.send("POST", "/runs", json=run)
@@ -232,18 +241,17 @@ class _Upload:
             self._keep("scores", of, id_)
         return int(is_new)
 
-
-def _example(sample: Sample, dataset: str) -> dict[str, Any]:
-    fields: dict[str, Any] = {**sample}
-    asked = {name: fields.pop(name) for name in ("question", "resources") if name in fields}
-    fields.pop("id")
-    return {
-        "id": str(uuid5(UUID(dataset), sample["id"])),
-        "dataset_id": dataset,
-        "inputs": redacted(asked),
-        "outputs": redacted(fields),
-        "metadata": {"id": sample["id"]},
-    }
+    def _example(self, sample: Sample, dataset: str) -> dict[str, Any]:
+        fields: dict[str, Any] = {**sample}
+        asked = {name: fields.pop(name) for name in ("question", "resources") if name in fields}
+        fields.pop("id")
+        return {
+            "id": str(uuid5(UUID(dataset), sample["id"])),
+            "dataset_id": dataset,
+            "inputs": self._masked(asked),
+            "outputs": self._masked(fields),
+            "metadata": {"id": sample["id"]},
+        }
 
 
 def _run_id(began: datetime, seed: str) -> UUID:
@@ -251,5 +259,7 @@ def _run_id(began: datetime, seed: str) -> UUID:
     digest = hashlib.sha256(seed.encode()).digest()
     milliseconds = int(began.timestamp() * 1000).to_bytes(6, "big")
     return UUID(
-        bytes=milliseconds + bytes([0x70 | digest[0] & 15, digest[1], 0x80 | digest[2] & 63]) + digest[3:10]
+        bytes=milliseconds
+        + bytes([0x70 | digest[0] & 15, digest[1], 0x80 | digest[2] & 63])
+        + digest[3:10]
     )

@@ -1,7 +1,7 @@
 """Running the samples of an evaluation in this process."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from threading import Lock
 from typing import Any
@@ -15,12 +15,9 @@ from langchain_core.utils.uuid import uuid7
 
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.methods import AnyMethod, Method, OwnMethod
+from stepcraft.evals.prices import add_tokens, no_tokens
 from stepcraft.evals.samples import Sample
-from stepcraft.graphs.compile import Graph, resources_of
-from stepcraft.graphs.registry import outputs_of
-from stepcraft.llm.budget import NodeUsage
 from stepcraft.llm.resources import VERSION
-from stepcraft.models.resolve import model_name
 
 VERSIONS = {
     "stepcraft": VERSION,
@@ -34,38 +31,26 @@ class Local:
 
     Args:
         methods: The methods.
-        graph_of: What makes the graph of a method of this package.
         callbacks: The callbacks of every run, such as a tracer.
     """
 
     def __init__(
         self,
         methods: Mapping[str, AnyMethod],
-        graph_of: Callable[[Method], Graph],
         callbacks: Sequence[BaseCallbackHandler] = (),
     ) -> None:
         self._callbacks = callbacks
         self._graphs = {
-            name: method.graph if isinstance(method, OwnMethod) else graph_of(method)
+            name: method.graph if isinstance(method, OwnMethod) else method.compiled()
             for name, method in methods.items()
-        }
-        self._outputs = {
-            name: outputs_of(method.graph) for name, method in methods.items() if isinstance(method, Method)
         }
 
     def writer(self, method: AnyMethod, node: str = "answer") -> str:
-        """The name of the model that a node asks; "" for a graph that is not of this package."""
-        try:
-            models = resources_of(self._graphs[method.name]).models
-        except KeyError:
-            return ""
-        if isinstance(method, OwnMethod):
-            return ""
-        choice = models.choice(node, method.context())
-        return choice if isinstance(choice, str) else model_name(choice)
+        """Return the name of the model that a node asks; "" for a graph of one's own."""
+        return "" if isinstance(method, OwnMethod) else method.model(node)
 
     async def run(self, method: AnyMethod, sample: Sample, outcome: Outcome) -> None:
-        """Run a method on a sample and write what came of it into the outcome, its usage also where it fails.
+        """Run a method on a sample and write the outcome, its usage also where it fails.
 
         Raises:
             Exception: The graph failed, or its output is no JSON.
@@ -87,26 +72,31 @@ class Local:
                 result = result if isinstance(result, Mapping) else {}
             else:
                 given = method.given(sample["question"], sample.get("resources", ""))
-                result = await graph.ainvoke(given, config, context=method.context(sample.get("seed")))
-                output = {name: result[name] for name in self._outputs[method.name]}
+                result = await graph.ainvoke(
+                    given, config, context=method.context(sample.get("seed"))
+                )
+                output = {name: result[name] for name in graph.output_channels if name in result}
+                output.pop("messages", None)
             outcome["output"] = {
                 name: part for name, part in output.items() if name not in {"usage", "warnings"}
             }
         finally:
-            counted = isinstance(method, Method) and "usage" in result
-            outcome["usage"] = result["usage"] if counted else calls.usage()
-            outcome["warnings"] = list(result["warnings"]) if counted else []
+            outcome["usage"] = calls.usage()
+            outcome["warnings"] = (
+                list(result.get("warnings", ())) if isinstance(method, Method) else []
+            )
             outcome["models"] = sorted(calls.models)
 
 
 class Calls(BaseCallbackHandler):
-    """Counts the model calls of a run, those of a run that fails included."""
+    """Counts the model calls of a run by its nodes, those of a run that fails included."""
 
     run_inline = True
 
     def __init__(self) -> None:
         self.models: set[str] = set()
-        self._used: NodeUsage = {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+        self._nodes: dict[str, dict[str, int]] = {}
+        self._node_of: dict[UUID, str] = {}
         self._lock = Lock()
 
     @property
@@ -115,35 +105,36 @@ class Calls(BaseCallbackHandler):
         return True
 
     def usage(self) -> dict[str, Any]:
-        """What was used so far."""
-        return {**self._used, "nodes": {}}
+        """Return what was used so far, in total and by node."""
+        total = no_tokens()
+        for used in self._nodes.values():
+            for name, count in used.items():
+                total[name] = total.get(name, 0) + count
+        return {**total, "nodes": {name: dict(used) for name, used in self._nodes.items()}}
 
     def on_chat_model_start(
         self,
         serialized: dict[str, Any],  # noqa: ARG002 - the signature of the handler
         messages: list[list[BaseMessage]],  # noqa: ARG002
         *,
-        run_id: UUID,  # noqa: ARG002
+        run_id: UUID,
+        metadata: dict[str, Any] | None = None,
         **_: Any,  # noqa: ANN401
     ) -> None:
-        """Count a call."""
+        """Count a call, for the node of the graph itself where a subgraph makes it."""
+        node = str((metadata or {}).get("langgraph_checkpoint_ns", "")).partition(":")[0]
         with self._lock:
-            self._used["calls"] += 1
+            self._node_of[run_id] = node
+            self._nodes.setdefault(node, no_tokens())["calls"] += 1
 
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:  # noqa: ARG002, ANN401 - the signature of the handler
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401 - the signature of the handler
         """Count the tokens that the provider reports, and note its name of the model."""
-        for generation in (one for several in response.generations for one in several):
+        for generation in (each for several in response.generations for each in several):
             message = generation.message if isinstance(generation, ChatGeneration) else None
             if not isinstance(message, AIMessage):
                 continue
+            metadata = message.response_metadata
             with self._lock:
-                if name := message.response_metadata.get("model_name") or message.response_metadata.get(
-                    "model"
-                ):
+                if name := metadata.get("model_name") or metadata.get("model"):
                     self.models.add(str(name))
-                if used := message.usage_metadata:
-                    self._used["input_tokens"] += used["input_tokens"]
-                    self._used["output_tokens"] += used["output_tokens"]
-                    if cached := used.get("input_token_details", {}).get("cache_read"):
-                        before = self._used.get("cached_input_tokens", 0)
-                        self._used["cached_input_tokens"] = before + cached
+                add_tokens(self._nodes[self._node_of[run_id]], message)

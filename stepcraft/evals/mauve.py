@@ -54,13 +54,20 @@ def mauve_scores(directory: Path, features: str = GPT2) -> list[Mauve]:
     if missing := [name for name in needed if find_spec(name) is None]:
         raise BadInput(
             f'MAUVE with the features {features!r} needs {" and ".join(missing)}: pip install "stepcraft[mauve]"'
-            + (" torch transformers, or name embeddings such as wordllama" if features == GPT2 else "")
+            + (
+                " torch transformers, or name embeddings such as wordllama"
+                if features == GPT2
+                else ""
+            )
         )
     texts: dict[str, dict[str, tuple[str, str]]] = {}
     for one in read_outcomes(directory):
         if not one["error"] and (answers := one["sample"].get("answers")):
             question = one["sample"]["question"]
-            pair = _text(question, answers[0]), _text(question, str(one["output"].get("answer") or ""))
+            pair = (
+                _text(question, answers[0]),
+                _text(question, str(one["output"].get("answer") or "")),
+            )
             texts.setdefault(one["method"], {})[one["id"]] = pair
     fewest = min(map(len, texts.values()), default=0)
     if fewest < _FEWEST:
@@ -81,10 +88,14 @@ def _score(pairs: Sequence[tuple[str, str]], features: str) -> float:
     right, answers = ([pair[side] for pair in pairs] for side in (0, 1))
     compute: Any = import_module("mauve").compute_mauve
     if features == GPT2:
-        return float(compute(p_text=right, q_text=answers, featurize_model_name=GPT2, seed=_SEED).mauve)
+        return float(
+            compute(p_text=right, q_text=answers, featurize_model_name=GPT2, seed=_SEED).mauve
+        )
     embedder = resolve_embeddings(features)
     if embedder is None:
-        raise BadInput(f"MAUVE needs embeddings, and {features!r} names none; name for example wordllama")
+        raise BadInput(
+            f"MAUVE needs embeddings, and {features!r} names none; name for example wordllama"
+        )
     vectors = [unit_vectors(embedder, texts) for texts in (right, answers)]
     p, q = (found[finite] for found, finite in vectors)
     return float(compute(p_features=p, q_features=q, seed=_SEED).mauve)

@@ -1,22 +1,32 @@
-"""The methods of an evaluation: graphs by name with their settings, as `rat:window=1` names them."""
+"""The methods of an evaluation: graphs by name with settings, as `rat:rounds=1` names them."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from stepcraft.contexts.base import Context
+from langchain_core.language_models import BaseChatModel
+from langgraph.graph.state import CompiledStateGraph
+from pydantic import ValidationError
+
+from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput
 from stepcraft.evals.samples import Sample
-from stepcraft.graphs.aag import build_aag
-from stepcraft.graphs.compile import Graph
-from stepcraft.graphs.registry import GRAPHS, context_of, get_graph, inputs_of, kinds_of
+from stepcraft.graphs.registry import GRAPHS, context_of, get_graph
+from stepcraft.llm.resources import BuilderOptions, Resources
 from stepcraft.memory.local import LocalMemory
-from stepcraft.nodes.begin import checked_option
-from stepcraft.policy import Policy
+from stepcraft.models.resolve import model_name, resolve_model
+from stepcraft.secrets import excerpt
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 SELF_REFINEMENT = "self_refinement"
-"""AAG's draft, critic and edits with an empty memory: what the memory has to beat."""
+"""The paper's draft, critic and edits with an empty memory: what the memory has to beat."""
+_REFINED = "aag_paper"
+_SEARCHED = ("memory", "sources", "embeddings")
+OPTIONS = ("model", "node_models", *_SEARCHED)
+"""What goes to the builder of a graph: whoever evaluates may name what no run's context may."""
 
 
 @dataclass(frozen=True)
@@ -24,50 +34,78 @@ class Method:
     """A graph with its settings."""
 
     name: str
-    """As it was written, such as `rat:window=1`."""
+    """As it was written, such as `rat:rounds=1`."""
     graph: str
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    kind: str = ""
-    """The kind of answer that its input asks for; "" for the graph's own default."""
+    """The settings that every run gets as its context."""
+    options: BuilderOptions = field(default_factory=BuilderOptions)
+    """What the graph is built with: its model, its memory, its sources."""
 
-    def context(self, seed: int | None = None) -> Context:
-        """The settings as the context of the graph.
+    def context(self, seed: int | None = None) -> Settings:
+        """Return the settings as the context of the graph.
 
         Args:
-            seed: The seed of the model, in place of that of the settings.
+            seed: The seed of a sample, for models that take one and for what draws at random.
 
         Raises:
             BadInput: A setting is unknown, or its value has the wrong type or is out of bounds.
         """
         if seed is None:
             return self._context
-        settings: dict[str, Any] = {**self.settings, "seed": seed}
-        return context_of(self.graph)(**settings)
+        names = {"sample_seed", "seed"} if self._model_takes_seed else {"sample_seed"}
+        known = type(self._context).model_fields.keys()
+        return self._context.model_copy(update=dict.fromkeys(names & known, seed))
 
     @cached_property
-    def _context(self) -> Context:
-        return context_of(self.graph)(**self.settings)
+    def _context(self) -> Settings:
+        context = context_of(self.graph)
+        for name in self.settings:
+            if name not in context.model_fields:
+                near = difflib.get_close_matches(name, context.model_fields, 1)
+                names = f"did you mean {near[0]!r}?" if near else ", ".join(context.model_fields)
+                raise BadInput(f"{self.graph} has no setting {name!r:.80}; {names}")
+        try:
+            return context(**self.settings)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            name = ".".join(map(str, problem["loc"]))
+            raise BadInput(
+                f"{name}={excerpt(problem['input'])} cannot be used: {problem['msg']}"
+            ) from error
 
     def compiled(self) -> Graph:
-        """The graph; its contexts may name what the caller of an evaluation may name."""
-        policy = Policy.of(None).trusting_runs()
-        if self.refines:
-            return build_aag(memory=LocalMemory(":memory:", embeddings="none"), allow=policy)
-        return get_graph(self.graph, allow=policy)
+        """Return the graph."""
+        return get_graph(self.graph, **self.options)
 
-    @property
-    def refines(self) -> bool:
-        """Whether this is self-refinement, whose memory is empty."""
-        return self.name.partition(":")[0] == SELF_REFINEMENT
+    def model(self, node: str) -> str:
+        """Return the name of the model that a node asks."""
+        choice = self._choice(node)
+        return choice if isinstance(choice, str) else model_name(choice)
+
+    def _choice(self, node: str) -> BaseChatModel | str:
+        resources = Resources.of(self.graph, context_of(self.graph), self.options)
+        return resources.choice(node, self._context)
+
+    @cached_property
+    def _model_takes_seed(self) -> bool:
+        nodes = ["", *self._context.node_models, *self.options.get("node_models", {})]
+        models = [resolve_model(self._choice(node)) for node in nodes]
+        return all("seed" in type(model).model_fields for model in models)
 
     def given(self, question: str, resources: str) -> dict[str, Any]:
-        """The input of the graph for a question; resources are part of the question where the graph takes none."""
-        kind = {"kind": self.kind} if self.kind else {}
+        """Return the input for a question; resources are part of it where the graph takes none."""
         if not resources:
-            return {"question": question, **kind}
-        if "resources" in inputs_of(self.graph):
-            return {"question": question, "resources": resources, **kind}
-        return {"question": f"{question} (with {resources})", **kind}
+            return {"question": question}
+        if "resources" in GRAPHS[self.graph].inputs:
+            return {"question": question, "resources": resources}
+        return {"question": f"{question} (with {resources})"}
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings and what the graph is built with, as JSON."""
+        return {
+            **self.settings,
+            **{name: _described(value) for name, value in self.options.items()},
+        }
 
 
 @dataclass(frozen=True)
@@ -79,27 +117,32 @@ class OwnMethod:
     given: Callable[[Sample], Any] = lambda sample: {"question": sample["question"]}
     """The input of the graph for a sample."""
     output: Callable[[Any], Mapping[str, Any]] = dict
-    """What is scored and kept of the graph's output, as JSON: `answer`, and `evidence` or `steps` if it has them."""
+    """What is scored and kept of the graph's output, as JSON: `answer`, `evidence`, `steps`."""
     context: object = None
     """What every run gets as its context."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What tells this method from others of its name, as JSON; another is another evaluation."""
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings."""
+        return dict(self.settings)
 
 
 AnyMethod = Method | OwnMethod
 
 
 def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
-    """Read methods from a text such as `rag:k=10,rat:window=1:finish=thoughts,self_refinement`.
+    """Read methods from a text such as `rag:k=10,rat:rounds=1:finish=code,self_refinement`.
 
     Args:
-        text: The methods, separated by commas, each with its settings behind colons; `kind`, the kind of answer, is one of
-            those graphs whose input has it.
-        fields: Settings of all methods that have them, such as the model, the sources, the memory and the kind; under the
-            name of a graph those of that graph alone.
+        text: The methods, separated by commas, each with its settings behind colons.
+        fields: Settings of all methods that have them, and what their graphs are built with, such as
+            the model, the sources and the memory; under the name of a graph those of that graph
+            alone.
 
     Raises:
-        BadInput: A method or a setting is unknown, a value cannot be used, or a method is named twice.
+        BadInput: A method or a setting is unknown, a value cannot be used, or a method is named
+            twice.
     """
     methods: list[Method] = []
     for name in filter(None, map(str.strip, text.split(","))):
@@ -124,18 +167,30 @@ def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
 
 def _method(name: str, graph: str, own: dict[str, Any], fields: Mapping[str, Any]) -> Method:
     if graph == SELF_REFINEMENT:
-        shared = {key: value for key, value in fields.items() if key not in {"memory", "retriever"}}
-        known = context_of("aag").__dataclass_fields__
-        refining = {"questions": False, "names": False, "critic_evidence": False}
-        return Method(name, "aag", {**_known(shared, known), **refining, **own})
-    known = context_of(graph).__dataclass_fields__
-    kinds = kinds_of(graph)
-    kind = (own.pop("kind", "") or fields.get("kind")) if kinds else ""
+        shared = {key: value for key, value in fields.items() if key not in _SEARCHED}
+        method = _method(name, _REFINED, {"questions": False, **own}, shared)
+        memory = LocalMemory(":memory:", embeddings="none")
+        return replace(method, options={**method.options, "memory": memory})
+    known = context_of(graph).model_fields
     settings = {**_known(fields, known), **_known(fields.get(graph) or {}, known), **own}
-    if fields.get("retriever") and "answer_from" in known:
-        settings.setdefault("answer_from", "memory+source")
-    return Method(name, graph, settings, checked_option("kind", kind, kinds) if kind else "")
+    options: Any = {key: settings.pop(key) for key in OPTIONS if key in settings}
+    return Method(name, graph, settings, options)
 
 
 def _known(fields: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if key in known and value is not None}
+    names = {*known, *(["embeddings"] if "memory" in known else [])}
+    return {key: value for key, value in fields.items() if key in names and value is not None}
+
+
+def _described(value: object) -> Any:  # noqa: ANN401 - JSON
+    """Return an option as JSON: an object by its name."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _described(each) for name, each in value.items()}
+    if isinstance(value, Sequence):
+        return [_described(each) for each in value]
+    if isinstance(value, BaseChatModel):
+        return model_name(value)
+    name = getattr(value, "name", None)
+    return name if isinstance(name, str) else type(value).__name__

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from langchain_core.messages import AIMessage
+
 from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt
 
@@ -15,6 +17,21 @@ VARIABLE = "STEPCRAFT_PRICES"
 _PER_TOKEN = 1e-6
 _DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}\Z")
 """The date behind a model's name, as providers return it."""
+
+
+def no_tokens() -> dict[str, int]:
+    """Return the usage of no call."""
+    return {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+
+
+def add_tokens(used: dict[str, int], reply: AIMessage) -> None:
+    """Add the tokens of a reply, as its provider reports them, to a usage."""
+    if not (tokens := reply.usage_metadata):
+        return
+    used["input_tokens"] += tokens["input_tokens"]
+    used["output_tokens"] += tokens["output_tokens"]
+    if cached := tokens.get("input_token_details", {}).get("cache_read"):
+        used["cached_input_tokens"] = used.get("cached_input_tokens", 0) + cached
 
 
 @dataclass(frozen=True)
@@ -53,7 +70,9 @@ class Prices:
             BadInput: An entry is no price, or a model has two.
         """
         if not entries:
-            entries = [one.strip() for one in os.environ.get(VARIABLE, "").split(";") if one.strip()]
+            entries = [
+                one.strip() for one in os.environ.get(VARIABLE, "").split(";") if one.strip()
+            ]
         by_model: dict[str, Price] = {}
         for entry in entries:
             model, _, figures = entry.rpartition("=")

@@ -175,7 +175,9 @@ class Tally(Generic[F]):
         self.count(outcome)
         self.tell(self.progress())
         if self.budget.usd is not None and self.usd is None:
-            raise BadInput(unpriced(outcome["method"], ", ".join(_known(outcome).get("models") or [])))
+            raise BadInput(
+                unpriced(outcome["method"], ", ".join(_known(outcome).get("models") or []))
+            )
 
     def check_finished(self, done: int, what: str) -> None:
         """Check that nothing was left out.

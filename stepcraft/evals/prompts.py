@@ -2,42 +2,51 @@
 
 import hashlib
 import json
-import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 
-from stepcraft.contexts.base import Context
-from stepcraft.graphs.registry import GRAPHS
+from stepcraft.contexts.base import Settings
+from stepcraft.graphs.registry import get_graph
+from stepcraft.llm.node import BoundNode
 
 
-def prompts_digest(graph: str, context: Context) -> str:
-    """Identify the instructions of a context and the texts of the nodes that a graph's prompts are made of.
+def prompts_digest(graph: str, context: Settings) -> str:
+    """Identify the instructions of a context and the texts of a graph's nodes.
 
     Args:
         graph: The name of the graph.
         context: Its settings.
     """
-    instructions = {name: text for name, text in vars(context).items() if name.endswith("_instructions")}
-    return hashlib.sha256(json.dumps([instructions, _texts(graph)], sort_keys=True).encode()).hexdigest()[:16]
+    fields = context.model_dump()
+    instructions = {name: text for name, text in fields.items() if name.endswith("_instructions")}
+    return hashlib.sha256(
+        json.dumps([instructions, _texts(graph)], sort_keys=True).encode()
+    ).hexdigest()[:16]
 
 
 @cache
 def _texts(graph: str) -> list[tuple[str, str]]:
-    """The constants with text of the modules that make a graph's prompts: reply formats and what stands beside them."""
-    folder = "baselines" if GRAPHS[graph].module.startswith("baselines.") else graph
-    package = f"stepcraft.nodes.{folder}"
-    modules = [found.name for found in pkgutil.iter_modules(import_module(package).__path__, f"{package}.")]
+    """Return the constants with text, also imported ones, of the modules with a graph's prompts."""
     return sorted(
-        (f"{name}.{constant}", json.dumps(value, sort_keys=True))
-        for name in ("stepcraft.llm.prompt", "stepcraft.llm.node", *modules)
-        for constant, value in vars(import_module(name)).items()
+        (f"{module}.{constant}", json.dumps(value, sort_keys=True))
+        for module in {"stepcraft.llm.prompt", "stepcraft.llm.node", *_modules(graph)}
+        for constant, value in vars(import_module(module)).items()
         if constant.isupper() and _is_text(value)
     )
 
 
+def _modules(graph: str) -> Iterator[str]:
+    for node in get_graph(graph).builder.nodes.values():
+        runnable = node.runnable
+        if isinstance(runnable, BoundNode):
+            yield from (runnable.node.ask.__module__, runnable.node.read.__module__)
+        elif type(runnable).__module__.startswith("stepcraft."):
+            yield type(runnable).__module__
+
+
 def _is_text(value: object) -> bool:
-    """Whether this is a text, or holds nothing but texts."""
+    """Tell whether this is a text, or holds nothing but texts."""
     if isinstance(value, Mapping):
         return all(_is_text(part) for pair in value.items() for part in pair)
     return isinstance(value, str) or (isinstance(value, tuple) and all(map(_is_text, value)))

@@ -22,7 +22,9 @@ class Figure:
 
 def _wins(of: str, wins: float, losses: float, ties: float) -> tuple[Figure, ...]:
     shares = {"wins": wins, "losses": losses, "ties": ties}
-    return tuple(Figure("AAG", "AAG against RAG", f"{name} ({of})", share) for name, share in shares.items())
+    return tuple(
+        Figure("AAG", "AAG against RAG", f"{name} ({of})", share) for name, share in shares.items()
+    )
 
 
 def _rpg(score: str, value: float, *more: Figure) -> tuple[Figure, ...]:
@@ -60,7 +62,10 @@ _FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure(_RAT, "RAT", "right", 0.673, "GPT-3.5"),
     ),
     "textworld": _EXECUTABLE,
-    "writing": (Figure(_RAT, "baseline", "TrueSkill", 24.4), Figure(_RAT, "RAT", "TrueSkill", 29.1)),
+    "writing": (
+        Figure(_RAT, "baseline", "TrueSkill", 24.4),
+        Figure(_RAT, "RAT", "TrueSkill", 29.1),
+    ),
     "asqa": _rpg(
         "ROUGE-Lsum",
         0.376,

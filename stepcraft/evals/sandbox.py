@@ -124,7 +124,9 @@ class Sandbox:
         BadInput: There is no such kind, or it is "none" without `i_understand`.
     """
 
-    def __init__(self, kind: Kind = "bubblewrap", *, i_understand: bool = False, image: str = "") -> None:
+    def __init__(
+        self, kind: Kind = "bubblewrap", *, i_understand: bool = False, image: str = ""
+    ) -> None:
         if kind not in get_args(Kind):
             raise BadInput(f"{kind!r} is no sandbox: choose one of {', '.join(get_args(Kind))}")
         if kind == "none" and not i_understand:
@@ -159,7 +161,9 @@ class Sandbox:
             "none": f"no sandbox, Python {version}",
         }[self.kind]
 
-    def run(self, program: str, stdin: str = "", *, seconds: float = 5, megabytes: int = 512) -> Outcome:
+    def run(
+        self, program: str, stdin: str = "", *, seconds: float = 5, megabytes: int = 512
+    ) -> Outcome:
         """Run a program to its end or to a limit; nothing of it is left afterwards.
 
         Args:
@@ -296,7 +300,9 @@ class Sandbox:
             "none": "choose --sandbox bubblewrap or docker",
         }
         trusting = (
-            "" if self.kind == "none" else ", or, only if you trust the code, --sandbox none --i-understand"
+            ""
+            if self.kind == "none"
+            else ", or, only if you trust the code, --sandbox none --i-understand"
         )
         return f"generated code is not run: {ways[self.kind]}, {others[self.kind]}{trusting}"
 
@@ -304,8 +310,22 @@ class Sandbox:
         info, written = os.pipe()
         size = str(FILE_MB << 20)
         command = [
-            *(self._found, "--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL"),
-            *("--die-with-parent", "--new-session", "--hostname", "sandbox", "--info-fd", str(written)),
+            *(
+                self._found,
+                "--unshare-all",
+                "--unshare-user",
+                "--disable-userns",
+                "--cap-drop",
+                "ALL",
+            ),
+            *(
+                "--die-with-parent",
+                "--new-session",
+                "--hostname",
+                "sandbox",
+                "--info-fd",
+                str(written),
+            ),
             *("--ro-bind", str(self._root), "/"),
             *("--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/urandom", "/dev/urandom"),
             *("--size", size, "--tmpfs", "/work"),
@@ -331,10 +351,35 @@ class Sandbox:
     def _start_docker(self, _: ExitStack, arguments: list[str], megabytes: int) -> _Started:
         name = f"stepcraft-{uuid.uuid4().hex}"
         command = [
-            *(self._found, "run", "--rm", "--interactive", "--init", "--pull", "never", "--name", name),
-            *("--network", "none", "--read-only", "--cap-drop", "ALL", "--user", f"{_NOBODY}:{_NOBODY}"),
+            *(
+                self._found,
+                "run",
+                "--rm",
+                "--interactive",
+                "--init",
+                "--pull",
+                "never",
+                "--name",
+                name,
+            ),
+            *(
+                "--network",
+                "none",
+                "--read-only",
+                "--cap-drop",
+                "ALL",
+                "--user",
+                f"{_NOBODY}:{_NOBODY}",
+            ),
             *("--security-opt", "no-new-privileges", "--pids-limit", str(PROCESSES + 1)),
-            *("--memory", f"{megabytes}m", "--memory-swap", f"{megabytes}m", "--shm-size", f"{FILE_MB}m"),
+            *(
+                "--memory",
+                f"{megabytes}m",
+                "--memory-swap",
+                f"{megabytes}m",
+                "--shm-size",
+                f"{FILE_MB}m",
+            ),
             *("--tmpfs", f"/work:rw,size={FILE_MB}m,mode=1777", "--workdir", "/work"),
             *("--entrypoint", "python", self._image, *arguments),
         ]

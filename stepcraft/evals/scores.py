@@ -85,7 +85,10 @@ def alias_accuracy(answer: str, aliases: Iterable[str]) -> float:
     An alias is looked for as it is written, in lower case, and with a capital first letter alone.
     """
     forms = [
-        form for alias in aliases for form in (alias, alias.lower(), alias.capitalize()) if alias.strip()
+        form
+        for alias in aliases
+        for form in (alias, alias.lower(), alias.capitalize())
+        if alias.strip()
     ]
     return float(any(form in answer for form in forms))
 
@@ -169,7 +172,9 @@ def rouge_lsum(answer: str, gold: str) -> float:
 
 def _rouge_lines(text: str) -> list[list[str]]:
     """Return the words of each sentence that has any."""
-    return [words for sentence in sentences(text) if (words := _ROUGE_WORD.findall(sentence.lower()))]
+    return [
+        words for sentence in sentences(text) if (words := _ROUGE_WORD.findall(sentence.lower()))
+    ]
 
 
 def _rouge_cost(lines: list[list[str]]) -> int:
@@ -207,7 +212,9 @@ def pass_at_k(n: int, c: int, k: int) -> float:
         BadInput: c is not between 0 and n, or k not between 1 and n.
     """
     if not 0 <= c <= n:
-        raise BadInput(f"{c} of {n} samples cannot be correct: give a number between 0 and {max(n, 0)}.")
+        raise BadInput(
+            f"{c} of {n} samples cannot be correct: give a number between 0 and {max(n, 0)}."
+        )
     if not 1 <= k <= n:
         raise BadInput(
             f"pass@{k} cannot be estimated from {n} samples: k must be between 1 and their number."

@@ -1,36 +1,32 @@
-"""Shorten the passages of an answer to what a judge can read: what the answer cites and rests on stays longest."""
+"""Shorten the passages of an answer to what a judge can read: what it rests on stays longest."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from stepcraft.evidence import Evidence
-from stepcraft.llm.prompt import titled
-from stepcraft.nodes.rpg.select import chosen_in_context
-from stepcraft.rerank.hybrid import HybridReranker
-from stepcraft.rerank.ready import ReadySentences
-from stepcraft.segments import Selected
+from stepcraft.llm.prompt import passages
 from stepcraft.text.citations import marks
-from stepcraft.text.clean import tokens
+from stepcraft.text.clean import stems, tokens
+from stepcraft.text.sentences import passage_sentences
 
-_AROUND = 1
-"""How many sentences on each side of a chosen one are kept with it, where they fit."""
 _SECTION = 12
 """Tokens around a passage in a prompt."""
 
 
 def passage_tokens(evidence: Sequence[Evidence]) -> int:
-    """An estimate of the tokens that passages take in a prompt."""
-    return sum(tokens(titled(one)) + _SECTION for one in evidence)
+    """Estimate the tokens that passages take in a prompt."""
+    return sum(tokens(section.text) + _SECTION for section in passages(evidence) if section)
 
 
 def cited_ids(output: Mapping[str, Any]) -> set[str]:
-    """The ids of the passages that an answer cites. RPG says itself which sentences cite what."""
+    """Return the ids of the passages that an answer cites; RPG names them by sentence."""
     if "sentences" in output:
-        return {id_ for one in output["sentences"] for id_ in one["evidence"]}
+        return {id_ for sentence in output["sentences"] for id_ in sentence["evidence"]}
     evidence: list[Evidence] = output.get("evidence") or []
     cited = marks(str(output.get("answer") or ""))
-    return {one["id"] for number, one in enumerate(evidence, 1) if number in cited}
+    return {passage["id"] for number, passage in enumerate(evidence, 1) if number in cited}
 
 
 def shortened(
@@ -38,9 +34,9 @@ def shortened(
 ) -> list[Evidence]:
     """Return the passages within a budget of tokens, in their order; gaps are marked with "…".
 
-    Sentences of the passages that are cited are kept before those of others, and among them those that fit a sentence
-    of the answer best, by words; each with its neighbours, where they fit. A passage of which nothing is left is left
-    out. Passages that fit the budget stay as they are.
+    Sentences of the passages that are cited are kept before those of others, and among them those
+    that fit a sentence of the answer best, by words; each with its neighbours, where they fit. A
+    passage of which nothing is left is left out. Passages that fit the budget stay as they are.
 
     Args:
         evidence: The passages.
@@ -50,35 +46,68 @@ def shortened(
     """
     if passage_tokens(evidence) <= budget:
         return list(evidence)
-    passages: dict[str, Evidence] = {}
-    for one in evidence:
-        passages.setdefault(one["id"], one)
-    ready = ReadySentences().of(evidence, HybridReranker("words", None))
-    lengths = Counter(one.passage for one in ready.sentences)
-    scores = [float(one.passage in cited) for one in ready.sentences]
-    if scores:
-        fits = [ready.ranking.scores(sentence) for sentence in sentences]
-        scores = [score + max(own) for score, own in zip(scores, zip(*fits, strict=True), strict=True)]
-    left = budget
-    while left > 0:
-        found: dict[str, list[Selected]] = {id_: [] for id_ in passages}
-        for chosen in chosen_in_context(ready.sentences, scores, -1.0, left, _AROUND):
-            found[chosen["passage"]].append(chosen)
-        kept: list[Evidence] = [
-            {**passages[id_], "text": _joined(own, lengths[id_])} for id_, own in found.items() if own
+    unique = {passage["id"]: passage for passage in reversed(evidence)}
+    parts = {
+        id_: passage_sentences(unique[id_]["text"])
+        for id_ in dict.fromkeys(passage["id"] for passage in evidence)
+    }
+    places = [(id_, position) for id_, texts in parts.items() for position in range(len(texts))]
+    fits = _fits([parts[id_][position] for id_, position in places], sentences)
+    order = sorted(range(len(places)), key=lambda place: -fits[place] - (places[place][0] in cited))
+    room = budget
+    while room > 0:
+        kept = _chosen([places[place] for place in order], parts, room)
+        shown: list[Evidence] = [
+            {**unique[id_], "text": _joined(texts, kept[id_])}
+            for id_, texts in parts.items()
+            if kept[id_]
         ]
-        excess = passage_tokens(kept) - budget
+        excess = passage_tokens(shown) - budget
         if excess <= 0:
-            return kept
-        left -= excess
+            return shown
+        room -= excess
     return []
 
 
-def _joined(kept: Sequence[Selected], count: int) -> str:
-    """What is kept of a passage with so many sentences, with a mark for each gap."""
-    text, following = "", 0
-    for one in kept:
-        gap = "\u2026 " if one["position"] > following else ""
-        text += f"{' ' * bool(text)}{gap}{one['text']}"
-        following = one["position"] + 1
-    return f"{text} \u2026" if text and following < count else text
+def _fits(texts: Sequence[str], sentences: Sequence[str]) -> list[float]:
+    """Return how much of the words of a sentence, rare ones above all, each text has at most."""
+    words = [stems(text) for text in texts]
+    count = Counter(word for text in words for word in text)
+    weights = {word: math.log(1 + len(texts) / (1 + count[word])) for word in count}
+    wanted = [stems(sentence) for sentence in sentences]
+    totals = [sum(weights.get(word, 1.0) for word in each) or 1.0 for each in wanted]
+    return [
+        max(
+            (
+                sum(weights[word] for word in each & own) / total
+                for each, total in zip(wanted, totals, strict=True)
+            ),
+            default=0.0,
+        )
+        for own in words
+    ]
+
+
+def _chosen(
+    places: Sequence[tuple[str, int]], parts: Mapping[str, Sequence[str]], room: int
+) -> dict[str, set[int]]:
+    """Return the positions in each passage that fit the room, those of the first places first."""
+    kept: dict[str, set[int]] = {id_: set() for id_ in parts}
+    for id_, position in places:
+        for near in (position, position - 1, position + 1):
+            if 0 <= near < len(parts[id_]) and near not in kept[id_]:
+                size = tokens(parts[id_][near])
+                if size <= room:
+                    kept[id_].add(near)
+                    room -= size
+    return kept
+
+
+def _joined(texts: Sequence[str], kept: Collection[int]) -> str:
+    """Return what is kept of a passage, with a mark for each gap."""
+    pieces: list[str] = []
+    following = 0
+    for position in sorted(kept):
+        pieces += ["\u2026"] * (position > following) + [texts[position]]
+        following = position + 1
+    return " ".join([*pieces, *["\u2026"] * (following < len(texts))])

@@ -52,7 +52,12 @@ class Record(NamedTuple):
 
 
 def paired_bootstrap(
-    a: Sequence[float], b: Sequence[float], *, seed: int, resamples: int = 10_000, level: float = 0.95
+    a: Sequence[float],
+    b: Sequence[float],
+    *,
+    seed: int,
+    resamples: int = 10_000,
+    level: float = 0.95,
 ) -> Difference:
     """Return the mean of a - b with its interval and whether it could be chance.
 
@@ -87,7 +92,12 @@ def paired_bootstrap(
 
 
 def mean_interval(
-    values: Sequence[float], seed: int, *, resamples: int = 10_000, level: float = 0.95, shares: bool = True
+    values: Sequence[float],
+    seed: int,
+    *,
+    resamples: int = 10_000,
+    level: float = 0.95,
+    shares: bool = True,
 ) -> Interval:
     """Return the mean of some values with its bootstrap interval.
 
@@ -148,7 +158,9 @@ def _wilson(values: NDArray[np.float64], level: float) -> Interval:
     z2 = _NORMAL.inv_cdf(1 - (1 - level) / 2) ** 2
     middle = (share + z2 / (2 * count)) / (1 + z2 / count)
     reach = math.sqrt(z2 * (share * (1 - share) + z2 / (4 * count)) / count) / (1 + z2 / count)
-    return Interval(share, max(0.0, min(middle - reach, share)), min(1.0, max(middle + reach, share)))
+    return Interval(
+        share, max(0.0, min(middle - reach, share)), min(1.0, max(middle + reach, share))
+    )
 
 
 def _paired_proportions(differences: NDArray[np.float64], level: float) -> Interval:
@@ -157,7 +169,9 @@ def _paired_proportions(differences: NDArray[np.float64], level: float) -> Inter
     adjusted = float(differences.sum()) / count
     uneven = (float(np.abs(differences).sum()) + 2) / count
     reach = _NORMAL.inv_cdf(1 - (1 - level) / 2) * math.sqrt((uneven - adjusted**2) / count)
-    return Interval(mean, max(-1.0, min(adjusted - reach, mean)), min(1.0, max(adjusted + reach, mean)))
+    return Interval(
+        mean, max(-1.0, min(adjusted - reach, mean)), min(1.0, max(adjusted + reach, mean))
+    )
 
 
 def _randomisation_p(differences: NDArray[np.float64], seed: int, resamples: int) -> float:
@@ -190,7 +204,9 @@ def _students_t(quantile: float, freedom: int) -> float:
     return sum(term * (1 / freedom) ** power for power, term in enumerate(terms))
 
 
-def samples_needed(differences: Sequence[float], power: float = 0.8, level: float = 0.95) -> int | None:
+def samples_needed(
+    differences: Sequence[float], power: float = 0.8, level: float = 0.95
+) -> int | None:
     """Return how many samples would show the mean difference seen, if it is the true one.
 
     "Show" means: p at most 1 - level with the probability `power`, in a two-sided test of paired differences that
@@ -213,7 +229,9 @@ def samples_needed(differences: Sequence[float], power: float = 0.8, level: floa
     z_power, sizes = _NORMAL.inv_cdf(power), np.abs(values[values != 0])
     if np.allclose(sizes, sizes[0]):
         spread = math.sqrt(float((values**2).mean()))
-        by_scatter = ((z * spread + z_power * float(values.std())) / mean) ** 2 + float(sizes[0]) / mean
+        by_scatter = ((z * spread + z_power * float(values.std())) / mean) ** 2 + float(
+            sizes[0]
+        ) / mean
     else:
         by_scatter = ((z + z_power) * deviation / mean) ** 2 + z**2 / 2
     by_signs = 1 + math.log2(1 / (1 - level))
@@ -389,7 +407,9 @@ def _averaged(rated: list[tuple[float, float]]) -> Interval:
 
 def _paired(a: Sequence[float], b: Sequence[float]) -> NDArray[np.float64]:
     if len(a) != len(b):
-        raise BadInput(f"{len(a)} scores cannot be paired with {len(b)}: both must be of the same samples.")
+        raise BadInput(
+            f"{len(a)} scores cannot be paired with {len(b)}: both must be of the same samples."
+        )
     return _finite(a) - _finite(b)
 
 
@@ -398,5 +418,7 @@ def _finite(values: Sequence[float]) -> NDArray[np.float64]:
     if not len(found):
         raise BadInput("There are no scores to compare: give at least one.")
     if not np.isfinite(found).all():
-        raise BadInput(f"{found[~np.isfinite(found)][0]} is no score: leave samples without a score out.")
+        raise BadInput(
+            f"{found[~np.isfinite(found)][0]} is no score: leave samples without a score out."
+        )
     return found

@@ -157,7 +157,9 @@ def summarise(directory: Path, mauve: str | None = None) -> Summary:
         }
         for one in read_outcomes(directory)
     }
-    outcomes = {name: [one for (method, _), one in last.items() if method == name] for name in configured}
+    outcomes = {
+        name: [one for (method, _), one in last.items() if method == name] for name in configured
+    }
     outcomes = {name: known for name, known in outcomes.items() if known}
     if not outcomes:
         raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
@@ -211,7 +213,11 @@ def cheapest_of(outcomes: Iterable[Outcome]) -> str | None:
 
 def _shared(*sides: Sequence[Outcome]) -> list[list[Outcome]]:
     """Of each side the outcomes of the samples that all sides have; all of them where there is no such sample."""
-    ids = set[str].intersection(*({one["id"] for one in side} for side in sides)) if sides else set[str]()
+    ids = (
+        set[str].intersection(*({one["id"] for one in side} for side in sides))
+        if sides
+        else set[str]()
+    )
     return [[one for one in side if one["id"] in ids or not ids] for side in sides]
 
 
@@ -231,7 +237,8 @@ def _method(name: str, outcomes: Sequence[Outcome]) -> MethodSummary:
         samples=len(done),
         failed=len(outcomes) - len(done),
         scores={
-            score: _mean(list(tasks.values()), shares=True) for score, tasks in task_scores(done).items()
+            score: _mean(list(tasks.values()), shares=True)
+            for score, tasks in task_scores(done).items()
         },
         costs={kind: _mean(values) for kind, values in _costs(done).items()},
     )
@@ -250,7 +257,8 @@ def _costs(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
 
 def _factors(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> dict[str, float]:
     own, others = (
-        {kind: fmean(values) for kind, values in _costs(side).items()} for side in _shared(ours, theirs)
+        {kind: fmean(values) for kind, values in _costs(side).items()}
+        for side in _shared(ours, theirs)
     )
     return {kind: cost / others[kind] for kind, cost in own.items() if others.get(kind)}
 
@@ -297,7 +305,11 @@ def compare(pairs: Sequence[tuple[Sequence[Outcome], Sequence[Outcome]]]) -> lis
 
 
 def _comparison(
-    score: str, a: Sequence[float], b: Sequence[float], ours: Sequence[Outcome], theirs: Sequence[Outcome]
+    score: str,
+    a: Sequence[float],
+    b: Sequence[float],
+    ours: Sequence[Outcome],
+    theirs: Sequence[Outcome],
 ) -> Comparison:
     difference = paired_bootstrap(a, b, seed=_SEED, resamples=_resamples(len(a)), level=LEVEL)
     record = wins_losses_ties(a, b)
@@ -316,7 +328,9 @@ def _comparison(
     )
 
 
-def _paired(ours: Mapping[str, float], theirs: Mapping[str, float]) -> tuple[list[float], list[float]]:
+def _paired(
+    ours: Mapping[str, float], theirs: Mapping[str, float]
+) -> tuple[list[float], list[float]]:
     """The scores of the tasks that both methods have, in the same order."""
     pairs = [(value, theirs[task]) for task, value in ours.items() if task in theirs]
     return [a for a, _ in pairs], [b for _, b in pairs]

@@ -130,7 +130,10 @@ def _carry_out(step: Step, inventory: Counter[str], room: int, *, lenient: bool)
                 (variant.lacks(inventory) for variant in variants),
                 key=lambda lack: (len(lack), sum(lack.values())),
             )
-            return times, f"it lacks {_listed(f'{count} {item}' for item, count in missing.items())}"
+            return (
+                times,
+                f"it lacks {_listed(f'{count} {item}' for item, count in missing.items())}",
+            )
         inventory.subtract(variant.precondition)
         inventory.update(variant.output)
         times += 1
@@ -240,7 +243,9 @@ def tasks() -> tuple[Task, ...]:
 
 def _families() -> Iterator[str]:
     for item, variant in _cheapest().items():
-        other = item.removeprefix("stripped_").startswith(tuple(f"{word}_" for word in (*_WOODS, *_COLOURS)))
+        other = item.removeprefix("stripped_").startswith(
+            tuple(f"{word}_" for word in (*_WOODS, *_COLOURS))
+        )
         if variant.type != "mine" and not other:
             yield item
 

@@ -304,7 +304,9 @@ def ratings(judgements: Iterable[Judgement]) -> list[Rating]:
             for (method, against, _), counted in pairs.items()
             if (verdict := majority(counted))
         ]
-        players = list(dict.fromkeys(player for method, against, _ in votes for player in (method, against)))
+        players = list(
+            dict.fromkeys(player for method, against, _ in votes for player in (method, against))
+        )
         if votes:
             orders = max(1, min(100, _RATED_VOTES // len(votes)))
             rated = trueskill(votes, players, orders, _SEED)

@@ -1,220 +1,178 @@
-"""The chat: a conversation in which a method answers each message (a façade with a `messages` key).
+"""The chat: a conversation in which the graph that fits answers each message.
 
-    begin → route → aag | rat | rpg | direct | cot | rag | few_shot | react
-
-Each method is its own graph, run as a subgraph with the settings of the chat.
+Each graph runs as a subgraph with the settings of the chat; sources stand under the answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NotRequired, get_args
+from typing import Any, get_args
 
-from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage
-from langchain_core.retrievers import BaseRetriever
-from langgraph.cache.base import BaseCache
-from langgraph.channels import EphemeralValue
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
-from pydantic import Field
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from stepcraft.contexts.chat import ChatContext, MethodName
-from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.aag import build_aag
-from stepcraft.graphs.baselines import build_cot, build_direct, build_few_shot, build_rag, build_react
-from stepcraft.graphs.compile import (
-    Allow,
-    Builder,
-    Graph,
-    InlineNode,
-    Persistence,
-    add_model_node,
-    add_node,
-    compile_graph,
-    graph_resources,
-    node_names,
-    resources_of,
-)
+from stepcraft.graphs.baselines import build_direct, build_rag, build_react
 from stepcraft.graphs.rat import build_rat
-from stepcraft.graphs.registry import GRAPHS
 from stepcraft.graphs.rpg import build_rpg
-from stepcraft.llm.budget import Budgeted, Usage
-from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.nodes.begin import BeginNode
-from stepcraft.nodes.chat.begin import ChatBeginNode
-from stepcraft.nodes.chat.conversation import join_messages
-from stepcraft.nodes.chat.method import Method, MethodNode, Reading
-from stepcraft.nodes.chat.route import route
-from stepcraft.retrieval.target import RetrievalTarget
-from stepcraft.schema import FOR_PROGRAMS, described
-from stepcraft.secrets import excerpt
+from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
+from stepcraft.llm.usage import RunState
+from stepcraft.nodes.begin import Begin
+from stepcraft.nodes.route import route
+from stepcraft.nodes.state import Answer, Messages
+from stepcraft.schema import described
 
-__all__ = ["ChatContext", "Input", "Output", "State", "build_chat", "graph"]
+__all__ = ["ChatContext", "ChatInput", "ChatOutput", "build_chat", "chat_builder", "graph"]
 
-Conversation = Annotated[
-    list[AnyMessage],
-    Field(
-        description="The conversation; the last human message is the one to answer.",
-        json_schema_extra={FOR_PROGRAMS: True},
-    ),
-    join_messages,
-]
+BUILDS: Mapping[MethodName, Callable[..., Any]] = {
+    "aag": build_aag,
+    "rat": build_rat,
+    "rpg": build_rpg,
+    "direct": build_direct,
+    "rag": build_rag,
+    "react": build_react,
+}
 
 
 @described
-class Input(TypedDict):
-    """Messages that are added to a conversation, the last of them a person's; one of the two is needed."""
+class ChatInput(TypedDict, total=False):
+    """Messages that are added to a conversation, the last of them a person's.
 
-    messages: NotRequired[Conversation]
-    question: NotRequired[str]
-    """A message as plain text, for callers without messages; it is added after `messages`."""
+    Or one as plain text.
+    """
+
+    messages: Messages
+    question: str
+    """A message as plain text."""
 
 
 @described
-class Output(TypedDict):
+class ChatOutput(Answer):
     """The conversation with its answer, and how the answer was written."""
 
-    messages: Conversation
-    answer: str
-    """The answer to the last message; the message itself has its sources underneath."""
     method: str
     """The graph that wrote the answer."""
-    reason: str
-    """Why this graph was chosen."""
     asked: str
     """What the graph was asked: the last message, as a question that stands on its own."""
-    evidence: list[Evidence]
-    """The passages or procedures that were found for the answer."""
-    warnings: list[str]
-    """Failed steps, reached limits, and whatever else a reader of the answer should know."""
-    usage: Usage
-    """Model calls and tokens of this answer, in total and by node."""
 
 
-class State(Output, Budgeted):
+class State(Answer, RunState):
     """The state of the chat."""
 
-    question: NotRequired[Annotated[Any, EphemeralValue]]
-    """The input as it was given; not kept for the thread's next message."""
-    has_model: bool
-    """Whether a language model chooses the method, and not a rule."""
-    took_s: NotRequired[float]
-    """Seconds until the method began, which are part of the deadline."""
+    question: str
+    method: str
+    asked: str
 
 
-METHODS: tuple[MethodName, ...] = get_args(MethodName)
+class Method(Runnable[Any, dict[str, Any]]):
+    """A graph as a node of the chat.
 
-
-def chosen_method(state: State) -> MethodName:
-    """To the graph of the method.
-
-    Raises:
-        BadInput: `update_state` wrote the name of another one.
+    Args:
+        graph: The compiled graph.
+        resources: What the chat is built with.
     """
-    for method in METHODS:
-        if method == state["method"]:
-            return method
-    raise BadInput(
-        f"method={excerpt(state['method'])} cannot be used: it should be one of {', '.join(METHODS)}"
-    )
+
+    def __init__(
+        self, graph: CompiledStateGraph[Any, Any, Any, Any], resources: Resources[ChatContext]
+    ) -> None:
+        self.name = graph.name
+        self.graph = graph
+        self.resources = resources
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
+        """Run the graph on the question that stands on its own."""
+        context = self._context(input)
+        return _update(self.graph.invoke({"question": input["asked"]}, config, context=context))
+
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **_: Any
+    ) -> dict[str, Any]:
+        """As `invoke`, on the running event loop."""
+        context = self._context(input)
+        return _update(
+            await self.graph.ainvoke({"question": input["asked"]}, config, context=context)
+        )
+
+    def _context(self, state: Mapping[str, Any]) -> Any:
+        """Return the settings of the chat that the graph has, less the calls that were made."""
+        settings = self.resources.settings(state)
+        context_type: Any = self.graph.context_schema
+        values = settings.model_dump(exclude_unset=True, exclude={"node_models", "method_settings"})
+        values |= settings.method_settings
+        if settings.max_calls is not None:
+            values["max_calls"] = max(1, settings.max_calls - state["usage"]["calls"])
+        return context_type(
+            **{key: value for key, value in values.items() if key in context_type.model_fields}
+        )
+
+
+def _update(result: Mapping[str, Any]) -> dict[str, Any]:
+    text = result["answer"] + sources_below(result["evidence"])
+    taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
+    return {**taken, "messages": [AIMessage(text)]}
+
+
+def sources_below(evidence: Sequence[Evidence], most: int = 10) -> str:
+    """Return the sources of an answer as numbered lines below it; "" if there are none."""
+    lines = [
+        f"[{number}] {' '.join((passage['title'] or passage['text']).split())[:100]}"
+        + (f" ({passage['source']})" if passage["source"] else "")
+        for number, passage in enumerate(evidence[:most], 1)
+    ]
+    if len(evidence) > most:
+        lines.append(f"and {len(evidence) - most} more")
+    return "\n".join(["\n\nSources:", *lines]) if lines else ""
+
+
+def _initial(
+    _state: Mapping[str, Any], _settings: object, _searched: Sequence[Any]
+) -> dict[str, Any]:
+    return {"method": "", "asked": ""}
+
+
+def chosen_method(state: State) -> str:
+    return state["method"]
+
+
+def chat_builder(
+    **options: Unpack[BuilderOptions],
+) -> StateGraph[State, ChatContext, ChatInput, ChatOutput]:
+    """Return the chat as an uncompiled graph; its graphs are built with the same options."""
+    resources = Resources.of("chat", ChatContext, options)
+    shared: dict[str, Any] = {
+        key: value for key, value in options.items() if key not in {"settings", "node_models"}
+    }
+    builder = StateGraph(State, ChatContext, input_schema=ChatInput, output_schema=ChatOutput)
+    builder.add_node("begin", Begin(resources, ["route"], _initial, searches=False))
+    builder.add_node("route", route.bound(resources))
+    builder.add_edge(START, "begin")
+    builder.add_edge("begin", "route")
+    builder.add_conditional_edges("route", chosen_method, list(get_args(MethodName)))
+    for name, build in BUILDS.items():
+        builder.add_node(name, Method(build(**shared), resources))
+        builder.add_edge(name, END)
+    return builder
 
 
 def build_chat(
-    *,
-    model: BaseChatModel | str | None = None,
-    node_models: Mapping[str, BaseChatModel | str] | None = None,
-    memory: ProcedureMemory | str | None = None,
-    embeddings: Embeddings | str | None = None,
-    retriever: BaseRetriever | str | Sequence[BaseRetriever | str] | None = None,
-    fallback: str | None = None,
-    allow: Allow = None,
-    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
-    store: BaseStore | None = None,
-    cache: BaseCache[Any] | None = None,
-    interrupt_before: Sequence[str] = (),
-    interrupt_after: Sequence[str] = (),
-) -> CompiledStateGraph[State, ChatContext, Input, Output]:
-    """Build and compile the chat. Its methods are built with the same arguments.
+    **options: Unpack[GraphOptions],
+) -> CompiledStateGraph[State, ChatContext, ChatInput, ChatOutput]:
+    """Build and compile the chat.
 
-    Args:
-        model: The model of all nodes, as an object or a name for `init_chat_model`.
-        node_models: Another model for some nodes, by the name of the node: `route`, or nodes of the methods.
-        memory: The procedural memory, or a URL for `open_memory`.
-        embeddings: The embeddings for a memory that is named by a URL, as an object or a name.
-        retriever: The sources of evidence: a LangChain retriever, a spec for `open_source`, or several of them.
-        fallback: The source of RAT and RPG where none is named, with a warning; None refuses such messages.
-        allow: What the contexts of runs may name beside the defaults, as entries of STEPCRAFT_ALLOW (see `Policy`); None
-            for those in STEPCRAFT_ALLOW.
-        checkpointer: Keeps the conversations, so that one goes on with its thread, and an interrupted answer can be
-            resumed.
-        store: The store of the nodes; the memory `store:` is kept in it.
-        cache: Keeps the replies of model nodes, so that the same prompt is sent to the same model once.
-        interrupt_before: Nodes before which every run stops until it is resumed, which takes a checkpointer: those of the
-            chat, which are `begin`, `route` and the methods, and other nodes of the methods.
-        interrupt_after: Nodes after which every run stops.
+    The options are those of the builder and of LangGraph's `compile`.
 
     Raises:
-        BadInput: A model is neither a chat model nor a name, an entry of `allow` is not understood, or a run is to stop
-            at a node that there is not.
+        BadInput: An option is of another kind than it has to be.
     """
-    persistence = Persistence(checkpointer, store, cache, interrupt_before, interrupt_after)
-    common: dict[str, Any] = {"model": model, "allow": allow, "cache": cache}
-    searched: dict[str, Any] = {"memory": memory, "retriever": retriever}
-    sources: dict[str, Any] = {"retriever": retriever, "fallback": fallback}
-    builds: dict[MethodName, tuple[Callable[..., Any], dict[str, Any]]] = {
-        "aag": (build_aag, {**searched, "embeddings": embeddings}),
-        "rat": (build_rat, sources),
-        "rpg": (build_rpg, sources),
-        "direct": (build_direct, {}),
-        "cot": (build_cot, {}),
-        "rag": (build_rag, searched),
-        "few_shot": (build_few_shot, {"memory": memory, "embeddings": embeddings}),
-        "react": (build_react, searched),
-    }
-    methods: dict[str, Method] = {
-        name: _method(name, build, {**common, **own}, node_models or {}, persistence)
-        for name, (build, own) in builds.items()
-    }
-    resources = graph_resources(
-        "chat", ChatContext, RetrievalTarget("nothing"), model=model, node_models=node_models, allow=allow
+    graph: CompiledStateGraph[State, ChatContext, ChatInput, ChatOutput] = compiled(
+        chat_builder, "chat", options
     )
-    builder: Builder = StateGraph(State, resources.context, input_schema=Input, output_schema=Output)
-    add_node(builder, ChatBeginNode(methods, resources))
-    add_model_node(builder, resources, route, persistence)
-    builder.add_edge(START, "begin")
-    builder.add_edge("begin", "route")
-    builder.add_conditional_edges("route", InlineNode(chosen_method), list(METHODS))
-    for name, method in methods.items():
-        add_node(builder, MethodNode(method, resources), Reading)
-        builder.add_edge(name, END)
-    return compile_graph(builder, resources, persistence, recursion_limit=10_000)
+    return graph
 
 
-def _method(
-    name: str,
-    build: Callable[..., Graph],
-    arguments: Mapping[str, Any],
-    node_models: Mapping[str, BaseChatModel | str],
-    persistence: Persistence,
-) -> Method:
-    """A method, built with those of the models and stops that are for nodes of its own."""
-    graph = build(**arguments)
-    begin = graph.builder.nodes["begin"].runnable
-    if not isinstance(begin, BeginNode):
-        raise TypeError(f"the first node of {name} is no BeginNode, so its nodes with a model are not known")
-    own = {node: model for node, model in node_models.items() if node in begin.model_nodes}
-    stops = persistence.interrupts(set(node_names(graph)) - {"begin", "route", *METHODS})
-    if own or any(stops.values()):
-        graph = build(**arguments, **stops, node_models=own)
-    return Method(name, f"{GRAPHS[name].sentence}.", graph, resources_of(graph), begin.model_nodes)
-
-
-graph = build_chat(fallback="memory")
-"""The chat with everything from the context, the environment and the defaults, for servers and Studio.
-
-Where no source is named, RAT and RPG search the bundled procedures and say so in a warning.
-"""
+graph = build_chat()
+"""The chat with everything from the context, the environment and the defaults, for servers and
+Studio."""

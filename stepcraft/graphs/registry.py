@@ -1,158 +1,109 @@
-"""All graphs by name. A graph is imported when it is first used."""
+"""The graphs by name, each imported when it is first used."""
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
+from typing import Any
 
+from langgraph.graph.state import CompiledStateGraph
+from typing_extensions import Unpack
+
+from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput
-
-if TYPE_CHECKING:
-    from langgraph.graph.state import CompiledStateGraph
-
-    from stepcraft.contexts.base import Context
-    from stepcraft.graphs.compile import Allow, Checkpointer
+from stepcraft.llm.resources import GraphOptions
+from stepcraft.secrets import excerpt
 
 
 @dataclass(frozen=True)
-class Listed:
-    """The module of a graph, when to take it and what it does."""
+class GraphInfo:
+    """A graph of the package."""
 
     module: str
-    line: str
-    """When to take it and what it does, as people and tool-calling models choose by it."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What its `graph` is built with."""
-    is_baseline: bool = False
-    """Whether it is there for the others to be compared with."""
-
-    @property
-    def sentence(self) -> str:
-        """The line with a capital letter."""
-        return self.line[0].upper() + self.line[1:]
+    """The module below `stepcraft.graphs`."""
+    sentence: str
+    """What it is for, for people who choose and for models that call it as a tool."""
+    inputs: tuple[str, ...] = ("question",)
+    """The keys of its input beside `messages`."""
 
 
-GRAPHS = {
-    "aag": Listed(
+GRAPHS: Mapping[str, GraphInfo] = {
+    "aag": GraphInfo(
         "aag",
-        "for a goal: the steps that reach it, written with the help of remembered procedures and criticised",
+        "For a goal: the steps that reach it, "
+        "written by analogy with remembered procedures and checked",
+        ("question", "resources"),
     ),
-    "rat": Listed(
+    "rat": GraphInfo(
         "rat",
-        "for a question that takes reasoning, code or a long text: a draft, each thought of which is corrected by sources",
-        {"fallback": "memory"},
+        "For a draft, or a question that takes reasoning: "
+        "every part is looked up, and what is wrong is changed",
+        ("question", "draft"),
     ),
-    "rpg": Listed(
+    "rpg": GraphInfo(
         "rpg",
-        "for an answer that joins facts of several sources: planned topic by topic, each sentence traced to its evidence",
-        {"fallback": "memory"},
+        "For an answer from documents: "
+        "what has to be looked up is planned, and each sentence is traced to its evidence",
+        ("question", "kind"),
     ),
-    "direct": Listed(
-        "baselines.direct", "for talk and what needs no sources: one reply of the model", is_baseline=True
-    ),
-    "cot": Listed(
-        "baselines.cot",
-        "for arithmetic and logic without sources: the model thinks step by step, then answers, in one call",
-        is_baseline=True,
-    ),
-    "rag": Listed(
-        "baselines.rag",
-        "for one fact from the sources, quickly: one search for the question, one answer from what it finds",
-        is_baseline=True,
-    ),
-    "few_shot": Listed(
-        "baselines.few_shot",
-        "for a goal, in one call: the steps, written after the pattern of random procedures of the memory",
-        is_baseline=True,
-    ),
-    "react": Listed(
-        "baselines.react",
-        "for a fact that is found only by trying: an agent that searches as often as it sees fit, then answers",
-        is_baseline=True,
-    ),
-}
-"""The methods, then the baselines."""
-
-CHAT = {
-    "chat": Listed(
+    "chat": GraphInfo(
         "chat",
-        "for a conversation: each message is answered by the method that fits it, with sources",
-        {"fallback": "memory"},
-    )
+        "For a conversation: each message is answered by the graph that fits it, with sources",
+    ),
+    "direct": GraphInfo("baselines", "For talk and what needs no sources: one reply of the model"),
+    "cot": GraphInfo(
+        "baselines",
+        "For arithmetic and logic: the model thinks step by step, then answers, in one call",
+    ),
+    "rag": GraphInfo(
+        "baselines",
+        "For one fact from the sources: one search for the question, one answer from it",
+    ),
+    "few_shot": GraphInfo(
+        "baselines", "For a goal, in one call: written after the pattern of random procedures"
+    ),
+    "react": GraphInfo(
+        "baselines", "For a fact that is found by trying: an agent that searches as it sees fit"
+    ),
+    "rat_paper": GraphInfo("paper.rat", "RAT as its paper has it: thought by thought"),
+    "rpg_paper": GraphInfo(
+        "paper.rpg",
+        "RPG as its paper has it: plan, select and answer in a loop",
+        ("question", "kind"),
+    ),
+    "aag_paper": GraphInfo(
+        "paper.aag",
+        "AAG as its paper has it: questions, answers, critic and edits",
+        ("question", "resources"),
+    ),
 }
-"""The façade over them. It takes messages, so it stands beside the graphs that are compared with each other."""
 
 
 def get_graph(
-    name: str, *, allow: "Allow" = None, checkpointer: "Checkpointer" = None
-) -> "CompiledStateGraph[Any, Any, Any, Any]":
-    """A compiled graph by its name: aag, rat, rpg, direct, cot, rag, few_shot, react or chat.
-
-    All accept `{"question": …}` and return at least `answer`, `evidence`, `warnings` and `usage`. An object of another
-    type as context, such as `SimpleNamespace(retriever="memory", k=3)`, works for all of them: each graph reads the
-    fields that it has.
-
-    Args:
-        name: The name.
-        allow: What the contexts of its runs may name, as the functions that build graphs take it; None for the rules
-            in STEPCRAFT_ALLOW.
-        checkpointer: Keeps the state of each thread, so that an interrupted run can be resumed.
-
-    Without rules and a checkpointer it is the same graph with every call.
+    name: str, /, **options: Unpack[GraphOptions]
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Build a graph by its name.
 
     Raises:
-        BadInput: There is no graph with this name, or an entry of `allow` is not understood.
+        BadInput: There is no graph of this name, or an option is of another kind than it has to be.
     """
-    listed = _listed(name)
-    module = import_module(f"stepcraft.graphs.{listed.module}")
-    graph: CompiledStateGraph[Any, Any, Any, Any] = module.graph
-    if allow is not None or checkpointer is not None:
-        build = getattr(module, f"build_{name}")
-        graph = build(allow=allow, checkpointer=checkpointer, **listed.arguments)
+    graph: CompiledStateGraph[Any, Any, Any, Any] = getattr(_module(name), f"build_{name}")(
+        **options
+    )
     return graph
 
 
-def context_of(name: str) -> "type[Context]":
-    """The context class of a graph.
+def context_of(name: str) -> type[Settings]:
+    """Return the class of a graph's settings.
 
     Raises:
-        BadInput: There is no graph with this name.
+        BadInput: There is no graph of this name.
     """
-    return cast("type[Context]", get_graph(name).builder.context_schema)
+    words = (part.capitalize() for part in name.split("_"))
+    settings: type[Settings] = getattr(_module(name), f"{''.join(words)}Context")
+    return settings
 
 
-def inputs_of(name: str) -> list[str]:
-    """The keys of a graph's input.
-
-    Raises:
-        BadInput: There is no graph with this name.
-    """
-    return list(get_type_hints(get_graph(name).builder.input_schema))
-
-
-def kinds_of(name: str) -> tuple[str, ...]:
-    """The kinds of answer that a graph's input may ask for; none if it has no `kind`.
-
-    Raises:
-        BadInput: There is no graph with this name.
-    """
-    return get_args(get_type_hints(get_graph(name).builder.input_schema).get("kind"))
-
-
-def outputs_of(name: str) -> list[str]:
-    """The keys of a graph's output.
-
-    Raises:
-        BadInput: There is no graph with this name.
-    """
-    return list(get_type_hints(get_graph(name).builder.output_schema))
-
-
-def _listed(name: str) -> Listed:
-    graphs = {**GRAPHS, **CHAT}
-    if name not in graphs:
-        near = difflib.get_close_matches(str(name), graphs, 1, 0.5)
-        hint = f" did you mean {near[0]!r}?" if near else ""
-        raise BadInput(f"there is no graph {name!r};{hint} there is {', '.join(graphs)}")
-    return graphs[name]
+def _module(name: str) -> Any:
+    if name not in GRAPHS:
+        raise BadInput(f"there is no graph {excerpt(name)}; there are {', '.join(GRAPHS)}")
+    return import_module(f"stepcraft.graphs.{GRAPHS[name].module}")

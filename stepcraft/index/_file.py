@@ -102,14 +102,20 @@ def plain_failures(path: str) -> Generator[None]:
             ) from error
         if "Could not decode to UTF-8" in str(error):
             raise DamagedIndex(f"{path} {_REASONS['SQLITE_CORRUPT']}") from error
-        reason = next((reason for start, reason in _REASONS.items() if name.startswith(start)), None)
-        kind = DamagedIndex if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) else MemoryFailure
+        reason = next(
+            (reason for start, reason in _REASONS.items() if name.startswith(start)), None
+        )
+        kind = (
+            DamagedIndex if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) else MemoryFailure
+        )
         raise kind(f"{path} {reason or f'cannot be used: {error}'}") from error
 
 
 def unwritable(path: str) -> ReadOnlyMemory:
     """Return the error for a file that cannot be written."""
-    return ReadOnlyMemory(f"{path} cannot be written; check the permissions of the file and of its folder")
+    return ReadOnlyMemory(
+        f"{path} cannot be written; check the permissions of the file and of its folder"
+    )
 
 
 @contextmanager
@@ -158,7 +164,9 @@ def recorded_settings(path: str | Path) -> dict[str, str]:
         return recorded(connection)
 
 
-def agree(connection: sqlite3.Connection, path: str, wanted: Mapping[str, str], *, read_only: bool) -> None:
+def agree(
+    connection: sqlite3.Connection, path: str, wanted: Mapping[str, str], *, read_only: bool
+) -> None:
     """Record settings in the file if it has none of these names yet.
 
     Raises:
@@ -195,13 +203,17 @@ def _check_place(path: Path, *, create: bool) -> None:
     if not path.exists() and not create:
         raise BadInput(f"{path} does not exist; check the name, or import procedures into it first")
     if not path.parent.is_dir():
-        raise BadInput(f"{path} cannot be made: there is no folder {path.parent}; make the folder first")
+        raise BadInput(
+            f"{path} cannot be made: there is no folder {path.parent}; make the folder first"
+        )
 
 
 def _read_only_uri(path: str) -> str:
     """Return the URI to read a file; as immutable if nobody writes it and no log can be put beside it."""
     file = Path(path).resolve()
-    immutable = not os.access(file.parent, os.W_OK) and not file.with_name(f"{file.name}-wal").exists()
+    immutable = (
+        not os.access(file.parent, os.W_OK) and not file.with_name(f"{file.name}-wal").exists()
+    )
     return f"{file.as_uri()}?mode=ro{'&immutable=1' if immutable else ''}"
 
 
@@ -242,8 +254,12 @@ def _check_layout(connection: sqlite3.Connection) -> None:
         " OR type = 'table' AND name IN (SELECT value FROM json_each(?)) LIMIT ?",
         (json.dumps(names), len(names) + 1),
     ).fetchall()
-    wanted = (statement for statement in LAYOUT.split(";\n") if statement.strip().startswith("CREATE"))
-    if sorted(sql for _, sql in found) != sorted(statement.strip().removesuffix(";") for statement in wanted):
+    wanted = (
+        statement for statement in LAYOUT.split(";\n") if statement.strip().startswith("CREATE")
+    )
+    if sorted(sql for _, sql in found) != sorted(
+        statement.strip().removesuffix(";") for statement in wanted
+    ):
         raise Damage("its tables are not those of an index")
     state(connection)
 

@@ -151,15 +151,21 @@ def word_ranks(connection: sqlite3.Connection, expression: str) -> NDArray[np.fl
     """
     if not expression:
         return np.empty((0, 2))
-    found = connection.execute("SELECT rowid, rank FROM words WHERE words MATCH ?", (expression,)).fetchall()
-    return np.fromiter((value for row in found for value in row), np.float64, 2 * len(found)).reshape(-1, 2)
+    found = connection.execute(
+        "SELECT rowid, rank FROM words WHERE words MATCH ?", (expression,)
+    ).fetchall()
+    return np.fromiter(
+        (value for row in found for value in row), np.float64, 2 * len(found)
+    ).reshape(-1, 2)
 
 
 Merge = Callable[[Entry, Entry], Entry]
 """Makes what is stored of the stored entry and of a new one with its id."""
 
 
-def unique(entries: Iterable[Entry], merge: Merge | None = None) -> tuple[dict[str, Entry], Changes]:
+def unique(
+    entries: Iterable[Entry], merge: Merge | None = None
+) -> tuple[dict[str, Entry], Changes]:
     """Return the last entry of each id, cleaned, and the changes that the earlier ones count as."""
     last: dict[str, Entry] = {}
     repeats = Changes()
@@ -177,11 +183,15 @@ def unique(entries: Iterable[Entry], merge: Merge | None = None) -> tuple[dict[s
 def new_texts(entries: Iterable[Entry], rows: Mapping[str, Row]) -> list[str]:
     """Return the texts of the entries that `rows` does not hold under the same id."""
     return [
-        entry.text for entry in entries if entry.id not in rows or rows[entry.id].entry.text != entry.text
+        entry.text
+        for entry in entries
+        if entry.id not in rows or rows[entry.id].entry.text != entry.text
     ]
 
 
-def insert(connection: sqlite3.Connection, entries: Collection[Entry], vectors: Mapping[str, bytes]) -> None:
+def insert(
+    connection: sqlite3.Connection, entries: Collection[Entry], vectors: Mapping[str, bytes]
+) -> None:
     """Add entries after all others. `vectors` are by text, empty for none."""
     first, _, _ = state(connection)
     rows = [Row(number, entry) for number, entry in enumerate(entries, first)]
@@ -194,7 +204,9 @@ def insert(connection: sqlite3.Connection, entries: Collection[Entry], vectors: 
 
 
 def replace(
-    connection: sqlite3.Connection, changed: Collection[tuple[Row, Entry]], vectors: Mapping[str, bytes]
+    connection: sqlite3.Connection,
+    changed: Collection[tuple[Row, Entry]],
+    vectors: Mapping[str, bytes],
 ) -> None:
     """Replace the entry of each row. `vectors` are by text, empty for none."""
     connection.executemany(
@@ -204,7 +216,9 @@ def replace(
     reworded = [(row, entry) for row, entry in changed if row.entry.text != entry.text]
     if reworded:
         _drop_words_and_vectors(connection, [row for row, _ in reworded])
-        _add_words_and_vectors(connection, [Row(row.number, entry) for row, entry in reworded], vectors)
+        _add_words_and_vectors(
+            connection, [Row(row.number, entry) for row, entry in reworded], vectors
+        )
         connection.execute("UPDATE state SET writes = writes + 1, rewrites = rewrites + 1")
 
 

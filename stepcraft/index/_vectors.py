@@ -164,7 +164,11 @@ class Vectors:
                 numbers, matrix, count = self._numbers, self._matrix, self._count
                 self._allocate(max(64, 2 * count), dimensions)
                 if count:
-                    self._numbers[:count], self._matrix[:count], self._count = numbers, matrix, count
+                    self._numbers[:count], self._matrix[:count], self._count = (
+                        numbers,
+                        matrix,
+                        count,
+                    )
             self._numbers[self._count] = number
             self._matrix[self._count] = np.frombuffer(blob, np.float32)
             self._count += 1

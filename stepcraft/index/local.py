@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from stepcraft.concurrency import SerialExecutor
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import _rows as rows
 from stepcraft.index._file import (
@@ -34,6 +33,7 @@ from stepcraft.index._vectors import (
     embedded,
     query_vector,
 )
+from stepcraft.index.serial import SerialExecutor
 from stepcraft.text.clean import clean
 
 _PAGE = 1000
@@ -201,7 +201,9 @@ class LocalIndex:
     def with_vectors(self) -> Iterator[tuple[Entry, bytes]]:
         """Yield all entries with their vectors, empty for none, in the order in which they were added."""
         pages = self._pages(vectors=True)
-        return ((row.entry, vectors.get(row.number, b"")) for page, vectors in pages for row in page)
+        return (
+            (row.entry, vectors.get(row.number, b"")) for page, vectors in pages for row in page
+        )
 
     def close(self) -> None:
         """Close the file and free the vectors; closing again does nothing. An index that is dropped closes itself."""
@@ -231,7 +233,9 @@ class LocalIndex:
                 raise Damage("it finds words or vectors of rows that there are not")
         return [Hit(entries[number], score) for number, score in ranked]
 
-    def _ranked(self, query: str, vector: Matrix | None, k: int, alpha: float) -> list[tuple[int, float]]:
+    def _ranked(
+        self, query: str, vector: Matrix | None, k: int, alpha: float
+    ) -> list[tuple[int, float]]:
         similarities = None
         if vector is not None:
             if self._vectors.dimensions != len(vector):
@@ -266,15 +270,24 @@ class LocalIndex:
         return dict.fromkeys(texts, b"")
 
     def _write(
-        self, entries: Mapping[str, Entry], vectors: dict[str, bytes | None], merge: Merge | None = None
+        self,
+        entries: Mapping[str, Entry],
+        vectors: dict[str, bytes | None],
+        merge: Merge | None = None,
     ) -> Changes:
         """Store entries within a transaction; another process may have changed rows since they were embedded."""
         stored = rows.stored(self._connection, entries)
-        changed = [one for one in entries.values() if one.id not in stored or stored[one.id].entry != one]
+        changed = [
+            one for one in entries.values() if one.id not in stored or stored[one.id].entry != one
+        ]
         if merge:
-            whole = (merge(stored[one.id].entry, one) if one.id in stored else one for one in changed)
+            whole = (
+                merge(stored[one.id].entry, one) if one.id in stored else one for one in changed
+            )
             changed = [one for one in whole if one.id not in stored or stored[one.id].entry != one]
-        vectors |= self._embed([text for text in rows.new_texts(changed, stored) if text not in vectors])
+        vectors |= self._embed(
+            [text for text in rows.new_texts(changed, stored) if text not in vectors]
+        )
         dimensions = next((len(vector) // 4 for vector in vectors.values() if vector), 0)
         if dimensions:
             self._connection.execute(
@@ -291,7 +304,9 @@ class LocalIndex:
         if updated:
             rows.replace(self._connection, updated, usable)
         reason = f"the embedding model {self._embeddings} gave a vector that is not finite"
-        return Changes(len(added), len(entries) - len(changed), len(updated), dict.fromkeys(refused, reason))
+        return Changes(
+            len(added), len(entries) - len(changed), len(updated), dict.fromkeys(refused, reason)
+        )
 
     def _remove(self, ids: Iterable[str]) -> int:
         """Delete entries within a transaction; return how many there were."""
@@ -368,7 +383,9 @@ class GroupedIndex(LocalIndex):
             begun = [name for (name,) in known]
             self._mark({entry.id.partition(":")[0]: "" for entry in entries})
             changes = self._write(unique, vectors)
-            self._remove(stale for name in begun for stale in self._ids(name).difference(complete[name].ids))
+            self._remove(
+                stale for name in begun for stale in self._ids(name).difference(complete[name].ids)
+            )
             self._mark({name: group.mark for name, group in complete.items()})
         return changes
 
@@ -377,7 +394,9 @@ class GroupedIndex(LocalIndex):
         names = list(groups)
         with self._writing():
             self._remove(member for name in names for member in self._ids(name))
-            self._connection.executemany("DELETE FROM groups WHERE name = ?", ((name,) for name in names))
+            self._connection.executemany(
+                "DELETE FROM groups WHERE name = ?", ((name,) for name in names)
+            )
 
     def _ids(self, group: str) -> set[str]:
         # ";" is the character after ":".
@@ -399,7 +418,9 @@ def _checked(query: str, k: int, alpha: float) -> str:
 
 
 @contextmanager
-def _view(lock: AbstractContextManager[object], path: str, connection: sqlite3.Connection) -> Generator[None]:
+def _view(
+    lock: AbstractContextManager[object], path: str, connection: sqlite3.Connection
+) -> Generator[None]:
     """One consistent view of a file for the statements of the block.
 
     It holds no reference to the index, so that an index that nobody uses is freed, and its file closed, at once.

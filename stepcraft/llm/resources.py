@@ -1,100 +1,160 @@
-"""The objects a graph was built with, which its nodes use where a run's context names no others."""
+"""What a graph is built with, and the settings of a run in progress."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial, update_wrapper
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Generic, TypedDict, TypeVar
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
+from langgraph.cache.base import BaseCache
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.store.base import BaseStore
 
-from stepcraft import access
-from stepcraft.contexts.base import Context
+from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput
-from stepcraft.models.resolve import GivenModels
-from stepcraft.policy import Policy
-from stepcraft.retrieval.target import RetrievalTarget
+from stepcraft.models.resolve import EXTRACTIVE
+from stepcraft.registered import MODELS, chosen, registered
+from stepcraft.retrieval.target import Memories, RetrievalTarget, Sources
+from stepcraft.secrets import excerpt
 
 VERSION = version("stepcraft")
 """The installed version of Stepcraft."""
 
+S = TypeVar("S", bound=Settings)
+T = TypeVar("T")
+
+
+class BuilderOptions(TypedDict, total=False):
+    """The arguments of every builder."""
+
+    model: BaseChatModel | str
+    """The model of all nodes, as an object or a name for `init_chat_model`."""
+    node_models: Mapping[str, BaseChatModel | str]
+    """Another model for some nodes, by the name of the node."""
+    memory: Memories
+    """The procedural memory: an object, a URL for `open_memory`, or several by the names that runs
+    may choose."""
+    sources: Sources
+    """The sources of evidence: a LangChain retriever, a spec for `open_source`, several, or several
+    by name."""
+    embeddings: Embeddings | str | None
+    """The embeddings of a memory that is named by a URL."""
+    settings: Settings
+    """The settings of runs without a context of their own."""
+
+
+class GraphOptions(BuilderOptions, total=False):
+    """The arguments of every `build_…`: the builder's, and those of LangGraph's `compile`."""
+
+    checkpointer: BaseCheckpointSaver[Any] | bool | None
+    cache: BaseCache[Any] | None
+    store: BaseStore | None
+    interrupt_before: list[str] | None
+    interrupt_after: list[str] | None
+    name: str | None
+
 
 @dataclass(frozen=True)
-class GraphResources:
-    """The models, retrieval target, reranker and context class of a compiled graph."""
+class Resources(Generic[S]):
+    """What a graph is built with."""
 
-    method: str = ""
-    """The graph's name in traces, such as "aag"."""
-    context: type[Context] = Context
-    """The class of the run settings that the graph takes."""
-    models: GivenModels = field(default_factory=GivenModels)
-    searched: RetrievalTarget = field(default_factory=RetrievalTarget)
-    reranker: object = None
-    """The sentence scorer: a name, a LangChain cross-encoder, compressor or embeddings, or None."""
-    allow: Policy | None = None
-    """What a run's context may name; None for the rules in STEPCRAFT_ALLOW."""
+    graph: str
+    """The name of the graph in traces and events, such as "aag"."""
+    settings_type: type[S]
+    defaults: S
+    """The settings of runs without a context."""
+    target: RetrievalTarget
+    model: BaseChatModel | str | None = None
+    node_models: Mapping[str, BaseChatModel | str] | None = None
 
-    @property
-    def policy(self) -> Policy:
-        """What the context of the run in progress may name.
-
-        Raises:
-            BadInput: STEPCRAFT_ALLOW has an entry that is not understood, or the caller may do nothing.
-        """
-        return access.policy(self.allow)
-
-    def settings(self, state: Mapping[str, Any] | None = None) -> Context:
-        """The settings of the run in progress, as `Context.current` returns them.
+    @classmethod
+    def of(
+        cls,
+        graph: str,
+        settings_type: type[S],
+        options: BuilderOptions,
+        *,
+        prefers_memory: bool = False,
+    ) -> "Resources[S]":
+        """Return the resources of a builder's arguments.
 
         Raises:
-            BadInput: The context has a value that cannot be used, or sets what the caller may not set.
+            BadInput: An argument is of another kind than it has to be.
         """
-        return self.allowed(self.context.current(state))
+        defaults = options.get("settings") or settings_type()
+        if not isinstance(defaults, settings_type):
+            raise BadInput(
+                f"the settings of {graph} are a {settings_type.__name__}, not {excerpt(defaults)}"
+            )
+        node_models = options.get("node_models") or {}
+        for model in filter(None, [options.get("model"), *node_models.values()]):
+            if not isinstance(model, BaseChatModel | str):
+                raise BadInput(
+                    f"a model is a chat model or its name, not {type(model).__name__}: "
+                    f"{excerpt(model)}"
+                )
+        target = RetrievalTarget.of(
+            options.get("memory"),
+            options.get("sources"),
+            options.get("embeddings"),
+            prefers_memory=prefers_memory,
+        )
+        return cls(graph, settings_type, defaults, target, options.get("model"), node_models)
 
-    def allowed(self, context: Context) -> Context:
-        """The settings, unless the caller may not set them.
+    def bind(self, function: Callable[..., T]) -> Callable[..., T]:
+        """Return a node or a router with these resources, under the function's name in traces."""
+        bound = partial(function, resources=self)
+        update_wrapper(bound, function, assigned=("__name__", "__doc__"))
+        # LangGraph is to read the signature of the partial, not that of the function.
+        del bound.__wrapped__  # type: ignore[attr-defined]
+        return bound
+
+    def settings(self, state: Mapping[str, Any] | None = None) -> S:
+        """Return the settings of the run in progress.
+
+        A context of this graph's own holds. Without one, as where a run is resumed, those hold that
+        the run began with, and else the builder's. A parent's own context object is not ours.
+        """
+        runtime: Any = get_runtime()
+        context = runtime.context if runtime else None
+        if isinstance(context, self.settings_type) and context.model_fields_set:
+            return context
+        if state and (values := state.get("settings")):
+            return self.settings_type(**values)
+        return self.defaults
+
+    def choice(self, node: str, settings: Settings) -> BaseChatModel | str:
+        """Return the model of a node, as an object or a name: the context's before the builder's.
 
         Raises:
-            BadInput: They hold what the caller may not set, or instructions where runs may set none.
+            BadInput: The context names a model that STEPCRAFT_MODELS does not have.
         """
-        access.check_fields(context.chosen)
-        changed = [name for name in context.changed if name.endswith("_instructions")]
-        if changed and self.policy.refuses("instructions"):
-            raise BadInput(f"a run may not set {', '.join(changed)} here (STEPCRAFT_ALLOW has !instructions)")
-        return context
+        named = settings.node_models.get(node) or settings.model
+        if named:
+            allowed = registered(MODELS)
+            if allowed and settings is not self.defaults:
+                named = chosen("model", named, {**allowed, EXTRACTIVE: EXTRACTIVE}, MODELS)
+            return named
+        built_with = (self.node_models or {}).get(node) or self.model
+        return built_with or os.environ.get("STEPCRAFT_MODEL") or EXTRACTIVE
 
-    def labels(self, context: Context) -> Mapping[str, Any]:
-        """Trace metadata of a run: method, version, retrieval target and the settings that differ from the defaults."""
-        settings = {f"stepcraft_{name}": value for name, value in context.changed.items()}
-        own = {"stepcraft_method": self.method, "stepcraft_version": VERSION}
-        return {**settings, **own, **self.searched.labels(context)}
 
-    def traced(self, config: RunnableConfig | None, context: Context) -> RunnableConfig:
-        """The config of a node with the run's labels in its metadata.
-
-        The settings are known in the nodes alone, so the runs that were traced before, the node's and the graph's, are
-        labelled here: every tracer of LangChain keeps a run in `run_map` until it ends, and sends its metadata then. The
-        runs of a parent graph are left as they are.
-
-        Args:
-            config: The config that the node was called with.
-            context: The settings of the run.
-        """
-        config, labels = config or {}, self.labels(context)
-        callbacks = config.get("callbacks")
-        if isinstance(callbacks, BaseCallbackManager):
-            for tracer in callbacks.handlers:
-                if isinstance(tracer, BaseTracer | AsyncBaseTracer):
-                    self._label(tracer, str(callbacks.parent_run_id), labels)
-        return {**config, "metadata": {**config.get("metadata", {}), **labels}}
-
-    def _label(self, tracer: BaseTracer | AsyncBaseTracer, run_id: str, labels: Mapping[str, Any]) -> None:
-        """Label a run in progress and those above it, up to the graph's, which marks all below it with its method."""
-        while run := tracer.run_map.get(run_id):
-            metadata = (run.extra or {}).get("metadata", {})
-            if metadata.get("stepcraft_method") != self.method:
-                return
-            # A new dict: what is being sent, and what is inherited by other runs, does not change.
-            run.extra = {**(run.extra or {}), "metadata": {**metadata, **labels}}
-            run_id = str(run.parent_run_id)
+def compiled(
+    make_builder: Callable[..., StateGraph[Any, Any, Any, Any]], graph: str, options: GraphOptions
+) -> Any:
+    """Build a graph with the builder's options, and compile it under its name with the rest."""
+    for_builder = {
+        key: value for key, value in options.items() if key in BuilderOptions.__annotations__
+    }
+    for_compile = {key: value for key, value in options.items() if key not in for_builder}
+    metadata = {"stepcraft_graph": graph, "stepcraft_version": VERSION}
+    builder: Any = make_builder(**for_builder)
+    return builder.compile(**{"name": graph, **for_compile}).with_config(
+        RunnableConfig(metadata=metadata)
+    )

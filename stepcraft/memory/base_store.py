@@ -27,7 +27,9 @@ NAMESPACE = "procedures"
 
 _BATCH = 100
 _PAGE = 1000
-_DIMENSIONS = re.compile(r"expected (\d+) dimensions, not (\d+)|different \w+ dimensions (\d+) and (\d+)")
+_DIMENSIONS = re.compile(
+    r"expected (\d+) dimensions, not (\d+)|different \w+ dimensions (\d+) and (\d+)"
+)
 """What pgvector says of a vector that does not fit its index."""
 
 
@@ -46,7 +48,9 @@ class StoreMemory(ProcedureMemory):
         BadInput: a store refuses such a namespace, or the template cannot be filled in.
     """
 
-    def __init__(self, store: BaseStore, namespace: str = "", *, template: str | None = None) -> None:
+    def __init__(
+        self, store: BaseStore, namespace: str = "", *, template: str | None = None
+    ) -> None:
         self._store = store
         self._namespace = checked_namespace(namespace)
         self._template = checked_template(template or TEMPLATE)
@@ -152,7 +156,9 @@ class StoreMemory(ProcedureMemory):
     def _write(self, procedures: Iterable[Procedure]) -> None:
         # Writers that lock rows in one order do not wait for each other in a circle.
         ordered = sorted(procedures, key=lambda procedure: procedure.id)
-        self._batch([PutOp(self._namespace, item.id, self._value(item), index=["text"]) for item in ordered])
+        self._batch(
+            [PutOp(self._namespace, item.id, self._value(item), index=["text"]) for item in ordered]
+        )
 
     def _kept(self, ids: list[str]) -> dict[str, Procedure]:
         """The procedures with these ids. What no procedure can have as an id, a database may refuse to look for."""
@@ -217,7 +223,9 @@ class StoreMemory(ProcedureMemory):
             if any(item.score is None for item in items):
                 return None
             found = [
-                Found(procedure, _finite(item.score)) for item in items if (procedure := self._own(item))
+                Found(procedure, _finite(item.score))
+                for item in items
+                if (procedure := self._own(item))
             ]
             if len(found) >= k or len(items) < limit:
                 return found[:k]
@@ -228,7 +236,10 @@ class StoreMemory(ProcedureMemory):
 
         pgvector's HNSW picks from the nearest of all namespaces those of this one. What it misses is ranked by words.
         """
-        ids, last = {hit.procedure.id for hit in nearest}, nearest[-1].score if nearest else math.inf
+        ids, last = (
+            {hit.procedure.id for hit in nearest},
+            nearest[-1].score if nearest else math.inf,
+        )
         missed = [hit for hit in self._search_words(query, k) if hit.procedure.id not in ids]
         return [*nearest, *(Found(hit.procedure, min(hit.score, last)) for hit in missed)][:k]
 
@@ -273,7 +284,11 @@ def _reason(error: Exception) -> str:
             "give it the embeddings that the index was made with, or use another database"
         )
     reason = f"{type(error).__name__}: {told}"
-    return f"{reason}; call setup() of the store once" if type(error).__name__ == "UndefinedTable" else reason
+    return (
+        f"{reason}; call setup() of the store once"
+        if type(error).__name__ == "UndefinedTable"
+        else reason
+    )
 
 
 def checked_namespace(named: str) -> tuple[str, ...]:

@@ -122,7 +122,9 @@ def fetched(k: int, weight: float) -> int:
         BadInput: the weight is not between 0 and 1.
     """
     if not 0 <= weight <= 1:
-        raise BadInput(f"feedback_weight must be between 0 (votes count for nothing) and 1, not {weight}")
+        raise BadInput(
+            f"feedback_weight must be between 0 (votes count for nothing) and 1, not {weight}"
+        )
     return k + _BEYOND if weight and k > 0 else k
 
 
@@ -132,7 +134,8 @@ def reranked(found: Sequence[Found], k: int, weight: float) -> list[Found]:
     if not any(moved):
         return list(found[:k])
     scored = [
-        Found(hit.procedure, hit.score + by) if by else hit for hit, by in zip(found, moved, strict=True)
+        Found(hit.procedure, hit.score + by) if by else hit
+        for hit, by in zip(found, moved, strict=True)
     ]
     return sorted(scored, key=lambda hit: -hit.score)[:k]
 

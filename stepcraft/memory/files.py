@@ -16,7 +16,15 @@ from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import check_file, records
 from stepcraft.text.lists import read_steps
 
-__all__ = ["FIELDS", "check_file", "import_file", "json_line", "read_all", "read_procedures", "write_jsonl"]
+__all__ = [
+    "FIELDS",
+    "check_file",
+    "import_file",
+    "json_line",
+    "read_all",
+    "read_procedures",
+    "write_jsonl",
+]
 
 FIELDS = ("output", "input", "steps", "source", "id", "metadata")
 """The fields of a record; any others go into the metadata."""
@@ -50,12 +58,17 @@ def read_procedures(
     for record in records(Path(path)):
         total += 1
         missing = (
-            [] if record.values is None else [name for name in _NEEDED if names[name] not in record.values]
+            []
+            if record.values is None
+            else [name for name in _NEEDED if names[name] not in record.values]
         )
         if missing:
             foreign += 1
             found |= set(islice(record.values or (), _NAMED_FIELDS - len(found)))
-        yield record.line, _outcome(f"{path}:{record.line}", record.values, record.reason, missing, names)
+        yield (
+            record.line,
+            _outcome(f"{path}:{record.line}", record.values, record.reason, missing, names),
+        )
     if not total:
         raise BadInput(f"{path} is empty: it holds no records")
     if foreign == total:
@@ -97,7 +110,9 @@ def import_file(
     return report
 
 
-def _with_lines(failed: list[Failed], path: str | Path, fields: Mapping[str, str] | None) -> list[Failed]:
+def _with_lines(
+    failed: list[Failed], path: str | Path, fields: Mapping[str, str] | None
+) -> list[Failed]:
     """Name lines instead of ids; the file is read again, because all its lines may not fit into memory."""
     if not failed:
         return []
@@ -162,12 +177,18 @@ def json_line(procedure: Procedure) -> str:
 def _column_names(fields: Mapping[str, str]) -> dict[str, str]:
     for field in fields:
         if field not in FIELDS:
-            raise BadInput(f"{field!r} is no field of a procedure; the fields are {', '.join(FIELDS)}")
+            raise BadInput(
+                f"{field!r} is no field of a procedure; the fields are {', '.join(FIELDS)}"
+            )
     return {field: fields.get(field, field) for field in FIELDS}
 
 
 def _outcome(
-    where: str, values: Mapping[str, Any] | None, reason: str, missing: list[str], names: Mapping[str, str]
+    where: str,
+    values: Mapping[str, Any] | None,
+    reason: str,
+    missing: list[str],
+    names: Mapping[str, str],
 ) -> Procedure | Failed:
     if values is None:
         return Failed(where, reason)
@@ -180,7 +201,9 @@ def _outcome(
 
 
 def _procedure(values: Mapping[str, Any], names: Mapping[str, str]) -> Procedure:
-    known = {field: values[name] for field, name in names.items() if values.get(name) not in (None, "")}
+    known = {
+        field: values[name] for field, name in names.items() if values.get(name) not in (None, "")
+    }
     extra = {
         name: value
         for name, value in values.items()

@@ -83,7 +83,9 @@ def merged(kept: Procedure, added: Procedure) -> Procedure:
     """
     metadata = dict(added.metadata)
     if _text(kept) == _text(added):
-        metadata = {name: kept.metadata[name] for name in _OF_TEXT if name in kept.metadata} | metadata
+        metadata = {
+            name: kept.metadata[name] for name in _OF_TEXT if name in kept.metadata
+        } | metadata
     for name in _OF_PROCEDURE:
         if name in kept.metadata:
             metadata[name] = _joined(name, kept.metadata[name], metadata.get(name))
@@ -108,7 +110,9 @@ def revised(kept: Procedure, changed: Procedure) -> Procedure:
 
 def versions(procedure: Procedure) -> list[Version]:
     """Return the earlier versions of a procedure, oldest first; what else stands there is left out."""
-    return [_version(entry) for entry in listed(procedure.metadata.get("history")) if _is_version(entry)]
+    return [
+        _version(entry) for entry in listed(procedure.metadata.get("history")) if _is_version(entry)
+    ]
 
 
 def current(procedure: Procedure) -> Version:
@@ -118,7 +122,9 @@ def current(procedure: Procedure) -> Version:
         input=procedure.input,
         steps=list(procedure.steps),
         source=procedure.source,
-        metadata={name: value for name, value in procedure.metadata.items() if name not in _OF_PROCEDURE},
+        metadata={
+            name: value for name, value in procedure.metadata.items() if name not in _OF_PROCEDURE
+        },
         until="",
     )
 
@@ -137,7 +143,9 @@ def restored(number: int | None = None) -> Callable[[Procedure], Procedure]:
         known = versions(procedure)
         place = len(known) if number is None else number
         if not known:
-            raise BadInput(f"the procedure {procedure.id} has no earlier version; it has not been changed")
+            raise BadInput(
+                f"the procedure {procedure.id} has no earlier version; it has not been changed"
+            )
         if not 1 <= place <= len(known):
             raise BadInput(
                 f"the procedure {procedure.id} has no version {place}; its earlier versions are 1 to {len(known)}"
@@ -161,7 +169,9 @@ def _replacing(kept: Procedure, new: Procedure, metadata: dict[str, Any]) -> Pro
         entries = listed(metadata.get("history"))
         brought = entries[len(listed(kept.metadata.get("history"))) :]
         replaced = current(kept)
-        if not any(_is_version(entry) and {**_version(entry), "until": ""} == replaced for entry in brought):
+        if not any(
+            _is_version(entry) and {**_version(entry), "until": ""} == replaced for entry in brought
+        ):
             metadata["history"] = [*entries, {**replaced, "until": now()}][-MAX_VERSIONS:]
     return Procedure.of_kept(
         id=kept.id,
@@ -180,7 +190,9 @@ def _text(procedure: Procedure) -> tuple[object, ...]:
 def _own(procedure: Procedure) -> tuple[object, ...]:
     """What a version is told apart by: all but what is said of the procedure or of its text."""
     metadata = {
-        name: value for name, value in procedure.metadata.items() if name not in (*_OF_PROCEDURE, *_OF_TEXT)
+        name: value
+        for name, value in procedure.metadata.items()
+        if name not in (*_OF_PROCEDURE, *_OF_TEXT)
     }
     return *_text(procedure), procedure.source, metadata
 

@@ -50,7 +50,9 @@ class LocalMemory(VectorMemory):
         self._name = name or str(path)
         self._template = checked_template(template) if template else _template(str(path), made_with)
         embedder = _embedder(str(path), embeddings, made_with.get("embeddings"))
-        self._index = LocalIndex(path, embedder, settings={"template": self._template}, create=create)
+        self._index = LocalIndex(
+            path, embedder, settings={"template": self._template}, create=create
+        )
         self._frozen = False
 
     @classmethod
@@ -92,7 +94,9 @@ class LocalMemory(VectorMemory):
     def made_with(self) -> MadeWith:
         """What the file was made with."""
         found = self._index.made_with
-        return MadeWith(found.get("embeddings", "none"), int(found.get("dimensions", 0)), self._template)
+        return MadeWith(
+            found.get("embeddings", "none"), int(found.get("dimensions", 0)), self._template
+        )
 
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
@@ -104,7 +108,9 @@ class LocalMemory(VectorMemory):
             AddStopped: it failed after some transactions, which stay.
             MemoryFailure: it failed before anything was added.
         """
-        return self.add_with_vectors(((procedure, None) for procedure in procedures), progress=progress)
+        return self.add_with_vectors(
+            ((procedure, None) for procedure in procedures), progress=progress
+        )
 
     def add_with_vectors(
         self, items: Iterable[WithVector], *, progress: Callable[[int], None] | None = None

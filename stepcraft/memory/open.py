@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from stepcraft.errors import BadInput
 from stepcraft.memory.postgres_url import SCHEME as POSTGRES
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.urls import REMOTE_STORES, is_text, path_of, references, scheme_of
-from stepcraft.policy import TRUSTING, Policy
+from stepcraft.memory.urls import REMOTE_STORES, is_text, path_of, scheme_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 BUNDLED = "the bundled procedures"
 """The name of the memory with the procedures that ship with the package."""
 
-VARIABLE = "STEPCRAFT_MEMORY"
+MEMORY_VARIABLE = "STEPCRAFT_MEMORY"
 """The environment variable with the URL that is used where none is given."""
 
 
@@ -29,7 +28,6 @@ def open_memory(
     template: str | None = None,
     store: "BaseStore | None" = None,
     create: bool = True,
-    policy: Policy = TRUSTING,
 ) -> ProcedureMemory:
     """Open a memory by its URL.
 
@@ -48,15 +46,12 @@ def open_memory(
             with, or else TEMPLATE.
         store: the store that a `store:` URL names.
         create: whether a missing database or collection is created.
-        policy: what may be named, where the URL comes from a run; by default anything.
 
     Raises:
         BadInput: the URL is malformed or not allowed, or its file cannot be read as procedures.
         MemoryFailure: the database cannot be opened, or was made with other embeddings or another template.
     """
-    where = os.fspath(url if url is not None else os.environ.get(VARIABLE, "")).strip()
-    if url is not None:
-        policy.check("memory", where, references(where))
+    where = os.fspath(url if url is not None else os.environ.get(MEMORY_VARIABLE, "")).strip()
     scheme = scheme_of(where)
     if scheme == "store":
         from stepcraft.memory.base_store import StoreMemory  # noqa: PLC0415 - loads langgraph

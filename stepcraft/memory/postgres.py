@@ -76,7 +76,9 @@ class PostgresMemory(StoreMemory):
             raise MemoryFailure(f"{url} cannot be opened: {reason}") from error
         index = self._index(embeddings, made=made, dimensions=dimensions)
         if not made and not create:
-            raise MemoryFailure(f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`")
+            raise MemoryFailure(
+                f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`"
+            )
         self._has_unread_vectors = dimensions is not None and index is None
         self._connect: Callable[[], Any] = lambda: psycopg.connect(parsed.database, **options)
         self._pool: Any = ConnectionPool(
@@ -154,7 +156,9 @@ class PostgresMemory(StoreMemory):
         super().close()
         self._pool.close()
 
-    def _index(self, embeddings: "str | Embeddings | None", *, made: bool, dimensions: int | None) -> Any:  # noqa: ANN401 - a TypedDict of an optional package
+    def _index(
+        self, embeddings: "str | Embeddings | None", *, made: bool, dimensions: int | None
+    ) -> Any:  # noqa: ANN401 - a TypedDict of an optional package
         """The vector index of the store; None without one."""
         if made and dimensions is None and embeddings in (None, "none"):
             return None
@@ -176,7 +180,12 @@ class PostgresMemory(StoreMemory):
             vectors: list[list[float]] = embedder.embed_documents(list(texts)).tolist()
             return vectors
 
-        return {"dims": given, "embed": embed, "fields": ["text"], "ann_index_config": {"kind": "flat"}}
+        return {
+            "dims": given,
+            "embed": embed,
+            "fields": ["text"],
+            "ann_index_config": {"kind": "flat"},
+        }
 
 
 def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optional package

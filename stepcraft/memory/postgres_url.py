@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from stepcraft.errors import BadInput
-from stepcraft.policy import Reference
 from stepcraft.secrets import without_secrets
 
 SCHEME = "store+postgresql"
@@ -22,8 +21,6 @@ class PostgresUrl:
     database: str
     """The URL of the database, as libpq takes it."""
     namespace: str
-    reference: Reference
-    """What the URL refers to, for the rules on what a run may name."""
 
 
 def parse_postgres_url(url: str) -> PostgresUrl:
@@ -55,9 +52,7 @@ def parse_postgres_url(url: str) -> PostgresUrl:
     )
     place = f"{user}{host}/{quote(database, safe='')}"
     spaces = "/".join(part for part in namespace.split("/") if part)
-    return PostgresUrl(
-        url, f"postgresql://{place}{query}", spaces, Reference(SCHEME, f"{SCHEME}://{place}/{spaces}{query}")
-    )
+    return PostgresUrl(url, f"postgresql://{place}{query}", spaces)
 
 
 def _query(shown: str, parts: SplitResult) -> str:

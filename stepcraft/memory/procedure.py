@@ -50,10 +50,14 @@ class Procedure:
     def __post_init__(self) -> None:
         steps = cast("object", self.steps)
         if isinstance(steps, str) or not isinstance(steps, Sequence):
-            raise BadInput(f"steps must be a list of texts, not {type(steps).__name__}: {excerpt(steps)}")
+            raise BadInput(
+                f"steps must be a list of texts, not {type(steps).__name__}: {excerpt(steps)}"
+            )
         if not steps:
             raise BadInput("steps is empty; a procedure has at least one step")
-        texts = tuple(_filled(f"step {n}", step) for n, step in enumerate(cast("Sequence[object]", steps), 1))
+        texts = tuple(
+            _filled(f"step {n}", step) for n, step in enumerate(cast("Sequence[object]", steps), 1)
+        )
         for name in ("input", "output"):
             object.__setattr__(self, name, _filled(name, getattr(self, name)))
         object.__setattr__(self, "steps", texts)
@@ -97,7 +101,9 @@ class Procedure:
         if not all(isinstance(text, str) for text in texts):
             raise TypeError
         if not (input and output and steps and all(steps)):
-            raise BadInput(f"the procedure {id} was kept without input, output or steps; add it again")
+            raise BadInput(
+                f"the procedure {id} was kept without input, output or steps; add it again"
+            )
         procedure = object.__new__(cls)
         procedure.__dict__.update(
             input=input, output=output, steps=tuple(steps), id=id, source=source, metadata=metadata
@@ -150,10 +156,13 @@ def compose(first: Procedure, second: Procedure) -> Procedure:
         BadInput: the output of `first` is not among the comma-separated inputs of `second`.
     """
     needed = {
-        normalised(part).casefold() for part in second.input.replace(";", ",").replace("\n", ",").split(",")
+        normalised(part).casefold()
+        for part in second.input.replace(";", ",").replace("\n", ",").split(",")
     }
     if normalised(first.output).casefold() not in needed | {normalised(second.input).casefold()}:
-        raise BadInput(f"{first.output!r} is not among the inputs of the second procedure, {second.input!r}")
+        raise BadInput(
+            f"{first.output!r} is not among the inputs of the second procedure, {second.input!r}"
+        )
     return Procedure(input=first.input, output=second.output, steps=first.steps + second.steps)
 
 

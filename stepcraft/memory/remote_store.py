@@ -58,7 +58,9 @@ class _RemoteStore(BaseStore):
 
     def __init__(self, address: str) -> None:
         headers = {"x-api-key": key} if (key := os.environ.get(KEY)) else {}
-        self._client = SyncLangGraphClient(httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT))
+        self._client = SyncLangGraphClient(
+            httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT)
+        )
         self._pool = ThreadPoolExecutor(_REQUESTS, thread_name_prefix="remote-store")
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -86,7 +88,9 @@ class _RemoteStore(BaseStore):
             if operation.value is None:
                 store.delete_item(operation.namespace, operation.key)
             else:
-                store.put_item(operation.namespace, operation.key, operation.value, index=operation.index)
+                store.put_item(
+                    operation.namespace, operation.key, operation.value, index=operation.index
+                )
             return None
         if isinstance(operation, SearchOp):
             found = store.search_items(

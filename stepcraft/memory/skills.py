@@ -95,7 +95,9 @@ def read_skills(path: str | Path) -> Iterator[Skill | Failed]:
     files = [given] if given.name == FILE else [given / FILE, *sorted(given.glob(f"*/{FILE}"))]
     files = [file for file in files if file.is_file()]
     if not files:
-        raise BadInput(f"there is no {FILE} in {given} or in a folder below it; name a folder of skills")
+        raise BadInput(
+            f"there is no {FILE} in {given} or in a folder below it; name a folder of skills"
+        )
     for file in files:
         try:
             extras = sorted(
@@ -133,7 +135,10 @@ def import_skills(
             yield skill.procedure
 
     def named(failed: list[Failed]) -> list[Failed]:
-        return [*unread, *(Failed(str(paths.get(one.where, one.where)), one.reason) for one in failed)]
+        return [
+            *unread,
+            *(Failed(str(paths.get(one.where, one.where)), one.reason) for one in failed),
+        ]
 
     try:
         added = memory.add(readable(), progress=progress)
@@ -179,7 +184,9 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> Exporte
             draft.write_bytes(text.encode())
             draft.replace(file)
     except OSError as error:
-        raise MemoryFailure(f"{error.filename or root} cannot be written: {error.strerror}") from error
+        raise MemoryFailure(
+            f"{error.filename or root} cannot be written: {error.strerror}"
+        ) from error
     return exported
 
 
@@ -213,7 +220,9 @@ def _parts(path: Path) -> tuple[dict[str, Any], str]:
         raise BadInput("it is not UTF-8; save it as UTF-8") from error
     found = _FRONT.match(text)
     if not found:
-        raise BadInput('it does not begin with front matter; put "---", name, description and "---" first')
+        raise BadInput(
+            'it does not begin with front matter; put "---", name, description and "---" first'
+        )
     try:
         front: object = yaml.load(found[1], Loader=_TextLoader)  # noqa: S506 - it derives from the safe one
     except (yaml.YAMLError, RecursionError) as error:
@@ -222,7 +231,9 @@ def _parts(path: Path) -> tuple[dict[str, Any], str]:
         ) from error
     if not isinstance(front, dict):
         raise BadInput("its front matter is not a mapping; write name: and description:")
-    return {str(name): value for name, value in cast("dict[object, Any]", front).items()}, text[found.end() :]
+    return {str(name): value for name, value in cast("dict[object, Any]", front).items()}, text[
+        found.end() :
+    ]
 
 
 def _procedure(path: Path) -> Procedure:
@@ -246,7 +257,9 @@ def _procedure(path: Path) -> Procedure:
             elif isinstance(value, str):
                 ours[str(name)] = value
             else:
-                raise BadInput(f"its {name} is no text; export the procedure again, or take the line out")
+                raise BadInput(
+                    f"its {name} is no text; export the procedure again, or take the line out"
+                )
     elif kept:
         front["metadata"] = kept
     output, needs, steps = _read_body(front, body, exported=_ID in ours)
@@ -261,7 +274,8 @@ def _procedure(path: Path) -> Procedure:
     if exported_body == body_digest:
         exact = _object(ours.get(_EXACT) or "{}")
         output, needs, steps = (
-            exact.get(name, value) for name, value in (("output", output), ("input", needs), ("steps", steps))
+            exact.get(name, value)
+            for name, value in (("output", output), ("input", needs), ("steps", steps))
         )
     return Procedure(
         needs, output, tuple(steps), id=ours[_ID], source=ours.get(_SOURCE, ""), metadata=metadata
@@ -279,7 +293,9 @@ def _object(text: object) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise BadInput(f"what it keeps for stepcraft is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise BadInput("what it keeps for stepcraft is no object of JSON; export the procedure again")
+        raise BadInput(
+            "what it keeps for stepcraft is no object of JSON; export the procedure again"
+        )
     return cast("dict[str, Any]", found)
 
 
@@ -288,7 +304,8 @@ def _digests(front: Mapping[str, Any], body: str) -> tuple[str, str]:
     fields = {name: value for name, value in front.items() if name != "name"}
     texts = (json.dumps(fields, sort_keys=True, ensure_ascii=False), body)
     first, second = (
-        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest() for text in texts
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        for text in texts
     )
     return first, second
 
@@ -315,7 +332,9 @@ def _sections(body: str) -> list[_Section]:
     return [section for section in sections if section.title or section.text.strip()]
 
 
-def _read_body(front: Mapping[str, Any], body: str, *, exported: bool) -> tuple[str, str, list[str]]:
+def _read_body(
+    front: Mapping[str, Any], body: str, *, exported: bool
+) -> tuple[str, str, list[str]]:
     """The output, the input and the steps of a skill.
 
     Raises:
@@ -323,7 +342,9 @@ def _read_body(front: Mapping[str, Any], body: str, *, exported: bool) -> tuple[
     """
     sections = _sections(body)
     title = next((section.title for section in sections if section.level == 1), "")
-    described = (sentences(normalised(front["description"])) or [front["description"]])[0].rstrip(".")
+    described = (sentences(normalised(front["description"])) or [front["description"]])[0].rstrip(
+        "."
+    )
     needed = next((section for section in sections if _NEEDS.match(section.title)), None)
     needs = ""
     if needed:
@@ -331,7 +352,9 @@ def _read_body(front: Mapping[str, Any], body: str, *, exported: bool) -> tuple[
     needs = needs or str(front.get("compatibility") or "").strip() or _NOTHING
     steps = _steps([section for section in sections if section is not needed])
     if not steps:
-        raise BadInput("it has no instructions; write its steps as a numbered list below the front matter")
+        raise BadInput(
+            "it has no instructions; write its steps as a numbered list below the front matter"
+        )
     return (title if exported and title else described), needs, steps
 
 
@@ -369,7 +392,10 @@ def _numbers(text: str) -> int:
 
 
 def _unnumbered(title: str) -> str:
-    return re.sub(r"\A(?:step\s+)?\d{1,3}\s*[.:)\u2013\u2014-]*\s*", "", title, flags=re.IGNORECASE) or title
+    return (
+        re.sub(r"\A(?:step\s+)?\d{1,3}\s*[.:)\u2013\u2014-]*\s*", "", title, flags=re.IGNORECASE)
+        or title
+    )
 
 
 def _joined(title: str, text: str) -> str:
@@ -409,7 +435,9 @@ def _skill_text(procedure: Procedure, name: str) -> str:
         **(foreign if isinstance(foreign, dict) else {}),
         _ID: procedure.id,
         _SOURCE: procedure.source,
-        _METADATA: json.dumps(dict(procedure.metadata), ensure_ascii=False) if procedure.metadata else "",
+        _METADATA: json.dumps(dict(procedure.metadata), ensure_ascii=False)
+        if procedure.metadata
+        else "",
         _EXACT: _unreadable(procedure, as_read, body),
         _DIGEST: ".".join(_digests(as_read, body)),
     }
@@ -420,7 +448,9 @@ def _skill_text(procedure: Procedure, name: str) -> str:
 
 
 def _dumped(front: Mapping[str, Any]) -> str:
-    written: str = yaml.safe_dump(dict(front), sort_keys=False, allow_unicode=True, width=float("inf"))
+    written: str = yaml.safe_dump(
+        dict(front), sort_keys=False, allow_unicode=True, width=float("inf")
+    )
     return written
 
 

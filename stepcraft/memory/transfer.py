@@ -64,7 +64,10 @@ class Comparison:
 
 
 def copy(
-    source: ProcedureMemory, target: ProcedureMemory, *, progress: Callable[[int], None] | None = None
+    source: ProcedureMemory,
+    target: ProcedureMemory,
+    *,
+    progress: Callable[[int], None] | None = None,
 ) -> AddReport:
     """Add all procedures of one memory to another; after an interruption, running it again completes the copy.
 

@@ -1,16 +1,11 @@
 """URLs of memories."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
-from stepcraft.memory.postgres_url import SCHEME as POSTGRES
-from stepcraft.memory.postgres_url import parse_postgres_url
-from stepcraft.memory.weaviate.url import parse_url
-from stepcraft.policy import Reference, real_path
 from stepcraft.secrets import excerpt
 
 KNOWN = (
@@ -29,27 +24,6 @@ def scheme_of(where: str) -> str:
     """The scheme of a URL in lower case; "" for a path, also for one with a drive letter."""
     scheme, colon, _ = where.partition(":")
     return scheme.lower() if colon and re.fullmatch(r"[A-Za-z][\w+.-]+", scheme) else ""
-
-
-def references(where: str) -> Iterator[Reference]:
-    """What the URL of a memory refers to. Nothing is opened.
-
-    Raises:
-        BadInput: the URL is malformed.
-    """
-    scheme = scheme_of(where)
-    if scheme == "store":
-        yield Reference("store", "/".join(part for part in where[len("store:") :].strip().split("/") if part))
-    elif scheme in REMOTE_STORES:
-        yield Reference("import", where)  # never allowed: a run would choose who is sent the server's key
-    elif scheme == POSTGRES:
-        yield parse_postgres_url(where).reference
-    elif scheme.startswith("weaviate"):
-        yield from parse_url(where).references
-    elif where:
-        yield Reference("memory", str(real_path(_file_path(where))))
-    else:
-        yield Reference("memory", "")
 
 
 def path_of(where: str) -> Path:
@@ -88,4 +62,8 @@ def fingerprint(where: str) -> object:
         found = path.stat()
     except OSError:
         return None
-    return (found.st_dev, found.st_ino, *((found.st_mtime_ns, found.st_size) if is_text(path) else ()))
+    return (
+        found.st_dev,
+        found.st_ino,
+        *((found.st_mtime_ns, found.st_size) if is_text(path) else ()),
+    )

@@ -147,7 +147,9 @@ class LangChainEmbedder:
         try:
             yield
         except Exception as error:
-            raise MemoryFailure(f"the embedding model {self.name} failed: {_first_line(error)}") from error
+            raise MemoryFailure(
+                f"the embedding model {self.name} failed: {_first_line(error)}"
+            ) from error
 
 
 @functools.cache
@@ -200,7 +202,9 @@ def _from_name(name: str) -> "Embeddings":
 def _from_object(model: "Embeddings") -> Embedder:
     """Return an embedder for an object, named like the `init_embeddings` string of the same model if there is one."""
     kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
-    if not all(callable(getattr(model, method, None)) for method in ("embed_documents", "embed_query")):
+    if not all(
+        callable(getattr(model, method, None)) for method in ("embed_documents", "embed_query")
+    ):
         raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")
     provider = package.removeprefix("langchain_") if package.startswith("langchain_") else kind
     named = (getattr(model, attribute, None) for attribute in ("model", "model_name", "model_id"))

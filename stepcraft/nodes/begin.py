@@ -1,185 +1,162 @@
-"""The first node of every graph: checks the input, opens what the run needs, and resets the state."""
+"""The first node of every graph: check the input, open what the run needs, and reset the state."""
 
-import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
+from uuid import uuid4
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
-from stepcraft.access import access
-from stepcraft.concurrency import in_thread, within
-from stepcraft.contexts.base import Context
-from stepcraft.errors import BadInput, StepcraftError
-from stepcraft.limits import allowance
-from stepcraft.llm.budget import no_usage
-from stepcraft.llm.resources import GraphResources
+from stepcraft.contexts.base import CheckSettings, PartQuerySettings
+from stepcraft.errors import BadInput
+from stepcraft.llm.resources import Resources
+from stepcraft.llm.usage import no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
-from stepcraft.progress import ProgressData, Said, tell
+from stepcraft.retrieval.target import Searched
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 50_000
-"""Length limit of a question, and of a list of resources."""
+"""Length limit of a question, of a list of resources, and of a draft that is checked."""
 
 KEYLESS = (
-    "no language model wrote this: the keyless extractive model recombines sentences of the evidence; "
+    "no language model wrote this: "
+    "the keyless extractive model recombines sentences of the evidence; "
     'name a model with model="openai:gpt-5-mini", --model or STEPCRAFT_MODEL'
 )
 
-_OPENING_SHARE = 0.5
-"""Part of the deadline that may pass before the first model call; the rest is left to write an answer."""
 
+class Begin:
+    """Checks a run's input and settings, and resets what an earlier run left on the thread.
 
-class BeginNode(Runnable[Any, dict[str, Any]]):
-    """Checks a run's input and settings before any work is done, and resets what an earlier run left on the thread.
-
-    Models and what is searched are opened here, so that a wrong name fails before the first model call. With
-    `deadline_s`, half of it may be spent on opening; after that the run goes on, and a node whose model or source is
-    not open by then waits for it as long as the deadline allows.
+    This comes before any work is done. Models and what is searched are opened here, so that a wrong
+    name fails before the first model call.
 
     Args:
+        resources: What the graph is built with.
         model_nodes: The names of the nodes that ask a model.
-        initial_state: Makes the state that the run starts with from its input and settings; raises BadInput.
-        resources: What the graph was built with.
-        searches: Whether a run with this input and these settings searches at all.
-        prepare: Opens whatever else the run needs, from the initial state and the settings; raises BadInput.
-        late_update: Keys of the state of a run that goes on before everything is open.
-        other_nodes: Nodes of the graphs that this one runs; they may have models of their own, which are not opened here.
-        asks: Whether the input has a question; without one, `initial_state` checks all of the input.
+        initial: Makes the rest of the state from the input, the settings and what is searched;
+            raises BadInput.
+        searches: Whether the graph searches at all.
     """
 
     def __init__(
         self,
+        resources: Resources[Any],
         model_nodes: Sequence[str],
-        initial_state: Callable[[Any, Any], dict[str, Any]],
-        resources: GraphResources,
+        initial: Callable[[Mapping[str, Any], Any, Sequence[Searched]], dict[str, Any]],
         *,
-        searches: Callable[[Any, Any], bool] = lambda _input, _context: True,
-        prepare: Callable[[Mapping[str, Any], Any], None] = lambda _state, _context: None,
-        late_update: Mapping[str, Any] | None = None,
-        other_nodes: Sequence[str] = (),
-        asks: bool = True,
+        searches: bool = True,
     ) -> None:
-        self.name = self.node = "begin"
-        asked = "question" if asks else "input"
-        self.description = f"Check the {asked} and the settings, and open the models and what is searched."
-        self.model_nodes = model_nodes
-        self.initial_state = initial_state
         self.resources = resources
+        self.model_nodes = model_nodes
+        self.initial = initial
         self.searches = searches
-        self.prepare = prepare
-        self.late_update = late_update or {}
-        self.other_nodes = other_nodes
-        self.asks = asks
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
-        """The cleaned question with the initial state.
+    def __call__(self, state: Any) -> dict[str, Any]:
+        """Return the state that the run starts with.
 
         Raises:
-            BadInput: The question, another part of the input, a setting, a model or what is searched cannot be used.
-            MemoryFailure: The memory cannot be opened.
-            SourceFailure: A source cannot be opened.
-            LimitsFailure: The limits of the run's user cannot be counted.
+            BadInput: The question, another part of the input, a setting or a name cannot be used.
+            MemoryFailure, SourceFailure: What is searched cannot be opened.
         """
-        try:
-            update = self._begin(input, config)
-        except StepcraftError as error:
-            why = str(error)
-            tell(self.resources.method, self.node, "failed", lambda: Said(why, {"reason": why}))
-            raise
-        warnings: list[str] = update["warnings"].value
-        data: ProgressData = {"warnings": warnings} if warnings else {}
-        what = "question" if self.asks else "input"
-        read = Said(f"The {what} is read, and what the run needs is open.", data)
-        tell(self.resources.method, self.node, "finished", lambda: read)
-        return update
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - the signature of Runnable
-        """As `invoke`, in a thread, because opening models and memories blocks."""
-        return await asyncio.wrap_future(in_thread(partial(self.invoke, input, config)))
-
-    def _begin(self, given: Any, config: RunnableConfig | None) -> dict[str, Any]:  # noqa: ANN401 - the graph's input
-        started = time.monotonic()
-        access(refresh=True)
-        context = self.resources.settings()
-        self.resources.traced(config, context)
-        asked: dict[str, str] = {}
-        if self.asks:
-            asked["question"] = checked_text("question", given.get("question"))
-            if not asked["question"]:
-                raise BadInput("the question is empty; say what is wanted")
-        state = self.initial_state(given, context)
-        limit = None if context.deadline_s is None else _OPENING_SHARE * context.deadline_s
-        try:
-            warnings = within(limit, partial(self._open, given, state, context))
-        except TimeoutError:
-            state |= self.late_update
-            warnings = [
-                f"begin: the run went on before its models and sources were open, because opening them took longer "
-                f"than {limit:g} s, half of deadline_s"
-            ]
-        # Absent without a limit: what nobody limits shows in no stream.
-        allowed = allowance()
-        calls = allowed.calls_left() if allowed else None
+        settings = self.resources.settings()
+        question = asked_question(state)
+        node_models = {**(self.resources.node_models or {}), **settings.node_models}
+        if unknown := sorted(set(node_models) - set(self.model_nodes)):
+            raise BadInput(
+                f"node_models names {unknown[0]!r}; "
+                f"the nodes with a model are {', '.join(self.model_nodes)}"
+            )
+        models = [resolve_model(self.resources.choice(node, settings)) for node in self.model_nodes]
+        warnings = [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in models) else []
+        searched: list[Searched] = []
+        if self.searches:
+            searched = self.resources.target.open(settings, store_of_run())
+            warnings += self.resources.target.warnings(settings, searched)
+        initial = self.initial(state, settings, searched)
         return {
-            **state,
-            **({} if calls is None else {"calls_allowed": calls}),
-            **asked,
-            "warnings": Overwrite([*warnings, *state.pop("warnings", [])]),
+            "answer": "",
+            "evidence": [],
+            **initial,
+            "question": question,
+            "run": uuid4().hex,
+            "settings": settings.model_dump(mode="json", exclude_unset=True),
+            "warnings": Overwrite([*warnings, *initial.get("warnings", [])]),
             "usage": Overwrite(no_usage()),
-            "settings": context.for_state(),
-            "started": started,
         }
 
-    def _open(self, given: Any, state: Mapping[str, Any], context: Context) -> list[str]:  # noqa: ANN401 - the graph's input
-        """Open the models and what is searched; what a reader should know of them is returned as warnings."""
-        models = self.resources.models
-        named = {**models.node_models, **context.node_models}
-        if unknown := sorted(set(named) - {*self.model_nodes, *self.other_nodes}):
-            raise BadInput(
-                f"node_models names {unknown[0]!r}; the nodes with a model are {', '.join(self.model_nodes)}"
-            )
-        self.prepare(state, context)
-        opened = [resolve_model(models.choice(node, context)) for node in self.model_nodes]
-        warnings = [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in opened) else []
-        if self.searches(given, context):
-            warnings += self.resources.searched.warnings(context)
-        return warnings
+
+def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[str, Any]:
+    """Return the keys of `CheckState` as a run begins with them."""
+    query = settings.query if isinstance(settings, PartQuerySettings) else "part"
+    for_web = query == "auto" and any(each.is_web for each in searched)
+    return {
+        "queries": [],
+        "findings": [],
+        "draft": "",
+        "parts": [],
+        "changes": Overwrite([]),
+        "revisions": [],
+        "rounds": 0,
+        "model_queries": query == "model" or for_web,
+    }
+
+
+def asked_question(state: Mapping[str, Any]) -> str:
+    """Return the question of an input, or the text of its last human message.
+
+    Raises:
+        BadInput: There is none, or it is not a text of at most `MAX_CHARACTERS`.
+    """
+    question: object = state.get("question")
+    if not question and (human := _last_human(state.get("messages") or [])):
+        question = str(human.text)
+    checked = checked_text("question", question or "")
+    if not checked:
+        raise BadInput(
+            "the question is empty; say what is wanted in `question`, or in a human message"
+        )
+    return checked
+
+
+def last_draft(state: Mapping[str, Any]) -> str:
+    """Return the text of the AI message without calls of tools that follows the last human one.
+
+    "" if there is none.
+    """
+    messages: Sequence[BaseMessage] = state.get("messages") or []
+    human = _last_human(messages)
+    behind = messages[messages.index(human) + 1 :] if human else []
+    drafts = [each for each in behind if isinstance(each, AIMessage) and not each.tool_calls]
+    return str(drafts[-1].text) if drafts else ""
+
+
+def _last_human(messages: Sequence[BaseMessage]) -> HumanMessage | None:
+    return next((each for each in reversed(messages) if isinstance(each, HumanMessage)), None)
 
 
 def checked_text(name: str, value: object) -> str:
-    """A part of the input as cleaned text; a list of texts is joined by commas.
+    """Return a part of the input as cleaned text; a list of texts is joined by commas.
 
     Raises:
         BadInput: It is not a text, or it is too long.
     """
-    if (
-        isinstance(value, Sequence)
-        and not isinstance(value, str)
-        and all(isinstance(item, str) for item in value)
-    ):
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         value = ", ".join(value)
     if not isinstance(value, str):
         raise BadInput(f"{name} must be a text, not {type(value).__name__}: {excerpt(value)}")
     if len(value) > MAX_CHARACTERS:
         raise BadInput(
-            f"{name} has {len(value):,} characters; at most {MAX_CHARACTERS:,} are taken, so shorten it"
+            f"{name} has {len(value):,} characters; "
+            f"at most {MAX_CHARACTERS:,} are taken, so shorten it"
         )
     return clean(value).strip() if normalised(value) else ""
 
 
-def checked_option(name: str, value: object, options: Sequence[str]) -> str:
-    """A part of the input that is one of a few words; the first of them where it is not given.
-
-    Raises:
-        BadInput: It is another word.
-    """
-    if not value:
-        return options[0]
-    if value not in options:
-        raise BadInput(f"{name}={excerpt(value)} cannot be used: it should be one of {', '.join(options)}")
-    return str(value)
+def store_of_run() -> Any:
+    """Return the store that the graph, or its parent, was compiled with."""
+    runtime: Any = get_runtime()
+    return runtime.store if runtime else None

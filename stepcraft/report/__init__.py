@@ -1,61 +1,136 @@
 """One HTML page about one run of a graph.
 
-The page is self-contained: it fetches nothing and runs no script, and a content security policy enforces both. The
-markup stands in `templates/`; autoescaping makes all text of the run inert.
+The page is self-contained: it fetches nothing and runs no script, and a content security policy
+enforces both. The markup stands in `templates/`; autoescaping makes all text of the run inert.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stepcraft.errors import BadInput
-from stepcraft.report._views import VIEWS, StepTime, cost_tables
-from stepcraft.report.rendering import counted, rendered, seconds
-from stepcraft.secrets import redacted
+from stepcraft.nodes.begin import asked_question, checked_text
+from stepcraft.nodes.state import Revision
+from stepcraft.progress import counted
+from stepcraft.report._costs import StepTime, bars, rows
+from stepcraft.report._sentences import cited_sentences
+from stepcraft.report.rendering import rendered, seconds
+from stepcraft.text.citations import renumbered
+from stepcraft.text.clean import clean
+from stepcraft.text.diff import shortened, word_diff
 
 __all__ = ["StepTime", "page"]
 
+_TITLES = {
+    "aag": "Analogy-augmented generation",
+    "rat": "Retrieval-augmented thoughts",
+    "rpg": "Retrieve, plan, generate",
+}
+_SECTIONS = {
+    "warnings": "Warnings",
+    "answer": "Answer",
+    "queries": "Looked up",
+    "changes": "Changes",
+    "names": "Names",
+    "reviews": "Reviews",
+    "evidence": "Evidence",
+    "cost": "Time and tokens",
+}
+_DECISIONS = {
+    "approve": ("approved", "changed"),
+    "edit": ("edited", "changed"),
+    "reject": ("rejected", "skipped"),
+}
+_KEPT = 160
+"""Characters of unchanged text that are shown beside each change."""
+
 
 def page(
-    method: str,
-    given: Mapping[str, Any],
+    graph: str,
+    inputs: Mapping[str, Any],
     result: Mapping[str, Any],
-    steps: Sequence[StepTime],
+    steps: Sequence[StepTime] = (),
     *,
     trace_id: str = "",
 ) -> str:
-    """Return the HTML page of a run, without secrets.
+    """Return the HTML page of a run.
 
     Args:
-        method: the name of the graph, as `get_graph` takes it.
-        given: the input of the run; settings of its context may stand beside it.
-        result: the output of the run.
-        steps: when each step began and ended; may be empty.
-        trace_id: the id of its trace in LangSmith; "" for none.
+        graph: The name of the graph, as `get_graph` takes it.
+        inputs: The input of the run; settings of its context may stand beside it.
+        result: The output of the run.
+        steps: When each step began and ended, if that is known.
+        trace_id: The id of the run's trace in LangSmith, if it has one.
 
     Raises:
-        BadInput: there is no page for this graph.
+        BadInput: The input has no question.
     """
-    if method not in VIEWS:
-        raise BadInput(f"there is no report for {method!r}; there is one for {', '.join(VIEWS)}")
-    given, result = redacted(given), redacted(result)
-    view = VIEWS[method](given, result)
-    facts = [*view.facts, counted(result["usage"]["calls"], "model call")]
-    if steps:
-        facts.append(seconds(max(step.ended for step in steps)))
-    if trace_id:
-        facts.append(f"trace {trace_id}")
+    evidence = result["evidence"]
+    sentences = cited_sentences(result.get("sentences", []), evidence)
+    # The marks of a draft number all passages that were found, those of the answer what it cites.
+    plain = _without_marks if sentences else clean
+    # The papers' graphs have revisions of another form, which are not shown.
+    rounds = [each for each in result.get("revisions", []) if "round" in each]
+    changes = [change for each in rounds if (change := _change(each, plain))]
+    content = {
+        "warnings": result["warnings"],
+        "answer": True,
+        "queries": result.get("queries"),
+        "changes": changes or result.get("draft"),
+        "names": result.get("names"),
+        "reviews": result.get("reviews"),
+        "evidence": True,
+        "cost": True,
+    }
+    facts = [
+        *([counted(len(result["steps"]), "step")] if "steps" in result else []),
+        *([counted(len(sentences), "sentence")] if sentences else []),
+        *([counted(len(changes), "change")] if content["changes"] else []),
+        counted(len(evidence), "passage"),
+        counted(result["usage"]["calls"], "model call"),
+        *([seconds(max(step.ended for step in steps))] if steps else []),
+        *([f"trace {trace_id}"] if trace_id else []),
+    ]
     return rendered(
-        view.template,
-        title=view.title,
-        heading=str(given["question"]),
+        "run.html.j2",
+        title=_title(graph),
+        heading=asked_question(inputs),
         facts=facts,
-        sections=[
-            *([("warnings", "Warnings")] if result["warnings"] else []),
-            *view.sections,
-            ("cost", "Time and tokens"),
-        ],
+        sections=[(name, title) for name, title in _SECTIONS.items() if content[name]],
         warnings=result["warnings"],
+        content=content,
+        titles=_SECTIONS,
         result=result,
-        view=view.data,
-        cost=cost_tables(steps, result["usage"]),
+        resources=checked_text("resources", inputs.get("resources") or ""),
+        sentences=sentences,
+        supported=sum(sentence.supported for sentence in sentences),
+        changes=changes,
+        draft=plain(result.get("draft", "")),
+        decisions=_DECISIONS,
+        numbers={passage["id"]: number for number, passage in enumerate(evidence, 1)},
+        # Passages of the input, and procedures drawn at random, score 0.
+        scored=any(passage["score"] for passage in evidence),
+        rows=rows(steps, result["usage"]),
+        bars=bars(steps),
     )
+
+
+def _title(graph: str) -> str:
+    """Return the name of a graph, spelled out."""
+    method = graph.removesuffix("_paper")
+    return _TITLES.get(method, method) + ", as in the paper" * (method != graph)
+
+
+def _without_marks(text: str) -> str:
+    return renumbered(clean(text), {})
+
+
+def _change(revision: Revision, plain: Callable[[str], str]) -> dict[str, Any] | None:
+    """Return a revision with its word diff, and with the whole diff where that one is shortened.
+
+    Return None where nothing but citations differ.
+    """
+    before, after = (plain(revision[side]).strip() for side in ("before", "after"))
+    if before == after:
+        return None
+    whole = word_diff(before, after)
+    short = shortened(whole, _KEPT)
+    return {**revision, "diff": short, "whole_diff": [] if short == whole else whole}

@@ -1,7 +1,7 @@
-"""What all HTML pages share: the frame with its content security policy, the style, and text that stays text.
+"""What all HTML pages share: the frame with its security policy, the style, and the filters.
 
-A page is self-contained. Its policy names the style, and the script if there is one, by their hashes, and forbids
-everything else, so that nothing is fetched and nothing from outside runs.
+A page is self-contained. Its policy names the style, and the script if there is one, by their
+hashes, and forbids everything else, so that nothing is fetched and nothing from outside runs.
 """
 
 import base64
@@ -17,23 +17,32 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from stepcraft.progress import counted
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import outside_code
+
+__all__ = ["counted", "rendered", "seconds"]
 
 _HERE = files("stepcraft.report")
 
 
 def rendered(
-    template: str, *, folder: Traversable = _HERE, style: str = "", script: str = "", **values: object
+    template: str,
+    *,
+    folder: Traversable = _HERE,
+    style: str = "",
+    script: str = "",
+    **values: object,
 ) -> str:
     """Return a page made from a template that extends `frame.html.j2`.
 
     Args:
-        template: its file name.
-        folder: where its `templates` are; those of this room are found from everywhere.
+        template: Its file name.
+        folder: The folder with `templates`; those of this package are found from everywhere.
         style: CSS beside that of all pages.
-        script: the page's own JavaScript; without it the policy permits none.
-        values: what the template shows; `title`, `heading`, `facts`, `sections` and `warnings` are for the frame.
+        script: The page's JavaScript; without it the policy permits none.
+        values: What the template shows; the frame takes `title`, `heading`, `facts`, `sections` and
+            `warnings`.
     """
     style = (_HERE / "page.css").read_text("utf-8") + style
     policy = ["default-src 'none'", f"style-src '{_hash(style)}'"]
@@ -59,7 +68,7 @@ def _hash(text: str) -> str:
 
 def _environment(folder: Traversable) -> Environment:
     def source(name: str) -> str:
-        """Read a template without line breaks and indentation, which would show up between inline elements."""
+        # Line breaks and indentation would show up as blanks between inline elements.
         file = folder / "templates" / name
         text = (file if file.is_file() else _HERE / "templates" / name).read_text("utf-8")
         return "".join(map(str.strip, text.splitlines()))
@@ -72,18 +81,13 @@ def _environment(folder: Traversable) -> Environment:
     return environment
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 step", "2 steps"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def seconds(value: float) -> str:
     """Return a time in seconds, with as many digits as a comparison needs."""
     return f"{value:.2f} s" if value < 10 else f"{value:,.1f} s"
 
 
 def _cleaned(value: object) -> object:
-    """Remove control characters from text of the run; markup that a template made is left as it is."""
+    """Remove control characters from text of the run; keep markup that a template made."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -95,7 +99,7 @@ _STRONG = re.compile(r"\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*|^#{1,6}[ \t]+([^\n]+
 
 
 def _with_code(text: str) -> list[tuple[str, str]]:
-    """Split a text into prose, its strong parts and headings, and spans and blocks of code, each without its Markdown."""
+    """Split a text into prose, strong parts and headings, and code, each without its Markdown."""
     pieces: list[tuple[str, str]] = []
     end = 0
     for start, stop in [*outside_code(text), (len(text), len(text))]:
@@ -120,7 +124,11 @@ def _is_web_address(text: str) -> bool:
         parts = urlsplit(text)
     except ValueError:
         return False
-    return parts.scheme in {"http", "https"} and bool(parts.hostname) and not re.search(r"[\s\\]", text)
+    return (
+        parts.scheme in {"http", "https"}
+        and bool(parts.hostname)
+        and not re.search(r"[\s\\]", text)
+    )
 
 
 _FILTERS: dict[str, Callable[..., Any]] = {

@@ -50,7 +50,9 @@ class HybridReranker:
 class HybridRanking:
     """Sentences with their vectors, and their words in an index in memory."""
 
-    def __init__(self, sentences: Sequence[Sentence], embedder: Embedder | None, alpha: float) -> None:
+    def __init__(
+        self, sentences: Sequence[Sentence], embedder: Embedder | None, alpha: float
+    ) -> None:
         self._alpha = alpha
         self._count = len(sentences)
         self._embedder = embedder if alpha and sentences else None

@@ -66,7 +66,9 @@ class ReadySentences:
 
     def _drop_oldest(self) -> None:
         with self._lock:
-            sizes = [len(one.result().sentences) if one.done() else 0 for one in self._entries.values()]
+            sizes = [
+                len(one.result().sentences) if one.done() else 0 for one in self._entries.values()
+            ]
             while len(sizes) > 1 and (len(sizes) > _MAX_ENTRIES or sum(sizes) > _MAX_CACHED):
                 self._entries.pop(next(iter(self._entries)))
                 sizes.pop(0)

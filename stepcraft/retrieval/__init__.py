@@ -1,1 +1,1 @@
-"""What a run searches: a procedural memory, sources of evidence, or both, as LangChain retrievers."""
+"""The procedural memory and the sources of evidence of a run, as LangChain retrievers."""

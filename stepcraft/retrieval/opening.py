@@ -12,12 +12,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langgraph.store.base import BaseStore
 
+from stepcraft.access import fill_namespace
 from stepcraft.concurrency import OncePerKey, in_thread
-from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
-from stepcraft.memory.open import open_memory
+from stepcraft.memory.open import MEMORY_VARIABLE, open_memory
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import fingerprint, scheme_of
-from stepcraft.policy import TRUSTING, Policy
 from stepcraft.sources.open import open_source
 
 T = TypeVar("T")
@@ -28,9 +27,12 @@ _CORPUS_AGE_S = 60
 
 @dataclass(frozen=True)
 class Opening(Generic[T]):
-    """How a memory or source is opened. All runs of the process share what is opened under the same key.
+    """How a memory or source is opened.
 
-    Nobody closes it: it is closed when it has been displaced by later ones and no run uses it any more.
+    All runs of the process share what is opened under the same key.
+
+    Nobody closes it: it is closed when it has been displaced by later ones and no run uses it any
+    more.
     """
 
     key: tuple[Hashable, ...]
@@ -44,8 +46,7 @@ class Opening(Generic[T]):
         """Return the opened value, waiting for whoever is opening it.
 
         Args:
-            refresh: whether a value that is out of date is opened again, as when a run begins. Other runs use the
-                old one meanwhile.
+            refresh: whether a value that is out of date is opened again, as when a run begins.
 
         Raises:
             BadInput, MemoryFailure, SourceFailure: as `open_memory` and `open_source`.
@@ -59,12 +60,17 @@ class Opening(Generic[T]):
         return value
 
     async def aopen(self, *, refresh: bool) -> T:
-        """As `open`, without blocking the event loop. When cancelled, the opening goes on for later callers."""
+        """As `open`, without blocking the event loop.
+
+        When cancelled, the opening goes on for later callers.
+        """
         kept = None if refresh else _OPENED.peek(self.key)
         if kept is None:
             version = await asyncio.wrap_future(in_thread(self.version))
             current = partial(self._is_current, version) if refresh else None
-            kept = await asyncio.wrap_future(_OPENED.start(self.key, partial(self._opened, version), current))
+            kept = await asyncio.wrap_future(
+                _OPENED.start(self.key, partial(self._opened, version), current)
+            )
         value: T = kept.value
         return value
 
@@ -92,7 +98,6 @@ def memory_opening(
     *,
     embeddings: str | Embeddings | None = None,
     store: BaseStore | None = None,
-    policy: Policy = TRUSTING,
     create: bool = False,
 ) -> Opening[ProcedureMemory]:
     """How the memory of a URL is opened. A file that changed is read again.
@@ -101,28 +106,28 @@ def memory_opening(
         url: as `open_memory` takes it.
         embeddings: as `open_memory` takes them.
         store: the run's store, in which `store:` is kept.
-        policy: what may be named, where the URL comes from a run.
         create: whether a missing database is made.
     """
-    where = (url if url is not None else os.environ.get(MEMORY_VARIABLE, "")).strip()
+    where = _with_fields((url if url is not None else os.environ.get(MEMORY_VARIABLE, "")).strip())
     named = embeddings if embeddings is not None else os.environ.get("STEPCRAFT_EMBEDDINGS", "")
     identity = named if isinstance(named, str) else id(named)
     key = ("memory", where, identity, id(store) if scheme_of(where) == "store" else 0, create)
-    make = partial(open_memory, where, embeddings=embeddings, store=store, create=create, policy=policy)
+    make = partial(open_memory, where, embeddings=embeddings, store=store, create=create)
     return Opening(key, make, partial(fingerprint, where))
 
 
-def source_opening(spec: str, policy: Policy = TRUSTING) -> Opening[BaseRetriever]:
-    """How the source of a spec is opened; `policy` says what may be named, where the spec comes from a run.
+def _with_fields(url: str) -> str:
+    """Return a store's URL with the fields of its namespace, such as {user}, filled for the run."""
+    if not scheme_of(url).startswith("store") or "{" not in url:
+        return url
+    scheme, _, rest = url.partition(":")
+    return f"{scheme}:{'/'.join(fill_namespace(tuple(rest.split('/'))))}"
+
+
+def source_opening(spec: str) -> Opening[BaseRetriever]:
+    """How the source of a spec is opened.
 
     The files of a corpus are looked at again after a minute.
     """
     age = _CORPUS_AGE_S if spec.strip().startswith("corpus:") else float("inf")
-    return Opening(("source", spec), partial(open_source, spec, policy=policy), max_age_s=age)
-
-
-def shared_memory(
-    url: str | None = None, *, embeddings: str | Embeddings | None = None, store: BaseStore | None = None
-) -> ProcedureMemory:
-    """Return the memory of a URL as all runs of this process share it; it may block (see `Opening.open`)."""
-    return memory_opening(url, embeddings=embeddings, store=store).open(refresh=True)
+    return Opening(("source", spec), partial(open_source, spec), max_age_s=age)

@@ -1,266 +1,183 @@
-"""What a graph searches: which memory and which sources a run's settings name, opened and as retrievers."""
+"""The memories and sources registered when a graph was built, opened as retrievers."""
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import TypeAlias
 
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable
-from langgraph.runtime import get_runtime
+from langgraph.store.base import BaseStore
 
-from stepcraft import access
-from stepcraft.contexts.base import Context, SearchSettings
+from stepcraft.contexts.base import SearchSettings, Settings
 from stepcraft.errors import BadInput
-from stepcraft.memory.base_store import NAMESPACE
-from stepcraft.memory.open import BUNDLED
-from stepcraft.memory.open import VARIABLE as MEMORY_VARIABLE
+from stepcraft.memory.open import BUNDLED, MEMORY_VARIABLE
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.urls import references as memory_references
-from stepcraft.memory.urls import scheme_of
-from stepcraft.models.embeddings import VARIABLE as EMBEDDINGS_VARIABLE
-from stepcraft.policy import TRUSTING, Policy, Reference
-from stepcraft.retrieval.opening import Opening, memory_opening, source_opening
-from stepcraft.secrets import without_secrets
+from stepcraft.registered import MEMORIES, SOURCES, chosen, registered
+from stepcraft.retrieval.opening import memory_opening, source_opening
+from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.sources.langchain import with_k
-from stepcraft.sources.open import KINDS
-from stepcraft.sources.open import references as source_references
 
 SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
-"""The environment variable that names the source where neither the run nor the graph names one."""
+"""The environment variable that names the source where the graph was built with none."""
 
-Sources = BaseRetriever | str | Sequence[BaseRetriever | str] | None
-Origin = Literal["run", "deployment", "default"]
-"""Who named something: the run's context; the graph's builder, the environment or the rules; or nobody."""
+Memory: TypeAlias = ProcedureMemory | str
+Source: TypeAlias = BaseRetriever | str
+Memories: TypeAlias = Memory | Mapping[str, Memory] | None
+Sources: TypeAlias = Source | Sequence[Source] | Mapping[str, Source] | None
 
-
-@dataclass(frozen=True)
-class Named:
-    """A memory or source that a run searches, as it was named or given. Nothing is opened yet."""
-
-    role: Literal["memory", "source"]
-    value: ProcedureMemory | BaseRetriever | str
-    """An object, a URL for `open_memory` ("" is the bundled procedures), or a spec for `open_source`."""
-    origin: Origin
-    name: str = ""
-    """The name under which the deployment registered it; "" for none."""
-
-    @property
-    def label(self) -> str:
-        """Its name in traces and warnings, without secrets."""
-        if self.name:
-            return self.name
-        if isinstance(self.value, str):
-            return without_secrets(self.value) or BUNDLED
-        return type(self.value).__name__ if isinstance(self.value, BaseRetriever) else self.value.name
+BUNDLED_WARNING = (
+    "no {missing} is named, so this rests on the bundled procedures for LangChain, LangGraph and "
+    "LangSmith; name yours with {how}"
+)
 
 
 @dataclass(frozen=True)
 class Searched:
-    """A memory or source that a run searches, and how."""
+    """A memory or source that a run searches."""
 
-    named: Named
-    settings: SearchSettings
-    opening: Opening[ProcedureMemory] | Opening[BaseRetriever] | None
-    """How it is opened; None where it was given as an object."""
+    label: str
+    """Its name in warnings, without secrets."""
+    retriever: BaseRetriever
+    """Takes `k` with a call."""
+    memory: ProcedureMemory | None = None
+    """The memory behind the retriever, if it is one."""
+    is_web: bool = False
 
-    def open(self, *, refresh: bool = False) -> ProcedureMemory | BaseRetriever:
-        """Return it, opened once in the process; with `refresh` opened again where it is out of date.
-
-        Raises:
-            BadInput, MemoryFailure, SourceFailure: it cannot be opened.
-        """
-        if self.opening:
-            return self.opening.open(refresh=refresh)
-        return cast("ProcedureMemory | BaseRetriever", self.named.value)
-
-    async def aopen(self, *, refresh: bool = False) -> ProcedureMemory | BaseRetriever:
-        """As `open`, without blocking the event loop."""
-        return await self.opening.aopen(refresh=refresh) if self.opening else self.open()
-
-    def retriever(self, opened: ProcedureMemory | BaseRetriever) -> Runnable[str, list[Document]]:
-        """Return what was opened as the retriever of this run."""
-        if isinstance(opened, BaseRetriever):
-            return with_k(opened, self.named.label).bind(k=self.settings.k)
-        if self.named.role == "source":
-            return opened.as_retriever(self.settings.k)
-        retriever = opened.as_retriever(self.settings.k, alpha=self.settings.alpha)
-        update: dict[str, object] = {"compose": self.settings.compose}
-        if self.settings.feedback_weight is not None:
-            update["feedback_weight"] = self.settings.feedback_weight
-        return retriever.model_copy(update=update)
-
-    def warnings(self, opened: ProcedureMemory | BaseRetriever) -> list[str]:
-        """Return what the user should know of it before any work is done; may read from the memory."""
-        if self.named.role == "source" and self.named.origin == "default":
-            name = self.named.label if isinstance(opened, BaseRetriever) else opened.name
-            return [f"no source is named, so the evidence comes from {name}; name {KINDS}"]
-        if self.named.role == "source" or isinstance(opened, BaseRetriever) or not opened.is_empty():
-            return []
-        return [f"the memory {opened.name} is empty; the procedure is written without examples"]
+    def is_empty(self) -> bool:
+        """Tell whether this is a memory without procedures."""
+        count = getattr(self.memory, "is_empty", None)
+        return bool(count and count())
 
 
 @dataclass(frozen=True)
 class RetrievalTarget:
-    """What a graph searches, with what it was built with.
+    """The memories and sources of a graph, by the names under which its runs may choose them.
 
-    A name in the run's context has precedence over what the graph was built with, that over the environment
-    (`STEPCRAFT_MEMORY`, `STEPCRAFT_SOURCE`), and that over the default: the bundled procedures as memory,
-    `fallback` as source.
+    Without any, `STEPCRAFT_SOURCE` and `STEPCRAFT_MEMORY` apply, and else the bundled procedures.
     """
 
-    searches: Literal["nothing", "memory", "sources", "sources or memory"] = "memory"
-    """`memory` includes the sources in runs whose settings ask for both; `sources or memory` is the sources where
-    any are named, else the memory."""
-    memory: ProcedureMemory | str | None = None
+    memories: Mapping[str, Memory]
+    sources: Mapping[str, Source]
     embeddings: Embeddings | str | None = None
-    retriever: Sources = None
-    fallback: str | None = None
-    """The source that is searched, with a warning, where none is named; None refuses such a run."""
-    allow: Policy | None = None
-    """What a run's context may name; None for the rules in STEPCRAFT_ALLOW."""
+    prefers_memory: bool = False
+    """Whether the memory is searched in any case, and the sources beside it."""
 
-    def named(self, settings: SearchSettings) -> list[Named]:
-        """Return what a run searches, by name. Nothing is imported, opened or connected to.
-
-        Raises:
-            BadInput: the run names something that is not allowed, or no source is named and there is no fallback.
-        """
-        memory, sources = self._memory(settings), self._sources(settings)
-        if self.searches == "nothing":
-            return []
-        if self.searches == "sources or memory":
-            given_memory = self.memory is not None and self.retriever is None
-            prefers_memory = not settings.retriever and (settings.memory is not None or given_memory)
-            return [memory] if prefers_memory or not sources else sources
-        if self.searches == "memory" and not settings.both:
-            return [memory]
-        if not sources:
-            raise BadInput(f"no source is named for the evidence; name {KINDS}")
-        return sources if self.searches == "sources" else [memory, *sources]
-
-    def resolve(self, settings: SearchSettings) -> list[Searched]:
-        """Return what a run searches, ready to be opened.
+    @classmethod
+    def of(
+        cls,
+        memory: Memories,
+        sources: Sources,
+        embeddings: Embeddings | str | None,
+        *,
+        prefers_memory: bool,
+    ) -> "RetrievalTarget":
+        """Return the target of a builder's arguments; objects of another kind are refused.
 
         Raises:
-            BadInput: no source is named and there is no fallback.
+            BadInput: A memory or a source is neither an object of its kind nor a name.
         """
-        return [Searched(named, settings, self._opening(named, settings)) for named in self.named(settings)]
-
-    def warnings(self, context: Context) -> list[str]:
-        """Open what a run searches, again where it is out of date, and return what the user should know of it.
-
-        Raises:
-            BadInput, MemoryFailure, SourceFailure: something cannot be opened.
-        """
-        searched = self.resolve(context.search_settings())
-        return [warning for one in searched for warning in one.warnings(one.open(refresh=True))]
-
-    def labels(self, context: Context) -> Mapping[str, str]:
-        """Return what a run searches as trace metadata: `stepcraft_memory`, `stepcraft_source`."""
-        try:
-            named = self.named(context.search_settings())
-        except BadInput:
-            return {"stepcraft_source": ""}
-        labels: dict[str, str] = {}
-        for one in named:
-            key = f"stepcraft_{one.role}"
-            labels[key] = f"{labels[key]}, {one.label}" if key in labels else one.label
-        return labels
-
-    def open_memory(self, context: Context) -> ProcedureMemory:
-        """Return the memory itself, for a graph that reads it without a search. It may block.
-
-        Raises:
-            BadInput, MemoryFailure: it cannot be opened.
-        """
-        settings = context.search_settings()
-        named = self._memory(settings)
-        searched = Searched(named, settings, self._opening(named, settings))
-        return cast("ProcedureMemory", searched.open())
-
-    def _memory(self, settings: SearchSettings) -> Named:
-        if settings.memory is not None:
-            return self._named_by_run("memory", settings.memory)
-        if self.memory is not None:
-            return Named("memory", self.memory, "deployment")
-        url = os.environ.get(MEMORY_VARIABLE, "")
-        return Named("memory", url, "deployment" if url else "default")
-
-    def _sources(self, settings: SearchSettings) -> list[Named]:
-        if settings.retriever:
-            return [self._named_by_run("source", str(one)) for one in _listed(settings.retriever)]
-        if sources := self.retriever or os.environ.get(SOURCE_VARIABLE):
-            return [Named("source", one, "deployment") for one in _listed(sources)]
-        return [Named("source", self.fallback, "default")] if self.fallback else []
-
-    @property
-    def _policy(self) -> Policy:
-        return access.policy(self.allow)
-
-    def _named_by_run(self, role: Literal["memory", "source"], value: str) -> Named:
-        """What a run's context names, unless it may not name it.
-
-        Raises:
-            BadInput: it is not allowed, or malformed.
-        """
-        policy, value = self._policy, value.strip()
-        prefix = "memory:" if role == "source" and value.startswith("memory:") else ""
-        url = value.removeprefix(prefix)
-        if url in policy.names:
-            return Named(role, prefix + policy.names[url], "deployment", url)
-        if value in self._trusted(role) or url in self._trusted("memory" if prefix else role):
-            return Named(role, value, "deployment")
-        if (role == "memory" or prefix) and scheme_of(url) == "store" and (who := access.caller()):
-            parts = [part for part in url[len("store:") :].strip().split("/") if part] or [NAMESPACE]
-            return Named(role, f"{prefix}store:{'/'.join(who.namespace(parts))}", "deployment", value)
-        policy.check(role, value, memory_references(value) if role == "memory" else source_references(value))
-        return Named(role, value, "run")
-
-    def _trusted(self, role: Literal["memory", "source"]) -> set[object]:
-        """The names that the graph's builder and the environment use."""
-        if role == "memory":
-            return {self.memory if isinstance(self.memory, str) else None, os.environ.get(MEMORY_VARIABLE)}
-        built = [self.retriever] if isinstance(self.retriever, str) else self.retriever
-        names = (
-            [one for one in built or [] if isinstance(one, str)]
-            if not isinstance(built, BaseRetriever)
-            else []
+        memories = (
+            memory if isinstance(memory, Mapping) else {} if memory is None else {"memory": memory}
         )
-        return {*names, os.environ.get(SOURCE_VARIABLE), self.fallback}
+        if isinstance(sources, BaseRetriever | str):
+            sources = [sources]
+        if sources is None:
+            sources = []
+        if not isinstance(sources, Mapping):
+            if not isinstance(sources, Sequence):
+                raise BadInput(_refusal("source", sources))
+            sources = {_name_of(source, place): source for place, source in enumerate(sources, 1)}
+        for value in memories.values():
+            if not isinstance(value, str) and not callable(getattr(value, "search", None)):
+                raise BadInput(
+                    f"a memory is a URL or an object with search, not {type(value).__name__}: "
+                    f"{excerpt(value)}"
+                )
+        for source in sources.values():
+            if not isinstance(source, BaseRetriever | str):
+                raise BadInput(_refusal("source", source))
+        ready = {
+            name: source if isinstance(source, str) else with_k(source, name)
+            for name, source in sources.items()
+        }
+        return cls(dict(memories), ready, embeddings, prefers_memory)
 
-    def _embeddings(self, settings: SearchSettings) -> Embeddings | str | None:
-        """The embeddings of a run's memory.
+    def memory(self, settings: Settings, store: BaseStore | None = None) -> ProcedureMemory:
+        """Return the memory of a run, opened once in the process.
 
         Raises:
-            BadInput: the run names some that are not allowed.
+            BadInput: The run names one that is not registered.
+            MemoryFailure: It cannot be opened.
         """
-        named = settings.embeddings
-        if named and named not in (self.embeddings, os.environ.get(EMBEDDINGS_VARIABLE)):
-            self._policy.check("embeddings", named, [Reference("embeddings", named)])
-        return named or self.embeddings
-
-    def _opening(
-        self, named: Named, settings: SearchSettings
-    ) -> Opening[ProcedureMemory] | Opening[BaseRetriever] | None:
-        if not isinstance(named.value, str):
-            return None
-        policy = self._policy if named.origin == "run" else TRUSTING
-        url, embeddings = named.value, None
-        if named.role == "source":
-            kind, _, url = named.value.strip().partition(":")
-            if kind != "memory":
-                return source_opening(named.value, policy)
-            # Opened as a memory it follows its file, and `memory:store:` is the run's store.
-            if not url:
-                url, policy = os.environ.get(MEMORY_VARIABLE, ""), TRUSTING
+        name = getattr(settings, "memory", None)
+        if name:
+            how = f"memory={{name: URL}} of the builder, or {MEMORIES},"
+            memory = chosen("memory", name, {**registered(MEMORIES), **self.memories}, how)
         else:
-            embeddings = self._embeddings(settings)
-        store = get_runtime().store if scheme_of(url) == "store" else None
-        return memory_opening(url, embeddings=embeddings, store=store, policy=policy)
+            memory = next(iter(self.memories.values()), os.environ.get(MEMORY_VARIABLE, ""))
+        if not isinstance(memory, str):
+            return memory
+        return memory_opening(memory, embeddings=self.embeddings, store=store).open(refresh=True)
+
+    def open(self, settings: SearchSettings, store: BaseStore | None = None) -> list[Searched]:
+        """Return what a run searches, opened once in the process; it may block.
+
+        Raises:
+            BadInput: The run names what is not registered.
+            MemoryFailure, SourceFailure: Something cannot be opened.
+        """
+        sources = self._sources(settings)
+        searched = [_open_source(name, source) for name, source in sources.items()]
+        if self.prefers_memory or not searched:
+            memory = self.memory(settings, store)
+            retriever = memory.as_retriever(settings.k, alpha=getattr(settings, "alpha", None))
+            searched.insert(0, Searched(memory.name, retriever, memory))
+        return searched
+
+    async def aopen(
+        self, settings: SearchSettings, store: BaseStore | None = None
+    ) -> list[Searched]:
+        """As `open`, without blocking the event loop; objects need no thread."""
+        names = [*self._sources(settings).values(), *self.memories.values()]
+        if names and not any(isinstance(name, str) for name in names):
+            return self.open(settings, store)
+        return await asyncio.to_thread(self.open, settings, store)
+
+    def warnings(self, settings: SearchSettings, searched: Sequence[Searched]) -> list[str]:
+        """Return what a reader of the answer should know of what is searched."""
+        if searched[0].label != BUNDLED or self.memories or getattr(settings, "memory", None):
+            return []
+        missing = ("memory", "memory=") if self.prefers_memory else ("source", "sources=")
+        return [BUNDLED_WARNING.format(missing=missing[0], how=missing[1])]
+
+    def _sources(self, settings: SearchSettings) -> Mapping[str, Source]:
+        if not settings.sources:
+            spec = os.environ.get(SOURCE_VARIABLE, "").strip()
+            return self.sources or ({spec: spec} if spec and not self.prefers_memory else {})
+        names = {**registered(SOURCES), **self.sources}
+        how = f"sources={{name: source}} of the builder, or {SOURCES},"
+        return {name: chosen("source", name, names, how) for name in settings.sources}
 
 
-def _listed(sources: BaseRetriever | str | Sequence[BaseRetriever | str]) -> Sequence[BaseRetriever | str]:
-    return [sources] if isinstance(sources, str | BaseRetriever) else sources
+def _open_source(name: str, source: Source) -> Searched:
+    if isinstance(source, str):
+        opened = source_opening(source).open(refresh=True)
+        return Searched(
+            without_secrets(name), with_k(opened, name), is_web=source.partition(":")[0] == "web"
+        )
+    return Searched(name, source)
+
+
+def _name_of(source: object, place: int) -> str:
+    if isinstance(source, str):
+        return without_secrets(source)
+    return f"{type(source).__name__}-{place}"
+
+
+def _refusal(kind: str, value: object) -> str:
+    return (
+        f"a {kind} is a LangChain retriever or a spec such as corpus:docs/, "
+        f"not {type(value).__name__}: {excerpt(value)}"
+    )

@@ -1,20 +1,21 @@
-"""The app that `http.app` of langgraph.json names: the server's own routes, with this package's middleware around them.
+"""The `http.app` of langgraph.json: secrets are masked in what the server sends to LangSmith."""
 
-Importing it has all that the server sends to LangSmith masked, because the server adds the texts of a run's context to its
-traces.
-"""
+import os
 
 import langsmith
 from langsmith.utils import tracing_is_enabled
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 
-from stepcraft.secrets import redacted
-from stepcraft.server.assistants import CheckedAssistants
-from stepcraft.server.mcp import McpTools
+from stepcraft.errors import BadInput
+from stepcraft.secrets import anonymizer
+
+if os.environ.get("STEPCRAFT_ACCESS") and not os.environ.get("LANGGRAPH_AUTH"):
+    raise BadInput(
+        "STEPCRAFT_ACCESS names users, but nobody asks who calls: serve langgraph.auth.json"
+    )
 
 if tracing_is_enabled():
-    langsmith.configure(client=langsmith.Client(anonymizer=redacted))
+    langsmith.configure(client=langsmith.Client(anonymizer=anonymizer()))
 
-app = Starlette(middleware=[Middleware(CheckedAssistants), Middleware(McpTools)])
-"""Has no routes: every request reaches the server's, where it is authenticated."""
+app = Starlette()
+"""Has no routes: every request reaches the server's."""

@@ -1,226 +1,107 @@
-"""Who may come in, and what belongs to whom: the `auth` of a LangGraph server.
+"""Who may come in, and what belongs to whom: the `auth` of langgraph.auth.json.
 
-langgraph.auth.json is langgraph.json with this `auth`. There are two files because a server with an `auth` is another
-server than one without: on LangSmith, for example, an `auth` replaces the check of LangSmith's keys, so one that let
-everybody in until it is configured would open the deployment. Here a server with this `auth` and without
-STEPCRAFT_ACCESS does not start, and graphs refuse to run where STEPCRAFT_ACCESS is set and nobody is authenticated.
-
-Threads, runs, crons and assistants belong to the user in their metadata's `owner`, which only this module writes.
-Namespaces of the store begin with their user. What no handler is for is refused.
+Threads, runs, crons and assistants belong to the `owner` in their metadata, which this module alone
+writes. Namespaces of the store begin with the encoded identity. Importing it without a usable
+STEPCRAFT_ACCESS raises BadInput, so that no server starts that lets everybody in by mistake.
 """
 
 import asyncio
 import logging
-import os
-from functools import lru_cache, partial
-from importlib.util import find_spec
 from typing import Any
 
 from langgraph_sdk import Auth
 from langgraph_sdk.auth import is_studio_user
 
-from stepcraft.access import VARIABLE, Access, Caller, Rules
-from stepcraft.access import access as current_access
-from stepcraft.errors import BadInput, LimitsFailure
-from stepcraft.graphs.registry import CHAT, GRAPHS, context_of
-from stepcraft.limits import VARIABLE as LIMITS_VARIABLE
-from stepcraft.limits import allowance_of, open_counters
-from stepcraft.server.credentials import authenticated
+from stepcraft.access import encode_identity
+from stepcraft.errors import BadInput
+from stepcraft.server.users import read_users
+
+Context = Auth.types.AuthContext
+Filter = Auth.types.FilterType
+Value = dict[str, Any]
 
 auth = Auth()
-"""For `auth.path` in langgraph.json: "stepcraft.server.auth:auth"."""
-
-_OWNER = "owner"
-_SYSTEM = "created_by"
-"""The metadata by which the server knows the assistants of langgraph.json."""
+read_users()
 
 _log = logging.getLogger(__name__)
 
 
 @auth.authenticate
-async def authenticate(authorization: str | None, headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDict:
-    """The user whose key or token comes as `Authorization: Bearer …` or as `X-Api-Key`."""
+async def authenticate(
+    authorization: str | None, headers: dict[bytes, bytes]
+) -> Auth.types.MinimalUserDict:
+    """Return whose key or token came as `Authorization: Bearer …` or as `X-Api-Key`."""
     scheme, _, token = (authorization or "").partition(" ")
-    shown = (
-        token.strip()
-        if scheme.lower() == "bearer"
-        else headers.get(b"x-api-key", b"").decode("latin-1").strip()
-    )
+    if scheme.lower() != "bearer":
+        token = headers.get(b"x-api-key", b"").decode("latin-1")
     try:
-        who = await asyncio.to_thread(_authenticated, shown)
-    except BadInput as failure:
+        identity = await asyncio.to_thread(_identify, token.strip())
+    except BadInput as error:
         _log.exception("nobody can be authenticated")
         raise Auth.exceptions.HTTPException(
-            status_code=503,
-            detail="nobody can be authenticated at the moment; the log of the server says why",
-        ) from failure
-    if who is None:
+            503, "nobody can be authenticated at the moment; the log of the server says why"
+        ) from error
+    if identity is None:
         raise Auth.exceptions.HTTPException(
-            status_code=401,
-            detail="send a valid key or token as Authorization: Bearer, or a key as X-Api-Key",
+            401, "send a valid key or token as Authorization: Bearer, or a key as X-Api-Key"
         )
-    return _as_user(who)
+    return {"identity": identity}
 
 
-def _authenticated(shown: str) -> Caller | None:
-    return authenticated(_access(refresh=True), shown)
-
-
-class _User(Auth.types.MinimalUserDict):
-    groups: list[str]
-
-
-def _as_user(who: Caller) -> _User:
-    return {"identity": who.identity, "display_name": who.identity, "groups": list(who.groups)}
+def _identify(credential: str) -> str | None:
+    return read_users().identify(credential)
 
 
 @auth.on
-async def refuse(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ANN401, ARG001 - the signature of handlers
-    """What no other handler is for."""
+async def refuse(ctx: Context, value: Value) -> bool:  # noqa: ARG001 - passed by name
+    """Refuse what no other handler is for."""
     return False
 
 
 @auth.on.threads
-async def threads(ctx: Auth.types.AuthContext, value: Any) -> Auth.types.FilterType:  # noqa: ANN401 - differs by action
-    """Threads and their runs belong to who made them; a run is counted, and sets what its user may set."""
-    who, rules = _caller(ctx)
-    if ctx.action == "create_run":
-        kwargs = value.get("kwargs") or {}
-        _check_fields(rules, kwargs.get("context"), (kwargs.get("config") or {}).get("configurable"))
-        await _count_run(who, rules)
-    return _own(ctx, who, value)
-
-
-@auth.on.assistants
-async def assistants(ctx: Auth.types.AuthContext, value: Any) -> Any:  # noqa: ANN401 - differs by action; the type of filters lacks $or
-    """Everybody reads the assistants of langgraph.json; others belong to who made them."""
-    who, rules = _caller(ctx)
-    if ctx.action in {"read", "search"}:
-        return {"$or": [{_OWNER: who.identity}, {_SYSTEM: "system"}]}
-    _check_fields(rules, value.get("context"), (value.get("config") or {}).get("configurable"))
-    return _own(ctx, who, value)
+async def threads(ctx: Context, value: Value) -> Filter:
+    """Threads and their runs belong to their owner."""
+    return _owned(ctx, value)
 
 
 @auth.on.crons
-async def crons(ctx: Auth.types.AuthContext, value: Any) -> Auth.types.FilterType:  # noqa: ANN401 - differs by action
-    """Crons belong to who made them, and their runs have the groups that the user had."""
-    who, rules = _caller(ctx)
-    if isinstance(payload := value.get("payload"), dict):
-        config = payload.get("config") or {}
-        configurable = config.get("configurable") or {}
-        _check_fields(rules, payload.get("context"), configurable)
-        # An update without a config leaves the one that the cron has, its user included.
-        if ctx.action == "create" or "config" in payload:
-            configurable = {**configurable, "langgraph_auth_user": _as_user(who)}
-            payload["config"] = {**config, "configurable": configurable}
-        if isinstance(metadata := payload.get("metadata"), dict):
-            _mark(metadata, who)
-    return _own(ctx, who, value)
+async def crons(ctx: Context, value: Value) -> Filter:
+    """Crons belong to their owner. The server itself keeps whose their runs are."""
+    return _owned(ctx, value)
+
+
+@auth.on.assistants
+async def assistants(ctx: Context, value: Value) -> Value:
+    """Everybody reads the assistants of langgraph.json; others belong to their owner."""
+    mine = _owned(ctx, value)
+    return {"$or": [mine, {"created_by": "system"}]} if ctx.action in {"read", "search"} else mine
 
 
 @auth.on.store
-async def store(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ANN401 - differs by action
-    """Each user has a namespace of its own, and sees no other."""
-    who, _ = _caller(ctx)
-    value["namespace"] = who.namespace(value.get("namespace") or ())
+async def store(ctx: Context, value: Value) -> bool:
+    """Put a namespace below the user, unless it is there already."""
+    user = encode_identity(_identity(ctx))
+    namespace = tuple(value.get("namespace") or ())
+    value["namespace"] = namespace if namespace[:1] == (user,) else (user, *namespace)
     return True
 
 
-def _caller(ctx: Auth.types.AuthContext) -> tuple[Caller, Rules]:
-    """Who asks, and what it may do; 403 for whoever this module did not authenticate."""
-    groups: Any = getattr(ctx.user, "groups", ()) or ()
-    who = Caller(ctx.user.identity, tuple(str(name) for name in groups))
-    if not who.identity or is_studio_user(ctx.user):
-        raise Auth.exceptions.HTTPException(status_code=403, detail="send a valid key or token")
-    try:
-        return who, _access().rules(who)
-    except BadInput as refusal:
-        raise Auth.exceptions.HTTPException(status_code=403, detail=str(refusal)) from refusal
+def _identity(ctx: Context) -> str:
+    # A user of Studio comes in without a key where disable_studio_auth is not set.
+    if is_studio_user(ctx.user):
+        raise Auth.exceptions.HTTPException(403, "send a valid key or token")
+    return ctx.user.identity
 
 
-def _own(ctx: Auth.types.AuthContext, who: Caller, value: Any) -> Auth.types.FilterType:  # noqa: ANN401 - differs by action
-    """Write the owner into the metadata, whatever a client put there, and give the filter by it."""
+def _owned(ctx: Context, value: Value) -> Filter:
+    """Write the owner over whatever a client sent, and return the filter by owner."""
+    owner = _identity(ctx)
     if ctx.action in {"create", "create_run"} and value.get("metadata") is None:
         value["metadata"] = {}
-    if ctx.action in {"create", "create_run", "update"} and isinstance(
-        metadata := value.get("metadata"), dict
-    ):
-        _mark(metadata, who)
-    return {_OWNER: who.identity}
-
-
-def _mark(metadata: dict[str, Any], who: Caller) -> None:
-    metadata.pop(_SYSTEM, None)
-    metadata[_OWNER] = who.identity
-
-
-async def _count_run(who: Caller, rules: Rules) -> None:
-    """Count a run that begins; 429 where a limit of its user is reached."""
-    if not rules.limits_usage:
-        return
-    try:
-        allowed = await asyncio.to_thread(partial(allowance_of, who.identity, rules))
-        refusal = await asyncio.to_thread(allowed.take_run) if allowed else None
-    except (LimitsFailure, BadInput) as failure:
-        _log.exception("runs cannot be counted")
-        raise Auth.exceptions.HTTPException(
-            status_code=503, detail="runs cannot be counted at the moment; the log of the server says why"
-        ) from failure
-    if refusal:
-        raise Auth.exceptions.HTTPException(
-            status_code=429, detail=refusal.sentence, headers={"Retry-After": str(refusal.seconds)}
-        )
-
-
-def _check_fields(rules: Rules, *contexts: Any) -> None:  # noqa: ANN401 - JSON of a client
-    """Refuse (403) a context that sets what the caller may not set; its graph would refuse it again."""
-    known = _defaults()
-    for context in contexts:
-        if not isinstance(context, dict):
-            continue
-        given = [name for name, value in context.items() if name in known and value not in known[name]]
-        if refused := rules.refused_fields(given):
-            raise Auth.exceptions.HTTPException(
-                status_code=403,
-                detail=f"you may not set {', '.join(refused)} here; you may set {', '.join(sorted(rules.fields or ()))}",
-            )
-
-
-@lru_cache(maxsize=1)
-def _defaults() -> dict[str, list[Any]]:
-    """The fields of the contexts of all graphs, with their defaults, which a client may send."""
-    found: dict[str, list[Any]] = {}
-    for name in (*GRAPHS, *CHAT):
-        for field, value in vars(context_of(name)()).items():
-            found.setdefault(field, []).append(value)
-    return found
-
-
-def _access(*, refresh: bool = False) -> Access:
-    known = current_access(refresh=refresh)
-    if known is None:
-        raise BadInput(
-            f"the server has stepcraft.server.auth as its auth, but {VARIABLE} is not set: name the file of its users, or "
-            "serve langgraph.json, which has no auth"
-        )
-    return known
-
-
-def _check_configuration() -> None:
-    """Refuse to start with half a configuration.
-
-    Raises:
-        BadInput: something is missing; the message says what.
-        LimitsFailure: the limits cannot be counted.
-    """
-    known, limits = _access(refresh=True), os.environ.get(LIMITS_VARIABLE, "").strip()
-    if known.limits_usage and not limits:
-        allowance_of("", Rules(runs_per_minute=1))
-    if known.jwt and find_spec("jwt") is None:
-        raise BadInput('[jwt] needs a package: pip install "stepcraft[server]"')
-    if limits:
-        open_counters(limits)
-    _defaults()
-
-
-_check_configuration()
+    if ctx.action in {"create", "create_run", "update"}:
+        # The server stores this very object, and knows its own assistants by `created_by`.
+        metadata = value.get("metadata")
+        if metadata is not None:
+            metadata.pop("created_by", None)
+            metadata["owner"] = owner
+    return {"owner": owner}

@@ -1,4 +1,4 @@
-"""The embeddings of a server's store, which `store.index.embed` of langgraph.json names: no key, no network.
+"""The embeddings of a server's store, without a key or a network: `store.index.embed`.
 
 The server loads this file by its path, so that it may stand under another name beside the module.
 """
@@ -18,9 +18,9 @@ DIMENSIONS = 256
 
 
 class StoreEmbeddings(Embeddings):
-    """The static embeddings of wordllama; where it has no wheel, vectors that compare texts by their words.
+    """The static embeddings of wordllama or, where it has no wheel, counts of words.
 
-    The asynchronous methods are LangChain's, which take a thread, because loading the model reads files.
+    The asynchronous methods are LangChain's, which take a thread: loading the model reads files.
 
     Args:
         by_words: Whether the vectors are those of words; None for where wordllama is not installed.
@@ -35,8 +35,8 @@ class StoreEmbeddings(Embeddings):
             vectors = np.array([_words(text) for text in texts], np.float32).reshape(-1, DIMENSIONS)
         else:
             vectors = WordLlamaEmbedder().embed_documents(texts)
-        found: list[list[float]] = vectors.tolist()
-        return found
+        rows: list[list[float]] = vectors.tolist()
+        return rows
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a query."""

@@ -9,7 +9,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CorpusRetriever", "open_corpus", "open_source"]
 
-_MODULES = {"CorpusRetriever": "corpus.retriever", "open_corpus": "corpus.retriever", "open_source": "open"}
+_MODULES = {
+    "CorpusRetriever": "corpus.retriever",
+    "open_corpus": "corpus.retriever",
+    "open_source": "open",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,10 @@
 
 import asyncio
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
@@ -35,5 +38,7 @@ class Source(BaseRetriever):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        call = in_thread(lambda: self._get_relevant_documents(query, run_manager=run_manager.get_sync(), k=k))
+        call = in_thread(
+            lambda: self._get_relevant_documents(query, run_manager=run_manager.get_sync(), k=k)
+        )
         return await asyncio.wrap_future(call)

@@ -77,9 +77,7 @@ class _Worker:
     """A process that parses one document after the other."""
 
     def __init__(self) -> None:
-        code = (
-            f"import sys; sys.path[:] = {sys.path!r}; from stepcraft.sources.isolated import serve; serve()"
-        )
+        code = f"import sys; sys.path[:] = {sys.path!r}; from stepcraft.sources.isolated import serve; serve()"
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter, and code of this module
                 [get_executable(), "-I", "-c", code],
@@ -146,7 +144,9 @@ class _Pool:
             worker = self._taken()
             is_new, reply, began = worker.is_new, None, time.monotonic()
             try:
-                reply = worker.call({"parser": parser, "seconds": seconds, "options": options}, data)
+                reply = worker.call(
+                    {"parser": parser, "seconds": seconds, "options": options}, data
+                )
             finally:
                 self._put_back(worker, usable=reply is not None and not reply["last"])
         # With the same exit code a process ends whose start failed.
@@ -230,7 +230,9 @@ def serve() -> None:
             try:
                 data = source.read(request["size"])
                 slack = _bound_seconds(request["seconds"])
-                faulthandler.dump_traceback_later(slack * request["seconds"], exit=True, file=nowhere)
+                faulthandler.dump_traceback_later(
+                    slack * request["seconds"], exit=True, file=nowhere
+                )
                 reply = _reply(partial(parser, data, **request["options"]))
                 reply["last"] = "full" in reply or _peak_mb() > _LARGE_MB
                 written = json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
@@ -269,7 +271,9 @@ def _bound_seconds(seconds: float) -> float:
 
 
 def _bound_memory(megabytes: int) -> None:
-    with suppress(ImportError, ValueError, OSError):  # Windows and macOS cannot, or a lower limit is in force
+    with suppress(
+        ImportError, ValueError, OSError
+    ):  # Windows and macOS cannot, or a lower limit is in force
         import resource  # noqa: PLC0415 - Windows has none
 
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
@@ -277,7 +281,9 @@ def _bound_memory(megabytes: int) -> None:
 
 
 def _peak_mb() -> float:
-    with suppress(OSError, StopIteration):  # only Linux has it; its `ru_maxrss` counts what ran before `exec`
+    with suppress(
+        OSError, StopIteration
+    ):  # only Linux has it; its `ru_maxrss` counts what ran before `exec`
         lines = Path("/proc/self/status").read_text("ascii").splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / (1 << 10)
     with suppress(ImportError):

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
@@ -60,8 +63,12 @@ class RetrieverAdapter(BaseRetriever):
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
         method = type(asked)._aget_relevant_documents  # pyright: ignore[reportPrivateUsage] - as in `takes_k`
         try:
-            if method is BaseRetriever._aget_relevant_documents or (options and not takes_k(method)):
-                found = await asyncio.wrap_future(in_thread(partial(asked.invoke, query, config, **options)))
+            if method is BaseRetriever._aget_relevant_documents or (
+                options and not takes_k(method)
+            ):
+                found = await asyncio.wrap_future(
+                    in_thread(partial(asked.invoke, query, config, **options))
+                )
             else:
                 found = await asked.ainvoke(query, config, **options)
         except (StepcraftError, GraphBubbleUp):
@@ -93,7 +100,9 @@ def with_k(retriever: BaseRetriever, name: str) -> BaseRetriever:
     """Return a retriever that takes `k` with a call, sync and async: this one if it does, else an adapter for it."""
     sync, awaited = retriever._get_relevant_documents, retriever._aget_relevant_documents  # pyright: ignore[reportPrivateUsage] - as in `takes_k`
     return (
-        retriever if takes_k(sync) and takes_k(awaited) else RetrieverAdapter(retriever=retriever, spec=name)
+        retriever
+        if takes_k(sync) and takes_k(awaited)
+        else RetrieverAdapter(retriever=retriever, spec=name)
     )
 
 
@@ -109,6 +118,8 @@ def _document(document: Document, rank: int) -> Document:
     title = str(facts.get("title") or source or " ".join(text.split()[:8]))
     given = next((facts[name] for name in ("score", "relevance_score") if name in facts), None)
     score = float(given) if isinstance(given, int | float) else 1 / (1 + rank)
-    digest = hashlib.blake2b(f"{source}\n{text}".encode(errors="replace"), digest_size=12).hexdigest()
+    digest = hashlib.blake2b(
+        f"{source}\n{text}".encode(errors="replace"), digest_size=12
+    ).hexdigest()
     metadata = {**facts, "title": title, "source": source, "score": score}
     return Document(page_content=text, metadata=metadata, id=document.id or digest)

@@ -1,14 +1,13 @@
 """`open_source`: a source of evidence by its name."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.memory.urls import references as memory_references
-from stepcraft.policy import TRUSTING, Policy, Reference, real_path
+from stepcraft.files import named_path
 from stepcraft.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ def open_source(
     k: int = K,
     embeddings: "str | Embeddings | None" = None,
     progress: Callable[[int], None] | None = None,
-    policy: Policy = TRUSTING,
 ) -> "BaseRetriever":
     """Open a source of evidence as a LangChain retriever.
 
@@ -48,7 +46,6 @@ def open_source(
         k: the number of passages to find.
         embeddings: the embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take them.
         progress: for a corpus, called with the number of files done so far.
-        policy: what may be named, where the spec comes from a run; by default anything.
 
     Raises:
         BadInput: the spec is not understood or not allowed, or names nothing that exists.
@@ -58,7 +55,6 @@ def open_source(
     if k < 1:
         raise BadInput(f"k must be at least 1, not {k}")
     spec = spec.strip()
-    policy.check("source", spec, references(spec))
     kind, colon, rest = spec.partition(":")
     if kind == "corpus" and colon:
         from stepcraft.sources.corpus.retriever import open_corpus  # noqa: PLC0415 - loads numpy and langchain-core
@@ -71,7 +67,7 @@ def open_source(
     if kind == "memory":
         from stepcraft.memory.open import open_memory  # noqa: PLC0415 - loads langchain-core
 
-        return open_memory(rest or None, embeddings=embeddings, create=False, policy=policy).as_retriever(k)
+        return open_memory(rest or None, embeddings=embeddings, create=False).as_retriever(k)
     if kind.startswith("weaviate"):
         from stepcraft.sources.weaviate import open_collection  # noqa: PLC0415 - loads the client
 
@@ -85,31 +81,6 @@ def open_source(
     raise BadInput(f"{without_secrets(spec)!r} is no source of evidence; name {KINDS}{hint}")
 
 
-def references(spec: str) -> Iterator[Reference]:
-    """What a spec refers to. Nothing is opened.
-
-    Raises:
-        BadInput: the spec is malformed.
-    """
-    spec = spec.strip()
-    kind, colon, rest = spec.partition(":")
-    if kind == "corpus" and colon:
-        yield from (Reference("corpus", str(real_path(path))) for path in corpus_paths(rest))
-    elif kind == "web":
-        yield Reference("web", rest)
-    elif kind == "memory":
-        yield from memory_references(rest)
-    elif kind.startswith("weaviate"):
-        from stepcraft.sources.weaviate import parse_spec  # noqa: PLC0415 - loads the client
-
-        address, options = parse_spec(spec)
-        yield from address.references
-        if "embeddings" in options:
-            yield Reference("embeddings", options["embeddings"])
-    else:
-        yield Reference("import", spec)
-
-
 def corpus_paths(text: str) -> list[str]:
     """The paths of a corpus: the whole text if it is that of a file or folder, else the parts between its commas.
 
@@ -120,7 +91,7 @@ def corpus_paths(text: str) -> list[str]:
         return [text]
     parts = [part.strip() for part in text.split(",") if part.strip()]
     for part in parts:
-        real_path(part)
+        named_path(part)
     return parts
 
 
@@ -164,8 +135,12 @@ def named_object(spec: str) -> Any:  # noqa: ANN401 - whatever stands there
     except ModuleNotFoundError as error:
         name = error.name or ""
         if name and (module == name or module.startswith(f"{name}.")):
-            raise BadInput(f"there is no module {name} for the source {spec!r}; name {KINDS}") from error
-        raise BadInput(f"the module {module} of the source {spec!r} needs {name}; install it") from error
+            raise BadInput(
+                f"there is no module {name} for the source {spec!r}; name {KINDS}"
+            ) from error
+        raise BadInput(
+            f"the module {module} of the source {spec!r} needs {name}; install it"
+        ) from error
     except Exception as error:
         raise SourceFailure(f"the module {module} cannot be imported: {_reason(error)}") from error
     for name in attribute.split("."):

@@ -97,7 +97,9 @@ class WeaviateDocuments(Source):
 
     async def _page(self, session: Session, after: str | None) -> list[Any]:
         wanted = [self.source] if self.source else []
-        page = await session.objects.query.fetch_objects(limit=_PAGE, after=after, return_properties=wanted)
+        page = await session.objects.query.fetch_objects(
+            limit=_PAGE, after=after, return_properties=wanted
+        )
         return list(page.objects)
 
     def _source(self, found: Any) -> str:  # noqa: ANN401 - the client's classes for it are private
@@ -114,10 +116,16 @@ class WeaviateDocuments(Source):
             raise SourceFailure(str(error)) from error
         numbers = None if vector is None else vector.tolist()
         hits = self._call(lambda session: self._search(session, words, numbers, k))
-        best = 1 if vector is not None else max((hit.metadata.score or 0 for hit in hits), default=0) or 1
+        best = (
+            1
+            if vector is not None
+            else max((hit.metadata.score or 0 for hit in hits), default=0) or 1
+        )
         return [self._document(hit, {"score": (hit.metadata.score or 0) / best}) for hit in hits]
 
-    async def _search(self, session: Session, words: str, vector: list[float] | None, k: int) -> list[Any]:
+    async def _search(
+        self, session: Session, words: str, vector: list[float] | None, k: int
+    ) -> list[Any]:
         query = session.objects.query
         shared: dict[str, Any] = {
             "query": words,
@@ -128,7 +136,9 @@ class WeaviateDocuments(Source):
         if vector is None:
             return list((await query.bm25(**shared)).objects)
         fusion = HybridFusion.RELATIVE_SCORE
-        return list((await query.hybrid(vector=vector, alpha=_ALPHA, fusion_type=fusion, **shared)).objects)
+        return list(
+            (await query.hybrid(vector=vector, alpha=_ALPHA, fusion_type=fusion, **shared)).objects
+        )
 
     def _document(self, found: Any, facts: Mapping[str, Any]) -> Document:  # noqa: ANN401 - the client's classes for it are private
         metadata = {
@@ -137,7 +147,9 @@ class WeaviateDocuments(Source):
             **facts,
         }
         return Document(
-            page_content=_text(found.properties.get(self.text)), metadata=metadata, id=str(found.uuid)
+            page_content=_text(found.properties.get(self.text)),
+            metadata=metadata,
+            id=str(found.uuid),
         )
 
 
@@ -145,7 +157,9 @@ def _text(value: str | list[str] | None) -> str:
     return "\n".join(value) if isinstance(value, list) else value or ""
 
 
-def open_collection(url: str, *, k: int = 5, embeddings: "str | Embeddings | None" = None) -> BaseRetriever:
+def open_collection(
+    url: str, *, k: int = 5, embeddings: "str | Embeddings | None" = None
+) -> BaseRetriever:
     """Open a collection as a retriever: of procedures if it has their properties and none is named, else of documents.
 
     Raises:
@@ -200,20 +214,32 @@ def parse_spec(url: str) -> tuple[Address, dict[str, str]]:
 
 async def _text_properties(session: Session, address: Address) -> list[str]:
     if not await session.client.collections.exists(address.collection):
-        raise BadInput(f"{address.name}: there is no collection {address.collection}; check the name")
+        raise BadInput(
+            f"{address.name}: there is no collection {address.collection}; check the name"
+        )
     config = await session.client.collections.use(address.collection).config.get()
     texts = (DataType.TEXT, DataType.TEXT_ARRAY)
     return [item.name for item in config.properties if item.data_type in texts]
 
 
 def _property(
-    address: Address, names: list[str], option: str, options: dict[str, str], common: tuple[str, ...]
+    address: Address,
+    names: list[str],
+    option: str,
+    options: dict[str, str],
+    common: tuple[str, ...],
 ) -> str:
     """The property that an option names, or one with a common name; "" for a title where there is none."""
     named = options.get(option, "")
-    found = named if named in names else next((name for name in common if name in names and not named), "")
+    found = (
+        named
+        if named in names
+        else next((name for name in common if name in names and not named), "")
+    )
     if not found and (named or option == "text"):
-        wrong = f"no text property {named!r}" if named else "no property that is called text or alike"
+        wrong = (
+            f"no text property {named!r}" if named else "no property that is called text or alike"
+        )
         raise BadInput(
             f"{address.name}: {address.collection} has {wrong}; it has {', '.join(names) or 'none'}: "
             f"name one, as in ?{option}={names[0] if names else 'body'}"

@@ -30,6 +30,9 @@ def without_stand_ins(step: str) -> str:
     end = 0
     for start, stop in [*outside_code(step), (len(step), len(step))]:
         code = step[end:start]
-        kept += [_STAND_IN.sub(emptied, code) if "(" in code or "{" in code else code, step[start:stop]]
+        kept += [
+            _STAND_IN.sub(emptied, code) if "(" in code or "{" in code else code,
+            step[start:stop],
+        ]
         end = stop
     return "".join(kept)

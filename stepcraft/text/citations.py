@@ -95,7 +95,9 @@ def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list
     found += _cited_in_prose(text[end:])
     joined: list[tuple[str, list[int]]] = []
     for sentence, cited in found:
-        if joined and (not sentence.strip().strip("|") or _HEADING.fullmatch(joined[-1][0].strip())):
+        if joined and (
+            not sentence.strip().strip("|") or _HEADING.fullmatch(joined[-1][0].strip())
+        ):
             before, numbers_before = joined.pop()
             joined.append((before + sentence, list(dict.fromkeys([*numbers_before, *cited]))))
         elif sentence.strip():

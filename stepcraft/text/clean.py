@@ -14,7 +14,9 @@ _UNSAFE = re.compile(
     "\u202a-\u202e\u2066-\u2069"  # overrides of the writing direction: the text shown is not the text read
     "\ufeff]"  # byte order mark
 )
-_MARK_RUN = re.compile(r"[^\x00-\u02ff\w\s][^\x00-\u02ff\w\s]{31,}+")  # the first class is for speed alone
+_MARK_RUN = re.compile(
+    r"[^\x00-\u02ff\w\s][^\x00-\u02ff\w\s]{31,}+"
+)  # the first class is for speed alone
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064]")
 
 STOP_WORDS = frozenset(
@@ -51,7 +53,9 @@ _OPENER = re.compile(
     r"|(?:\u597d\u7684|\u5f53\u7136|\u4ee5\u4e0b)[^\n]{0,100}[:!\uff1a\uff01])[ \t]*\n",
     re.IGNORECASE,
 )
-_EXCLAIMED = re.compile(r"(?:sure(?: thing)?|certainly|of course|absolutely)!\s+(?=\S)", re.IGNORECASE)
+_EXCLAIMED = re.compile(
+    r"(?:sure(?: thing)?|certainly|of course|absolutely)!\s+(?=\S)", re.IGNORECASE
+)
 
 _MAX_REFUSAL = 400
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*|\n+")
@@ -191,7 +195,9 @@ def _markers(text: str) -> list[tuple[int, int, str]]:
         if not any(start <= found.start() < stop for start, stop in prose)
     )
     in_code = [
-        edge for start, stop in placeholders for edge in ((start, start + 2, "<"), (stop - 2, stop, ">"))
+        edge
+        for start, stop in placeholders
+        for edge in ((start, start + 2, "<"), (stop - 2, stop, ">"))
     ]
     return [*in_code, *((start, stop, "") for start, stop in _markers_in(text, prose))]
 
@@ -248,7 +254,9 @@ def _without_fence(text: str) -> str:
     around_all = first.start == 0 and last.stop == len(body) and last.mark == first.mark
     if not around_all or not inside or len(first.info.split()) > 1:
         return text
-    if inner and not inner[0].info:  # it closes the first fence, which then is not around all of the text
+    if (
+        inner and not inner[0].info
+    ):  # it closes the first fence, which then is not around all of the text
         return text
     return inside.removesuffix("\n")
 
@@ -278,7 +286,9 @@ def is_refusal(text: str) -> bool:
 
 
 def _declines(sentence: str, *, apologetic: bool) -> bool:
-    refusal = _REFUSAL.match(sentence) or (_APOLOGETIC_REFUSAL.match(sentence) if apologetic else None)
+    refusal = _REFUSAL.match(sentence) or (
+        _APOLOGETIC_REFUSAL.match(sentence) if apologetic else None
+    )
     if not refusal:
         return False
     turn = _TURNS.search(sentence, refusal.end())

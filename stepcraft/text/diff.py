@@ -87,7 +87,9 @@ def _merged(pieces: Iterable[Piece]) -> list[Piece]:
         elif kind == "added":
             added += text
         elif text or removed or added:
-            merged += [piece for piece in (Piece("removed", removed), Piece("added", added)) if piece.text]
+            merged += [
+                piece for piece in (Piece("removed", removed), Piece("added", added)) if piece.text
+            ]
             removed = added = ""
             before = merged.pop().text if merged and merged[-1].kind == "same" else ""
             merged += [Piece("same", before + text)] if before or text else []

@@ -84,7 +84,9 @@ class Grounds:
         parts = _PARTS.split(name.lstrip("-"))
         if name[0].isdigit():
             return self._has_number(name)
-        if name[0] != "-" and (parts[0] in own | COMMON | _SHELL or parts[0] in sys.stdlib_module_names):
+        if name[0] != "-" and (
+            parts[0] in own | COMMON | _SHELL or parts[0] in sys.stdlib_module_names
+        ):
             return True
         if "-" in name:
             return _has(self._text, name)
@@ -110,7 +112,10 @@ def _has(text: str, name: str) -> bool:
     """Whether a text has a name, option or number as a whole; other scripts may stand right beside it."""
     start = text.find(name)
     while start >= 0:
-        before, after = text[max(0, start - 2) : start], text[start + len(name) : start + len(name) + 2]
+        before, after = (
+            text[max(0, start - 2) : start],
+            text[start + len(name) : start + len(name) + 2],
+        )
         longer = _LONGER if name[0].isdigit() else _WORD
         inside = longer.match(before[::-1]) or longer.match(after)
         if not inside and not name[0] == before[-1:] == "-":

@@ -56,7 +56,9 @@ _BOLD_TITLE = re.compile(r"(\*\*|__)[^*_]{1,200}\1:?")
 _QUESTION = re.compile(
     r"(?:\*\*|__)?(?:question|q)\s?\d{0,3}\s?(?:\*\*|__)?[:.)\uff1a](?:\*\*|__)?\s", re.IGNORECASE
 )
-_QUOTED = re.compile(r"([\"'`\u201c\u2018\u00ab]|\*\*)([^\"`\u201c\u201d*]*)([\"'`\u201d\u2019\u00bb]|\*\*)")
+_QUOTED = re.compile(
+    r"([\"'`\u201c\u2018\u00ab]|\*\*)([^\"`\u201c\u201d*]*)([\"'`\u201d\u2019\u00bb]|\*\*)"
+)
 _BLANKS_AND_MARKS = " \t\n*_`~#>-[]|"
 
 
@@ -119,7 +121,9 @@ def read_lines(text: str) -> list[str]:
     found: dict[str, str] = {}
     for line in _lines(clean(text)):
         content = _unquoted(_QUESTION.sub("", _unquoted(line.text), count=1))
-        if not (line.code or line.heading or _is_remark(content)) and content.strip(_BLANKS_AND_MARKS):
+        if not (line.code or line.heading or _is_remark(content)) and content.strip(
+            _BLANKS_AND_MARKS
+        ):
             found.setdefault(content.casefold(), content)
     return list(found.values())
 
@@ -133,7 +137,8 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
     for number, step in enumerate(steps, 1):
         bullet = f"{number}. "
         first, *rest = (
-            (line.rstrip("\n"), code and code_at_margin) for line, code in markdown.lines(step or "\n")
+            (line.rstrip("\n"), code and code_at_margin)
+            for line, code in markdown.lines(step or "\n")
         )
         written.append(bullet + first[0])
         written += [" " * len(bullet) + line if line and not code else line for line, code in rest]
@@ -171,7 +176,11 @@ def _unwrapped(text: str) -> str:
     opening, *others = found
     first = text[opening.stop :].partition("\n")[2].lstrip()[:200].partition("\n")[0]
     before = (row.strip() for row in text[: opening.start].split("\n"))
-    if not first or _bullet(first)[0] is None or any(row and _bullet(row)[0] is not None for row in before):
+    if (
+        not first
+        or _bullet(first)[0] is None
+        or any(row and _bullet(row)[0] is not None for row in before)
+    ):
         return text
     closing = [fence for fence in others if fence.mark == opening.mark and not fence.info]
     dropped = {fence.start for fence in (opening, *closing[-1:])}
@@ -199,7 +208,9 @@ def _bullet(body: str, *, keep_step: bool = False) -> tuple[int | None, str]:
     else:
         return None, body
     if not keep_step and (match := _SECOND.match(rest)):
-        rest = _after_bold(rest[match.end() :], match["bold"], match[0].removeprefix(match["bold"] or ""))
+        rest = _after_bold(
+            rest[match.end() :], match["bold"], match[0].removeprefix(match["bold"] or "")
+        )
     return rank, rest
 
 
@@ -221,9 +232,17 @@ def _items(lines: list[_Line]) -> list[str]:
     """Return the items at the margin, each with the lines below it."""
     counts = Counter(line.rank for line in lines)
     # A lone "C. " may begin a name, a lone "# 1." a title.
-    ranks = {rank for rank in range(_BULLET + 1) if counts[rank] >= (2 if rank in (_HEADED, _LETTER) else 1)}
+    ranks = {
+        rank
+        for rank in range(_BULLET + 1)
+        if counts[rank] >= (2 if rank in (_HEADED, _LETTER) else 1)
+    }
     margin = min((line.indent for line in lines if line.rank in ranks), default=0) + 1
-    items = [(n, line.rank) for n, line in enumerate(lines) if line.indent <= margin and line.rank in ranks]
+    items = [
+        (n, line.rank)
+        for n, line in enumerate(lines)
+        if line.indent <= margin and line.rank in ranks
+    ]
     if not items:
         return []
     first = items[0][1]
@@ -257,7 +276,9 @@ def _body(body: list[_Line], margin: int, *, headed: bool) -> list[_Line]:
 
 def _last_body(bodies: list[list[_Line]], margin: int, *, headed: bool) -> list[_Line]:
     """Return the last step's lines, without closing remarks, and without paragraphs if no other step has one."""
-    paragraphs = len(bodies) == 1 or any(line.is_paragraph(margin) for body in bodies[:-1] for line in body)
+    paragraphs = len(bodies) == 1 or any(
+        line.is_paragraph(margin) for body in bodies[:-1] for line in body
+    )
 
     def belongs(line: _Line) -> bool:
         if line.code or line.indent > margin:
@@ -286,7 +307,11 @@ def _unbulleted(lines: list[_Line]) -> list[str]:
     for line in lines[:end]:
         if line.code and steps:
             steps[-1].append(line.raw)
-        elif not line.heading and line.text.strip(_BLANKS_AND_MARKS) and (steps or not _is_remark(line.text)):
+        elif (
+            not line.heading
+            and line.text.strip(_BLANKS_AND_MARKS)
+            and (steps or not _is_remark(line.text))
+        ):
             steps.append([line.raw.strip()])
     return ["\n".join(step) for step in steps] if len(steps) > 1 else []
 

@@ -11,7 +11,9 @@ from stepcraft.text.clean import stems
 
 _STRING = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'")
 _COMMENT = re.compile(r"(?:(?<=\s)|^)(?:#|//)[^\n]*", re.MULTILINE)
-_TOKEN = re.compile(r"(?<![\w.$/-])(?:--[a-z][\w-]*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)(?P<call>[ \t]?\()?")
+_TOKEN = re.compile(
+    r"(?<![\w.$/-])(?:--[a-z][\w-]*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)(?P<call>[ \t]?\()?"
+)
 _SINGLE = re.compile(r"(?:--?|@|\./)?[A-Za-z_][\w.:/@-]{1,99}(?:\(\))?")
 _SHAPED = re.compile(r"[_.]|^--|[a-z0-9][A-Z]|[A-Za-z][0-9]|^[A-Z][a-z]+[A-Z]")
 BOUND = re.compile(
@@ -37,7 +39,12 @@ def names_in(texts: Iterable[str]) -> dict[str, int]:
     """
     pieces = [list(codes(text)) for text in texts]
     own = {
-        name for code in pieces for piece in code for bound in BOUND.findall(piece) for name in bound if name
+        name
+        for code in pieces
+        for piece in code
+        for bound in BOUND.findall(piece)
+        for name in bound
+        if name
     }
     found: dict[str, int] = {}
     for number, code in enumerate(pieces, 1):
@@ -47,7 +54,11 @@ def names_in(texts: Iterable[str]) -> dict[str, int]:
                 while len(parts) > 1 and parts[0] in own | COMMON:
                     del parts[0]
                 rest = ".".join(parts)
-                if len(rest) > 2 and rest not in own | COMMON and parts[0] not in sys.stdlib_module_names:
+                if (
+                    len(rest) > 2
+                    and rest not in own | COMMON
+                    and parts[0] not in sys.stdlib_module_names
+                ):
                     found.setdefault(rest, number)
     return found
 
@@ -76,7 +87,9 @@ def unused(asked: str, resources: str, text: str) -> list[str]:
     plain = text.casefold()
     words = stems(plain)
     things = [" ".join(thing.split()).strip(" .`") for thing in _SEPARATOR.split(resources)]
-    missing = [thing for thing in things if thing and 2 * len(stems(thing) & words) < len(stems(thing))]
+    missing = [
+        thing for thing in things if thing and 2 * len(stems(thing) & words) < len(stems(thing))
+    ]
     names = dict.fromkeys([*names_in([asked]), *(name[0] for name in _NAMED.finditer(asked))])
     missing += [name for name in names if name.casefold() not in plain]
     return list(dict.fromkeys(missing))
@@ -84,7 +97,9 @@ def unused(asked: str, resources: str, text: str) -> list[str]:
 
 def mentions(text: str, name: str) -> bool:
     """Tell whether a text has a name, exactly and as a word; of a dotted name each part counts on its own."""
-    return _has(text, name) or ("." in name and all(_has(text, part) for part in name.split(".") if part))
+    return _has(text, name) or (
+        "." in name and all(_has(text, part) for part in name.split(".") if part)
+    )
 
 
 def _has(text: str, name: str) -> bool:

@@ -1,78 +1,19 @@
 """Named sections of a prompt, which keep material from outside apart from instructions.
 
-A section is `<name id="…">`, the text and `</name>`, each on its own line. A tag inside the text that could open or
-close a section, or that a model could take for such a tag, gets another opening bracket; nothing else is changed. The
-keyless model reads prompts with `parse`.
+A section is `<name id="…">`, the text and `</name>`, each on its own line. A tag inside a text that could open or close
+a section of the same prompt gets another opening bracket; nothing else is changed. The keyless model reads prompts with
+`parse`.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
 from stepcraft.text.clean import clean
 
-NAMES = (
-    "answer",
-    "conversation",
-    "doubts",
-    "edits",
-    "evidence",
-    "goal",
-    "names",
-    "notes",
-    "plan",
-    "plans",
-    "procedure",
-    "question",
-    "reply_format",
-    "resources",
-    "rest",
-    "steps",
-    "text",
-    "thought",
-    "titles",
-)
-"""All section names. A node that needs another one adds it here."""
-
-CONTENT = "NO UPDATE REQUIRED"
-"""The reply of a critic that finds nothing to change."""
-
-FAMILIAR = "FAMILIAR"
-"""The verdict of a model that knows what a goal is about."""
-
-UNFAMILIAR = "UNFAMILIAR"
-"""The verdict of a model that does not."""
-
-UNCHANGED = "NO CHANGE"
-"""The reply of a revision that leaves the text as it is."""
-
-NO_INFO = "<no_info>"
-"""The reply of a planner to a question that needs no retrieval."""
-
-COMPLETE = "<complete>"
-"""The reply of a planner when the answer covers the question."""
-
-REACHED = "REACHED"
-"""The verdict of a reader who can reach the output of a procedure with its steps alone, and on a run that did what it was
-asked for."""
-
-FAILED = "NOT REACHED"
-"""The verdict on a run that did not."""
-
-UNDECIDED = "UNDECIDED"
-"""The verdict of the keyless model on any procedure."""
-
-NOT_SAID = "The procedures do not say."
-"""The reply to a question that the evidence does not answer."""
-
-_NAME = "|".join(NAMES)
-_TAG_END = re.compile(
-    rf"""\s*+(?:/\s*+(?:{_NAME})|(?:{_NAME})(?:\s++id\s*+=\s*+(?:"[^"\n]*+"|'[^'\n]*+'))?+)\s*+>""",
-    re.IGNORECASE,
-)
-"""The rest of a tag after its opening bracket; models read blanks inside a tag as if they were not there."""
 _NEUTRALISED = {"<": "\u2039", "\uff1c": "\u3008", "\ufe64": "\u27e8"}
 """The characters that NFKC makes `<` of, and what replaces each in a tag: none of that NFKC makes `<`."""
 _RESTORED = {other: bracket for bracket, other in _NEUTRALISED.items()}
@@ -82,12 +23,11 @@ _INVISIBLE = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """Characters that are not displayed: Unicode's default-ignorable ones, interlinear marks and the empty Braille cell."""
-_OPENING = re.compile(rf'<({_NAME})(?: id="([^"\n]*+)")?>\n')
+_OPENING = re.compile(r'<([a-z_]+)(?: id="([^"\n]*+)")?>\n')
 
 
-@dataclass(frozen=True)
-class Section:
-    """A parsed section."""
+class Section(NamedTuple):
+    """A section of a prompt."""
 
     name: str
     id: str
@@ -95,40 +35,48 @@ class Section:
     text: str
 
 
-def section(name: str, text: str, *, id: str = "") -> str:  # noqa: A002 - the name of the attribute
-    """Return a section with this text, cleaned and with the section tags in it neutralised.
+def written(sections: Sequence[Section]) -> str:
+    """Write sections one below the other, with what looks like one of their tags neutralised.
 
     A tag is recognised in any case, with any blanks, with invisible characters in it, and in letters and signs that
     are another form of the ASCII ones, such as full-width ones (Unicode's NFKC).
-
-    Raises:
-        ValueError: the name is not among `NAMES`.
     """
-    if name not in NAMES:
-        raise ValueError(f"{name!r} is not a section name; add it to stepcraft.text.sections.NAMES")
-    attribute = f' id="{id}"' if id else ""
-    return f"<{name}{attribute}>\n{_with_brackets(clean(text), _NEUTRALISED)}\n</{name}>"
+    names = frozenset(section.name for section in sections) | {"reply_format"}
+    return "\n\n".join(
+        f"<{each.name}{_attribute(each.id)}>\n"
+        f"{_with_brackets(clean(each.text), _NEUTRALISED, names)}\n</{each.name}>"
+        for each in sections
+    )
 
 
-def restored(text: str) -> str:
-    """Return a reply with the tags that `section` neutralised as they were in the material."""
-    return _with_brackets(text, _RESTORED)
+def restored(text: str, names: frozenset[str]) -> str:
+    """Return a reply with the tags of these names as they were in the material."""
+    return _with_brackets(text, _RESTORED, names)
 
 
-def _with_brackets(text: str, others: Mapping[str, str]) -> str:
-    """Return the text with another opening bracket in each section tag.
+def _attribute(value: str) -> str:
+    quoted = value.replace('"', "'").replace("\n", " ")
+    return f' id="{quoted}"' if value else ""
 
-    Args:
-        text: the text.
-        others: the opening brackets, and what replaces each.
-    """
+
+@lru_cache(maxsize=64)
+def _tag_end(names: frozenset[str]) -> re.Pattern[str]:
+    """Match the rest of a tag after its bracket; models read blanks inside a tag as if they were not there."""
+    name = "|".join(sorted(names))
+    attribute = r"""(?:\s++id\s*+=\s*+(?:"[^"\n]*+"|'[^'\n]*+'))?+"""
+    return re.compile(rf"\s*+(?:/\s*+(?:{name})|(?:{name}){attribute})\s*+>", re.IGNORECASE)
+
+
+def _with_brackets(text: str, others: Mapping[str, str], names: frozenset[str]) -> str:
+    """Return the text with another opening bracket in each tag of these names."""
     if not any(bracket in text for bracket in others):
         return text
     parts = _BRACKET.split(text)
     plain = [part if part.isascii() else _plain(part) for part in parts]
     whole = "".join(plain)
+    tag_end = _tag_end(names)
     return "".join(
-        others[part] if part in others and _TAG_END.match(whole, end) else part
+        others[part] if part in others and tag_end.match(whole, end) else part
         for part, end in zip(parts, accumulate(map(len, plain)), strict=True)
     )
 

@@ -93,7 +93,9 @@ def passage_sentences(text: str) -> list[str]:
     joined: list[str] = []
     for sentence in found:
         # A fragment belongs to what it ends, and a heading to the sentence below it.
-        ends = _is_short(sentence) and _ENDED.search(sentence) and joined and len(joined[-1]) < LONGEST
+        ends = (
+            _is_short(sentence) and _ENDED.search(sentence) and joined and len(joined[-1]) < LONGEST
+        )
         if ends or (joined and _is_short(joined[-1])):
             joined[-1] = _as_one([joined[-1], sentence])
         else:
@@ -113,7 +115,9 @@ def _with_quotations_joined(found: list[str]) -> Iterator[str]:
         stop = place + 1
         if _opens_quotation(found[place]):
             ends = range(stop + 1, min(place + _MAX_QUOTED, len(found)) + 1)
-            stop = next((end for end in ends if not _opens_quotation("".join(found[place:end]))), stop)
+            stop = next(
+                (end for end in ends if not _opens_quotation("".join(found[place:end]))), stop
+            )
         yield _as_one(found[place:stop])
         place = stop
 

@@ -1,7 +1,7 @@
 """A draft's thoughts: where one ends and the next begins (RAT §3.2). Joined again, they are the draft."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 from stepcraft.text.markdown import lines
@@ -23,7 +23,10 @@ def split_thoughts(draft: str) -> list[str]:
     thought below it and an indented paragraph to the list item above it; fenced code is never split.
     """
     thoughts: list[str] = []
-    opens, listed = False, False  # whether the last part was a heading, and whether it was a list item
+    opens, listed = (
+        False,
+        False,
+    )  # whether the last part was a heading, and whether it was a list item
     for part in (part for block in _blocks(draft) for part in _at_steps(block)):
         continues = listed and part.startswith(("  ", "\t")) and not _ITEM.match(part)
         if thoughts and (opens or continues):
@@ -32,21 +35,6 @@ def split_thoughts(draft: str) -> list[str]:
             thoughts.append(part)
         opens, listed = _is_heading(part), continues or _ITEM.match(part) is not None
     return thoughts
-
-
-def placed_in(draft: str, parts: Sequence[str]) -> list[str] | None:
-    """Split the draft where the parts end, whatever their blanks; None if they are not the draft's text."""
-    if "".join("".join(parts).split()) != "".join(draft.split()):
-        return None
-    ends = [place for place, character in enumerate(draft, 1) if not character.isspace()]
-    cuts, written = [0], 0
-    for part in parts[:-1]:
-        written += len("".join(part.split()))
-        cut = ends[written - 1] if written else 0
-        while written and cut < len(draft) and draft[cut].isspace():
-            cut += 1
-        cuts.append(cut)
-    return [draft[start:end] for start, end in pairwise([*cuts, len(draft)]) if start < end]
 
 
 def _blocks(draft: str) -> Iterator[str]:

@@ -25,9 +25,7 @@ def write_pages(folder: Path, *names: str) -> Path:
 
 def page(name: str, last: str = "close") -> str:
     """A page that teaches the task of this name."""
-    return (
-        f"# Task {name}\n\nGiven {name}stuff: {name}open `{name}.start`. Then {name}{last} `{name}.{last}`.\n"
-    )
+    return f"# Task {name}\n\nGiven {name}stuff: {name}open `{name}.start`. Then {name}{last} `{name}.{last}`.\n"
 
 
 def procedure(name: str, last: str = "close") -> str:

@@ -11,7 +11,9 @@ class Pages(BaseLoader):
 
     def lazy_load(self) -> Iterator[Document]:
         for source, page in (("a.pdf", 1), ("a.pdf", 2), ("b.pdf", 1), ("a.pdf", 3)):
-            yield Document(f"{source} page {page}", metadata={"source": source, "title": source.upper()})
+            yield Document(
+                f"{source} page {page}", metadata={"source": source, "title": source.upper()}
+            )
 
 
 class Breaking(BaseLoader):

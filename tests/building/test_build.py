@@ -48,16 +48,23 @@ class Unwritable(LocalMemory):
     """A memory whose disk is full."""
 
     def add(self, procedures: Iterable[Procedure], **_: Any) -> AddReport:
-        raise MemoryFailure(f"{self.name} cannot grow because the disk is full; make room and try again")
+        raise MemoryFailure(
+            f"{self.name} cannot grow because the disk is full; make room and try again"
+        )
 
 
 def build(
-    folder: Path, model: ScriptedModel | None = None, sources: list[Any] | None = None, **options: Any
+    folder: Path,
+    model: ScriptedModel | None = None,
+    sources: list[Any] | None = None,
+    **options: Any,
 ) -> BuildReport:
     """Build the pages in `folder/docs` into `folder/m.db`."""
     options = {"memory": str(folder / "m.db"), "embeddings": "none", **options}
     return asyncio.run(
-        build_memory(sources or [str(folder / "docs")], model=model or ScriptedModel(read), **options)
+        build_memory(
+            sources or [str(folder / "docs")], model=model or ScriptedModel(read), **options
+        )
     )
 
 
@@ -124,7 +131,9 @@ def test_wide_code_does_not_widen_the_page(tmp_path: Path, browser: str) -> None
 
 def test_strict_rejects_what_the_document_does_not_have(tmp_path: Path) -> None:
     write_pages(tmp_path / "docs", "alpha")
-    model = ScriptedModel(lambda node, prompt: read(node, prompt).replace("alpha.close", "alpha.invented()"))
+    model = ScriptedModel(
+        lambda node, prompt: read(node, prompt).replace("alpha.close", "alpha.invented()")
+    )
     report = build(tmp_path, model, context={"strict": True})
     assert (report.procedures, report.rejected) == (0, 1)
 
@@ -149,7 +158,11 @@ def test_a_changed_page_leaves_the_old_procedure_stale_and_brings_it_back(tmp_pa
     (old,) = procedures(tmp_path).values()
     with open_memory(str(tmp_path / "m.db")) as memory:
         memory.add(
-            [Procedure.from_dict({**old.to_dict(), "metadata": {**old.metadata, "votes": [{"vote": 1}]}})]
+            [
+                Procedure.from_dict(
+                    {**old.to_dict(), "metadata": {**old.metadata, "votes": [{"vote": 1}]}}
+                )
+            ]
         )
     (tmp_path / "docs" / "alpha.md").write_text(page("alpha", "shut"))
     build(tmp_path)
@@ -157,7 +170,9 @@ def test_a_changed_page_leaves_the_old_procedure_stale_and_brings_it_back(tmp_pa
         stale = memory.get(old.id)
         assert stale
         assert stale.metadata["stale"] == f"{tmp_path}/docs/alpha.md no longer teaches it"
-        assert [one.steps[1] for one in memory if "stale" not in one.metadata] == ["alphashut `alpha.shut`."]
+        assert [one.steps[1] for one in memory if "stale" not in one.metadata] == [
+            "alphashut `alpha.shut`."
+        ]
     (tmp_path / "docs" / "alpha.md").write_text(page("alpha"))
     build(tmp_path)
     with open_memory(str(tmp_path / "m.db")) as memory:
@@ -165,7 +180,9 @@ def test_a_changed_page_leaves_the_old_procedure_stale_and_brings_it_back(tmp_pa
         assert kept
         assert "stale" not in kept.metadata
         assert kept.metadata["votes"] == [{"vote": 1}]
-        assert [one.steps[1] for one in memory if "stale" in one.metadata] == ["alphashut `alpha.shut`."]
+        assert [one.steps[1] for one in memory if "stale" in one.metadata] == [
+            "alphashut `alpha.shut`."
+        ]
 
 
 def test_other_settings_build_again(tmp_path: Path) -> None:
@@ -192,7 +209,9 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path) -> None:
     build(tmp_path, model)
     asked = Counter([*before, *(name_in(call.prompt) for call in model.calls)])
     assert set(asked) == set(names)
-    assert sum(asked.values()) - len(names) <= 7, "only what was under way at the kill is asked again"
+    assert sum(asked.values()) - len(names) <= 7, (
+        "only what was under way at the kill is asked again"
+    )
     assert {record["source"] for record in read_records(tmp_path / "m.db.build")} == {
         str(folder / f"{name}.md") for name in names
     }
@@ -208,14 +227,20 @@ def test_what_was_found_but_not_added_is_added_without_asking(tmp_path: Path) ->
     def reply(node: str, prompt: str) -> str:
         return read(node, prompt).replace("alpha.start", "sk-proj-Ab12Cd34Ef56Gh78Ij90Kl12")
 
-    with Unwritable(tmp_path / "m.db", embeddings="none") as full, pytest.raises(RunStopped) as stopped:
+    with (
+        Unwritable(tmp_path / "m.db", embeddings="none") as full,
+        pytest.raises(RunStopped) as stopped,
+    ):
         build(tmp_path, ScriptedModel(reply), memory=full, concurrency=1)
     assert "the disk is full; make room" in str(stopped.value)
     assert f"what was found is kept in {tmp_path}/m.db.build" in str(stopped.value)
     model = ScriptedModel(reply)
     assert build(tmp_path, model).placed == {"added": 2}
     assert len(model.calls) == 1
-    assert procedures(tmp_path)["alphaware"].steps[0] == "alphaopen `sk-proj-Ab12Cd34Ef56Gh78Ij90Kl12`."
+    assert (
+        procedures(tmp_path)["alphaware"].steps[0]
+        == "alphaopen `sk-proj-Ab12Cd34Ef56Gh78Ij90Kl12`."
+    )
 
 
 def test_an_emptied_memory_is_filled_again_without_asking(tmp_path: Path) -> None:
@@ -266,16 +291,23 @@ def test_what_two_documents_taught_is_stale_when_neither_does(tmp_path: Path) ->
     (docs / "alpha.md").write_text(page("alpha"))
     assert build(tmp_path).placed == {"added": 1, "present": 1}
     found = procedures(tmp_path)["alphaware"]
-    assert ("stale" in found.metadata, found.metadata["built"]["from"]) == (False, f"{docs}/alpha.md")
+    assert ("stale" in found.metadata, found.metadata["built"]["from"]) == (
+        False,
+        f"{docs}/alpha.md",
+    )
 
 
-def test_what_was_merged_from_two_documents_is_stale_when_neither_teaches_it(tmp_path: Path) -> None:
+def test_what_was_merged_from_two_documents_is_stale_when_neither_teaches_it(
+    tmp_path: Path,
+) -> None:
     docs = write_pages(tmp_path / "docs", "alpha")
     (docs / "again.md").write_text(page("alpha", "shut"))
 
     def reply(node: str, prompt: str) -> str:
         merged = "\nOUTPUT: alphaware\nINPUT: alphastuff\nSTEPS:\n1. alphaopen `alpha.start`."
-        return f"DIFFERENCE: NONE\nVERDICT: SAME{merged}" if node == "compare" else read(node, prompt)
+        return (
+            f"DIFFERENCE: NONE\nVERDICT: SAME{merged}" if node == "compare" else read(node, prompt)
+        )
 
     build(tmp_path, ScriptedModel(reply), context={"max_characters": 5_000})
     assert build(tmp_path, ScriptedModel(reply)).stale == 0, "both are read again, and teach it"
@@ -341,7 +373,9 @@ def test_two_builds_into_one_memory_lose_and_double_nothing(tmp_path: Path) -> N
     async def one(name: str) -> BuildReport:
         with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
             docs = [str(tmp_path / "docs")]
-            return await build_memory(docs, memory, model=ScriptedModel(read), directory=tmp_path / name)
+            return await build_memory(
+                docs, memory, model=ScriptedModel(read), directory=tmp_path / name
+            )
 
     async def both() -> list[BuildReport]:
         return await asyncio.gather(one("a"), one("b"))
@@ -387,7 +421,11 @@ def test_a_page_that_fails_costs_the_page_and_is_tried_again(tmp_path: Path) -> 
     write_pages(tmp_path / "docs", "alpha", "beta", "gamma")
 
     def reply(node: str, prompt: str) -> Reply:
-        return ZeroDivisionError("a fault in the model") if "betastuff" in prompt else read(node, prompt)
+        return (
+            ZeroDivisionError("a fault in the model")
+            if "betastuff" in prompt
+            else read(node, prompt)
+        )
 
     (failed,) = build(tmp_path, ScriptedModel(reply), concurrency=1).failed
     assert failed.where == f"{tmp_path}/docs/beta.md"
@@ -401,7 +439,9 @@ def test_a_page_that_fails_costs_the_page_and_is_tried_again(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("refusing_from", [0, 2])
-def test_a_model_that_refuses_every_call_stops_the_build(tmp_path: Path, refusing_from: int) -> None:
+def test_a_model_that_refuses_every_call_stops_the_build(
+    tmp_path: Path, refusing_from: int
+) -> None:
     """At once where it has answered nothing; else one page may be what it refuses."""
     write_pages(tmp_path / "docs", *(f"page{number:02}x" for number in range(20)))
     answered = iter(range(100))
@@ -417,9 +457,13 @@ def test_a_model_that_refuses_every_call_stops_the_build(tmp_path: Path, refusin
 
 def test_a_budget_stops_the_build_which_goes_on_with_a_larger_one(tmp_path: Path) -> None:
     write_pages(tmp_path / "docs", *(f"page{number}x" for number in range(6)))
-    with pytest.raises(RunStopped, match="the budget of 2 calls is used up: 2 of 6 documents are done"):
+    with pytest.raises(
+        RunStopped, match="the budget of 2 calls is used up: 2 of 6 documents are done"
+    ):
         build(tmp_path, concurrency=1, budget=Budget(calls=2))
-    with pytest.raises(RunStopped, match="the budget of 2 calls is used up: 2 of 6 documents are done"):
+    with pytest.raises(
+        RunStopped, match="the budget of 2 calls is used up: 2 of 6 documents are done"
+    ):
         build(tmp_path, model := ScriptedModel(read), budget=Budget(calls=2))
     assert model.calls == [], "what earlier builds used counts from the start"
     seen: list[Progress] = []
@@ -432,12 +476,16 @@ def test_a_budget_stops_the_build_which_goes_on_with_a_larger_one(tmp_path: Path
 def test_what_is_unchanged_uses_nothing_of_a_budget(tmp_path: Path) -> None:
     docs = write_pages(tmp_path / "docs", *(f"page{number}x" for number in range(6)))
     for calls in (2, 4):
-        with pytest.raises(RunStopped, match=f"{calls} calls is used up: {calls} of 6 documents are done"):
+        with pytest.raises(
+            RunStopped, match=f"{calls} calls is used up: {calls} of 6 documents are done"
+        ):
             build(tmp_path, budget=Budget(calls=calls))
     assert build(tmp_path, budget=Budget(calls=6)).unchanged == 4
     assert build(tmp_path, budget=Budget(calls=6)).unchanged == 6
     (docs / "page0x.md").write_text(page("other"))
-    with pytest.raises(RunStopped, match="the budget of 6 calls is used up: 5 of 6 documents are done"):
+    with pytest.raises(
+        RunStopped, match="the budget of 6 calls is used up: 5 of 6 documents are done"
+    ):
         build(tmp_path, model := ScriptedModel(read), budget=Budget(calls=6))
     assert model.calls == []
     assert build(tmp_path, budget=Budget(calls=7)).unchanged == 5
@@ -445,7 +493,9 @@ def test_what_is_unchanged_uses_nothing_of_a_budget(tmp_path: Path) -> None:
 
 def test_no_more_documents_are_begun_than_a_budget_has_calls(tmp_path: Path) -> None:
     write_pages(tmp_path / "docs", *(f"page{number}x" for number in range(20)))
-    with pytest.raises(RunStopped, match="the budget of 3 calls is used up: 3 of 20 documents are done"):
+    with pytest.raises(
+        RunStopped, match="the budget of 3 calls is used up: 3 of 20 documents are done"
+    ):
         build(tmp_path, model := ScriptedModel(read, latency=0.01), budget=Budget(calls=3))
     assert len(model.calls) == 3
 
@@ -473,7 +523,9 @@ def test_a_source_that_disappears_in_the_middle_costs_what_is_left_of_it(tmp_pat
 
     report = build(tmp_path, ScriptedModel(reply), concurrency=1)
     assert report.placed == {"added": 1}
-    assert [one.reason for one in report.failed] == ["it cannot be read: No such file or directory"] * 2
+    assert [one.reason for one in report.failed] == [
+        "it cannot be read: No such file or directory"
+    ] * 2
     (tmp_path / "away").rename(docs)
     model = ScriptedModel(read)
     build(tmp_path, model)
@@ -483,7 +535,9 @@ def test_a_source_that_disappears_in_the_middle_costs_what_is_left_of_it(tmp_pat
 
 def test_a_memory_that_cannot_be_changed_is_refused_before_any_call(tmp_path: Path) -> None:
     write_pages(tmp_path / "docs", "alpha")
-    (tmp_path / "m.jsonl").write_text(json.dumps({"input": "a", "output": "b", "steps": ["c"]}) + "\n")
+    (tmp_path / "m.jsonl").write_text(
+        json.dumps({"input": "a", "output": "b", "steps": ["c"]}) + "\n"
+    )
     model = ScriptedModel([])
     with pytest.raises(ReadOnlyMemory, match="can be searched, not changed"):
         build(tmp_path, model, memory=str(tmp_path / "m.jsonl"))
@@ -493,12 +547,17 @@ def test_a_memory_that_cannot_be_changed_is_refused_before_any_call(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("text", "language"),
-    [("# 任务\n\n先打开 `a.start`，然后关闭 `a.stop`。\n", "zh"), ("# Aufgabe\n\nÖffne `a.start`.\n", "de")],
+    [
+        ("# 任务\n\n先打开 `a.start`，然后关闭 `a.stop`。\n", "zh"),
+        ("# Aufgabe\n\nÖffne `a.start`.\n", "de"),
+    ],
 )
 def test_documents_in_other_languages_are_read(tmp_path: Path, text: str, language: str) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "page.md").write_text(text, "utf-8")
-    reply = f"PROCEDURE\nOutput: 开始 {language}\nInput: 文件\n1. 打开 `a.start`。\n2. 关闭 `a.start`。"
+    reply = (
+        f"PROCEDURE\nOutput: 开始 {language}\nInput: 文件\n1. 打开 `a.start`。\n2. 关闭 `a.start`。"
+    )
     assert build(tmp_path, ScriptedModel([reply])).placed == {"added": 1}
 
 
@@ -519,7 +578,7 @@ def test_each_document_is_a_root_run_with_its_name(tmp_path: Path) -> None:
     build(tmp_path, callbacks=[tracer])
     runs = {run.name: (run.extra or {})["metadata"] for run in tracer.roots}
     assert set(runs) == {"Task alpha", "Task beta"}
-    assert runs["Task alpha"]["stepcraft_method"] == "extract"
+    assert runs["Task alpha"]["stepcraft_graph"] == "extract"
     assert runs["Task alpha"]["stepcraft_source"] == f"{tmp_path}/docs/alpha.md"
     assert runs["Task alpha"]["stepcraft_version"]
     traces = {record["trace"] for record in read_records(tmp_path / "m.db.build")}
@@ -541,7 +600,10 @@ def test_procedures_for_the_same_task(tmp_path: Path, how: Any, count: int) -> N
     report = build(tmp_path, model, on_duplicate=how)
     with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
         assert memory.count() == count
-    assert set(report.placed) == {"added", {"merge": "merged", "keep": "linked", "skip": "skipped"}[how]}
+    assert set(report.placed) == {
+        "added",
+        {"merge": "merged", "keep": "linked", "skip": "skipped"}[how],
+    }
     assert report.usage["nodes"]["compare"]["calls"] == 1
 
 
@@ -569,6 +631,8 @@ def test_sections_of_a_long_document_share_the_calls_at_the_same_time(tmp_path: 
     build(tmp_path, model, concurrency=3, context={"max_characters": 1_000, "overlap": 0})
     begun = sorted(call.started for call in model.calls)
     ended = sorted(call.ended or 0.0 for call in model.calls)
-    at_once = [sum(one <= moment for one in begun) - sum(one < moment for one in ended) for moment in begun]
+    at_once = [
+        sum(one <= moment for one in begun) - sum(one < moment for one in ended) for moment in begun
+    ]
     assert len(begun) == 9
     assert max(at_once) == 3

@@ -46,7 +46,9 @@ def build(folder: Path, *threads: dict[str, Any]) -> tuple[BuildReport, Scripted
     file, model = folder / "threads.jsonl", ScriptedModel(reply)
     file.write_text("\n".join(map(json.dumps, threads)))
     memory = str(folder / "m.db")
-    report = build_memory([f"traces:{file}"], memory, embeddings="none", model=model, on_duplicate="keep")
+    report = build_memory(
+        [f"traces:{file}"], memory, embeddings="none", model=model, on_duplicate="keep"
+    )
     return asyncio.run(report), model
 
 
@@ -63,7 +65,9 @@ def test_runs_that_succeeded_become_procedures(tmp_path: Path) -> None:
     prompts = "".join(call.prompt for call in model.calls)
     assert ("t0k3n-9" in prompts, 'token: "***"' in prompts) == (False, True)
     rejected = {
-        one["reason"] for record in read_records(tmp_path / "m.db.build") for one in record["rejected"]
+        one["reason"]
+        for record in read_records(tmp_path / "m.db.build")
+        for one in record["rejected"]
     }
     assert rejected == {"its feedback user is 0", "it did not reach its goal: Nothing came."}
 

@@ -32,7 +32,12 @@ def shown(change: Change) -> tuple[object, ...]:
 async def test_what_is_the_same_becomes_one(memory: LocalMemory):
     told: list[Progress] = []
     found = await dedupe(Comparer(memory, model := taster()), on_progress=told.append)
-    assert (found.procedures, found.compared, found.count("merged"), found.undecided) == (4, 3, 1, 0)
+    assert (found.procedures, found.compared, found.count("merged"), found.undecided) == (
+        4,
+        3,
+        1,
+        0,
+    )
     assert [one.output for one in memory] == [GREEN.output, ICED.output, BREAD.output]
     kept = memory.get(GREEN.id)
     assert kept

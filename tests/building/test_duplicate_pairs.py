@@ -11,7 +11,10 @@ from stepcraft.building.duplicates import NEAREST, Comparer
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import records
 
-PAIRS = [one.values or {} for one in records(Path(__file__).parents[1] / "data" / "duplicate_pairs.jsonl")]
+PAIRS = [
+    one.values or {}
+    for one in records(Path(__file__).parents[1] / "data" / "duplicate_pairs.jsonl")
+]
 
 
 @pytest.fixture(scope="module", params=["none", "wordllama"])

@@ -9,13 +9,13 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.store.memory import InMemoryStore
 
 from stepcraft import Procedure, open_memory
+from stepcraft.building.compare import Content
 from stepcraft.building.dedupe import dedupe
 from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, merge
 from stepcraft.errors import BadInput, ModelFailure, ReadOnlyMemory
 from stepcraft.memory.history import versions
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.nodes.duplicates.compare import Content
 from tests.scripted import ScriptedModel
 from tests.teas import BREAD, BREWED, GREEN, ICED, LEAF, MERGED, SAME, taster
 
@@ -25,7 +25,9 @@ def memory() -> LocalMemory:
     return LocalMemory(":memory:", embeddings="none")
 
 
-def adding(memory: ProcedureMemory, model: BaseChatModel, what: OnDuplicate = "merge") -> Duplicates:
+def adding(
+    memory: ProcedureMemory, model: BaseChatModel, what: OnDuplicate = "merge"
+) -> Duplicates:
     return Duplicates(Comparer(memory, model), what)
 
 
@@ -45,7 +47,11 @@ async def test_what_is_alike_but_another_task_is_added(memory: LocalMemory):
     await duplicates.add(GREEN)
     placed = await duplicates.add(ICED)
     assert (placed.kind, placed.procedure, placed.of) == ("added", ICED, "")
-    assert (len(model.calls), placed.usage["calls"], outputs(memory)) == (1, 1, [GREEN.output, ICED.output])
+    assert (len(model.calls), placed.usage["calls"], outputs(memory)) == (
+        1,
+        1,
+        [GREEN.output, ICED.output],
+    )
 
 
 async def test_merging_keeps_the_id_and_names_what_went_in(memory: LocalMemory):
@@ -55,10 +61,14 @@ async def test_merging_keeps_the_id_and_names_what_went_in(memory: LocalMemory):
     assert (placed.kind, placed.of) == ("merged", GREEN.id)
     (kept,) = memory
     assert kept == placed.procedure
-    assert (kept.id, kept.source, kept.metadata["also"]) == (GREEN.id, "tea.md", [BREWED.id, "kitchen.md"])
+    assert (kept.id, kept.source, kept.metadata["also"]) == (
+        GREEN.id,
+        "tea.md",
+        [BREWED.id, "kitchen.md"],
+    )
     assert [one["steps"] for one in versions(kept)] == [list(GREEN.steps)]
     assert kept.steps[-1] == "Rinse the pot."
-    assert placed.verdict.left_out == ("2",)
+    assert placed.verdict.left_out == ["2"]
     assert (await duplicates.add(BREWED)).kind == "present"
     assert len(model.calls) == 1
 
@@ -67,7 +77,11 @@ async def test_keeping_links_both(memory: LocalMemory):
     duplicates = adding(memory, model := taster(SAME), "keep")
     await duplicates.add(GREEN)
     placed = await duplicates.add(BREWED)
-    assert (placed.kind, placed.of, placed.procedure.metadata) == ("linked", GREEN.id, {"also": [GREEN.id]})
+    assert (placed.kind, placed.of, placed.procedure.metadata) == (
+        "linked",
+        GREEN.id,
+        {"also": [GREEN.id]},
+    )
     linked = memory.get(GREEN.id)
     assert linked
     assert (linked.steps, linked.metadata) == (GREEN.steps, {"also": [BREWED.id]})
@@ -78,7 +92,12 @@ async def test_skipping_leaves_the_memory_as_it_is(memory: LocalMemory):
     duplicates = adding(memory, taster(SAME), "skip")
     await duplicates.add(GREEN)
     placed = await duplicates.add(BREWED)
-    assert (placed.kind, placed.procedure, placed.of, list(memory)) == ("skipped", GREEN, GREEN.id, [GREEN])
+    assert (placed.kind, placed.procedure, placed.of, list(memory)) == (
+        "skipped",
+        GREEN,
+        GREEN.id,
+        [GREEN],
+    )
 
 
 async def test_what_cannot_be_one_procedure_is_linked(memory: LocalMemory):
@@ -144,7 +163,9 @@ class PermissionDenied(Exception):
 
 async def test_two_at_the_same_time_become_one(memory: LocalMemory):
     duplicates = adding(memory, model := taster(latency=0.01))
-    placed = await asyncio.gather(duplicates.add(GREEN), duplicates.add(BREWED), duplicates.add(BREAD))
+    placed = await asyncio.gather(
+        duplicates.add(GREEN), duplicates.add(BREWED), duplicates.add(BREAD)
+    )
     assert sorted(one.kind for one in placed) == ["added", "added", "merged"]
     assert (len(model.calls), memory.count()) == (1, 2)
 
@@ -182,7 +203,9 @@ async def test_what_is_there_stays_and_its_sources_are_noted(memory: LocalMemory
 async def test_what_is_stale_is_renewed_by_the_document_that_teaches_it_now(memory: LocalMemory):
     duplicates = adding(memory, taster())
     memory.add([replace(GREEN, metadata={"stale": "tea.md is gone", "built": {"from": "tea.md"}})])
-    placed = await duplicates.add(replace(GREEN, source="b.md", metadata={"built": {"from": "b.md"}}))
+    placed = await duplicates.add(
+        replace(GREEN, source="b.md", metadata={"built": {"from": "b.md"}})
+    )
     assert (placed.kind, placed.procedure, memory.count()) == ("present", memory.get(GREEN.id), 1)
     assert placed.procedure.source == "b.md"
     assert {**placed.procedure.metadata, "history": []} == {
@@ -209,7 +232,9 @@ async def test_a_change_waits_for_those_that_are_added(memory: LocalMemory):
 
 
 def test_a_merged_procedure_has_the_metadata_of_both():
-    kept = replace(GREEN, metadata={"a": 1, "votes": [{"vote": 1}], "also": ["x.md"], "history": ["h"]})
+    kept = replace(
+        GREEN, metadata={"a": 1, "votes": [{"vote": 1}], "also": ["x.md"], "history": ["h"]}
+    )
     other = replace(
         BREWED, metadata={"a": 2, "b": 3, "votes": [{"vote": -1}], "history": ["i"], "stale": "s"}
     )
@@ -227,7 +252,9 @@ def test_a_merged_procedure_has_the_metadata_of_both():
 
 def test_what_was_flagged_in_the_two_is_flagged_in_their_merged_steps():
     flags = [{"step": 2, "names": ["warm_up", "95"]}]
-    kept = replace(GREEN, metadata={"built": {"from": "tea.md", "flagged": flags, "verified": True}})
+    kept = replace(
+        GREEN, metadata={"built": {"from": "tea.md", "flagged": flags, "verified": True}}
+    )
     other = replace(
         BREWED, metadata={"built": {"from": "k.md", "flagged": [{"step": 1, "names": ["rinse()"]}]}}
     )
@@ -235,7 +262,10 @@ def test_what_was_flagged_in_the_two_is_flagged_in_their_merged_steps():
     made = merge(kept, other, Content(output="tea", input="leaves", steps=steps))
     assert made.metadata["built"] == {
         "from": "tea.md",
-        "flagged": [{"step": 1, "names": ["warm_up"]}, {"step": 3, "names": ["warm_up", "rinse()"]}],
+        "flagged": [
+            {"step": 1, "names": ["warm_up"]},
+            {"step": 3, "names": ["warm_up", "rinse()"]},
+        ],
         "others": [{"from": "k.md", "source": "kitchen.md"}],
     }
 
@@ -277,7 +307,8 @@ def test_a_memory_that_is_read_only_is_refused():
 @pytest.mark.parametrize(("threshold", "what"), [(1.5, "merge"), (0.5, "join")])
 def test_settings_that_cannot_be_used(threshold: float, what: OnDuplicate, memory: LocalMemory):
     with pytest.raises(
-        BadInput, match=r"between 0 and 1, not 1\.5|'join' cannot be used; it is one of merge, keep, skip"
+        BadInput,
+        match=r"between 0 and 1, not 1\.5|'join' cannot be used; it is one of merge, keep, skip",
     ):
         Duplicates(Comparer(memory, taster(), threshold=threshold), what)
 
@@ -286,7 +317,11 @@ async def test_procedures_with_the_same_content_under_other_ids_need_no_call(mem
     duplicates = adding(memory, model := taster())
     await duplicates.add(GREEN)
     copy = Procedure(
-        GREEN.input, GREEN.output, GREEN.steps, id="00000000-0000-4000-8000-000000000001", source="copy.md"
+        GREEN.input,
+        GREEN.output,
+        GREEN.steps,
+        id="00000000-0000-4000-8000-000000000001",
+        source="copy.md",
     )
     placed = await duplicates.add(copy)
     assert (placed.kind, placed.procedure.steps, model.calls) == ("merged", GREEN.steps, [])

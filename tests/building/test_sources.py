@@ -25,8 +25,18 @@ def texts(*sources: Source) -> dict[str, str]:
 def test_files_of_prose_in_folders_and_named_files(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     (docs / "sub").mkdir(parents=True)
-    for name in ("b.md", "a.txt", "code.py", "data.json", "picture.png", "sub/c.html", ".hidden.md"):
-        (docs / name).write_text("<p>Some text here.</p>" if name.endswith("html") else "Some text here.")
+    for name in (
+        "b.md",
+        "a.txt",
+        "code.py",
+        "data.json",
+        "picture.png",
+        "sub/c.html",
+        ".hidden.md",
+    ):
+        (docs / name).write_text(
+            "<p>Some text here.</p>" if name.endswith("html") else "Some text here."
+        )
     listing = list_documents([f"corpus:{docs}"])
     assert [one.source for one in listing.documents] == [
         f"{docs}/{name}" for name in ("a.txt", "b.md", "sub/c.html")
@@ -93,9 +103,16 @@ def test_pages_of_the_web(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_loaders_and_iterables() -> None:
-    whole = {"a.pdf": "a.pdf page 1\n\na.pdf page 2", "b.pdf": "b.pdf page 1", "a.pdf#4": "a.pdf page 3"}
+    whole = {
+        "a.pdf": "a.pdf page 1\n\na.pdf page 2",
+        "b.pdf": "b.pdf page 1",
+        "a.pdf#4": "a.pdf page 3",
+    }
     assert texts(f"{OWN}:pages") == texts(f"{OWN}:made") == whole
-    assert texts(f"{OWN}:documents") == {f"{OWN}:documents#1": "first", "https://tea.example": "second"}
+    assert texts(f"{OWN}:documents") == {
+        f"{OWN}:documents#1": "first",
+        "https://tea.example": "second",
+    }
     assert texts([Document("mine", "Title", "text")]) == {"mine": "text"}
 
 
@@ -143,7 +160,13 @@ def test_documents_of_weaviate(weaviate_url: str, weaviate_client: weaviate.Weav
     made = weaviate_client.collections.create(name, properties=fields)
     made.data.insert_many(
         [
-            DataObject({"text": f"text {number}", "title": "Tea", "url": f"https://tea.example/{number % 2}"})
+            DataObject(
+                {
+                    "text": f"text {number}",
+                    "title": "Tea",
+                    "url": f"https://tea.example/{number % 2}",
+                }
+            )
             for number in range(3)
         ]
     )

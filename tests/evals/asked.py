@@ -10,7 +10,6 @@ from pathlib import Path
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method
 from stepcraft.evals.samples import Sample
-from stepcraft.graphs.baselines import build_direct
 from tests.scripted import ScriptedModel
 
 
@@ -39,10 +38,7 @@ def main(directory: str, calls: str, limit: str = "") -> None:
     model = ScriptedModel(reply, latency=0.1)
     asyncio.run(
         evaluate(
-            [Method("direct", "direct")],
-            samples(40),
-            Path(directory),
-            graph_of=lambda _: build_direct(model=model),
+            [Method("direct", "direct", options={"model": model})], samples(40), Path(directory)
         )
     )
 

@@ -29,16 +29,26 @@ def evaluation(
     model: str = "scripted:writer",
 ) -> Path:
     """A finished evaluation; an answer is a text, a whole output, or None for a sample that failed."""
-    configuration = {"methods": {name: {"graph": name, "settings": {}, "model": model} for name in answers}}
+    configuration = {
+        "methods": {name: {"graph": name, "settings": {}, "model": model} for name in answers}
+    }
     with RunDirectory(directory, configuration) as kept:
         for method, given in answers.items():
             for number, answer in enumerate(given):
-                output = {"answer": answer, "evidence": []} if isinstance(answer, str) else dict(answer or {})
+                output = (
+                    {"answer": answer, "evidence": []}
+                    if isinstance(answer, str)
+                    else dict(answer or {})
+                )
                 kept.add(
                     Outcome(
                         method=method,
                         id=str(number),
-                        sample={"id": str(number), "question": f"Question {number}?", **(known or {})},  # type: ignore[typeddict-item]
+                        sample={
+                            "id": str(number),
+                            "question": f"Question {number}?",
+                            **(known or {}),
+                        },  # type: ignore[typeddict-item]
                         output=output,
                         error="" if answer is not None else "ValueError: no such luck",
                         scores={},
@@ -50,7 +60,9 @@ def evaluation(
     return directory
 
 
-def judged(directory: Path, model: ScriptedModel | Sequence[ScriptedModel], **options: Any) -> Summary:
+def judged(
+    directory: Path, model: ScriptedModel | Sequence[ScriptedModel], **options: Any
+) -> Summary:
     """Have it judged, one call at a time where nothing else is said."""
     asyncio.run(judge(directory, model, **{"concurrency": 1, **options}))
     return summarise(directory)

@@ -66,7 +66,9 @@ def _asqa(town: str) -> dict[str, Any]:
 
 def _eli5(town: str) -> dict[str, Any]:
     claims = [f"The lighthouse of {town} guides ships.", "Its light turns in a lens."]
-    passages = [{"title": f"Lighthouse of {town}", "text": f"{town} has a lighthouse.", "score": 1.0}]
+    passages = [
+        {"title": f"Lighthouse of {town}", "text": f"{town} has a lighthouse.", "score": 1.0}
+    ]
     question = f"Why does the lighthouse of {town} blink?"
     return {
         "question": question,
@@ -79,7 +81,13 @@ def _eli5(town: str) -> dict[str, Any]:
 
 def _popqa(town: str) -> list[str]:
     answers = json.dumps([f"{town} council", f"council of {town}"])
-    return [f"1{ord(town[0])}", f"{town} light", "owner", f"Who owns the lighthouse of {town}?", answers]
+    return [
+        f"1{ord(town[0])}",
+        f"{town} light",
+        "owner",
+        f"Who owns the lighthouse of {town}?",
+        answers,
+    ]
 
 
 def _pubhealth(number: int, town: str) -> list[str]:
@@ -88,7 +96,10 @@ def _pubhealth(number: int, town: str) -> list[str]:
 
 
 def _recipe(number: int, town: str) -> list[str]:
-    steps = [f"Wash the {town} beans.", *(f"Stir pot {place} of {town}." for place in range(1, number + 2))]
+    steps = [
+        f"Wash the {town} beans.",
+        *(f"Stir pot {place} of {town}." for place in range(1, number + 2)),
+    ]
     return [
         str(number),
         f"{town} stew",
@@ -101,9 +112,9 @@ def _recipe(number: int, town: str) -> list[str]:
 
 
 def _champ(number: int, town: str) -> dict[str, Any]:
-    steps = [{"_raw_text": f"There are @@{number}@@ keepers in {town}.", "_text": None, "ch_idxs": []}] * (
-        number + 1
-    )
+    steps = [
+        {"_raw_text": f"There are @@{number}@@ keepers in {town}.", "_text": None, "ch_idxs": []}
+    ] * (number + 1)
     return {
         "identifier": f"P_{town}",
         "_raw_text": f"{town} has $n$ keepers, each with @@$n$@@ lamps. How many lamps are there?",
@@ -126,7 +137,10 @@ def _champ_file() -> str:
 
 
 OFFICIAL: dict[str, tuple[str, Callable[[], str]]] = {
-    "hotpotqa": ("hotpot_dev_distractor_v1.json", lambda: json.dumps([_hop(town) for town in TOWNS])),
+    "hotpotqa": (
+        "hotpot_dev_distractor_v1.json",
+        lambda: json.dumps([_hop(town) for town in TOWNS]),
+    ),
     "2wikimultihopqa": ("dev.json", lambda: json.dumps([_wiki(town) for town in TOWNS])),
     "asqa": (
         "ASQA.json",
@@ -135,7 +149,9 @@ OFFICIAL: dict[str, tuple[str, Callable[[], str]]] = {
     "eli5": ("eli5_eval_bm25_top100.json", lambda: json.dumps([_eli5(town) for town in TOWNS])),
     "popqa": (
         "popQA.tsv",
-        lambda: _table(("id", "subj", "prop", "question", "possible_answers"), [*map(_popqa, TOWNS)], "\t"),
+        lambda: _table(
+            ("id", "subj", "prop", "question", "possible_answers"), [*map(_popqa, TOWNS)], "\t"
+        ),
     ),
     "pubhealth": (
         "test.tsv",

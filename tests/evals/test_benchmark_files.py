@@ -29,7 +29,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_in_another_format_is_one_sentence(name: str, tmp_path: Path) -> None:
     file = tmp_path / "other.jsonl"
     file.write_text('{"prompt": "Who?", "completion": "He."}\n')
-    with pytest.raises(BadInput, match=r"^[^\n]*other\.jsonl:1 (is no record of|has no question)[^\n]*$"):
+    with pytest.raises(
+        BadInput, match=r"^[^\n]*other\.jsonl:1 (is no record of|has no question)[^\n]*$"
+    ):
         named_samples(name, file, None)
     with pytest.raises(BadInput, match=r"is not part of the package; get it from https://"):
         named_samples(name, None, None)
@@ -77,7 +79,7 @@ def test_the_gold_of_hotpotqa(tmp_path: Path) -> None:
         {"title": "Lighthouse of Arvel", "sentences": ["It was built by Oarvel, an architect."]},
         {"title": "Architect Oarvel", "sentences": ["Oarvel was born in 1855."]},
     ]
-    pooled = Path(fields["retriever"][0].removeprefix("corpus:")).read_text("utf-8").splitlines()
+    pooled = Path(fields["sources"][0].removeprefix("corpus:")).read_text("utf-8").splitlines()
     assert len(pooled) == 12 * 3 + 1
 
 
@@ -101,16 +103,32 @@ def test_the_label_of_a_claim(answer: str, label: str, right: float) -> None:
 
 def test_claims_without_a_label_are_left_out(tmp_path: Path) -> None:
     samples, _, _ = named_samples("pubhealth", official_file("pubhealth", tmp_path), None)
-    assert [sample["answers"][0] for sample in samples] == ["true", "false", "mixture", "unproven"] * 3
+    assert [sample["answers"][0] for sample in samples] == [
+        "true",
+        "false",
+        "mixture",
+        "unproven",
+    ] * 3
     assert samples[0]["question"].endswith('Claim: The air of Arvel heals "all" colds.')
     hub = tmp_path / "hub.jsonl"
-    hub.write_text('{"claim": "a", "label": 2}\n{"claim": "b", "label": -1}\n{"claim": "c", "label": 0}\n')
-    assert [one["answers"] for one in named_samples("pubhealth", hub, None)[0]] == [["true"], ["false"]]
+    hub.write_text(
+        '{"claim": "a", "label": 2}\n{"claim": "b", "label": -1}\n{"claim": "c", "label": 0}\n'
+    )
+    assert [one["answers"] for one in named_samples("pubhealth", hub, None)[0]] == [
+        ["true"],
+        ["false"],
+    ]
 
 
 @pytest.mark.parametrize(
     ("answer", "right"),
-    [("He was a politician.", 1.0), ("Politician", 1.0), ("POLITICIAN", 0.0), ("an actor", 0.0), ("", 0.0)],
+    [
+        ("He was a politician.", 1.0),
+        ("Politician", 1.0),
+        ("POLITICIAN", 0.0),
+        ("an actor", 0.0),
+        ("", 0.0),
+    ],
 )
 def test_an_alias_in_an_answer(answer: str, right: float) -> None:
     """The official script looks for an alias as it is, in lower case and capitalised."""
@@ -132,7 +150,9 @@ def test_long_answers() -> None:
 
 def test_claim_words() -> None:
     sample = Sample(id="1", question="?", claims=["The lighthouse guides ships.", "Lenses turn."])
-    assert explanation_scores(sample, {"answer": "A lighthouse guides a ship."})["claim words"] == 0.5
+    assert (
+        explanation_scores(sample, {"answer": "A lighthouse guides a ship."})["claim words"] == 0.5
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,7 +181,9 @@ def lengths(steps: Sequence[Sequence[str]]) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["recipenlg", "champ"])
-def test_the_longest_procedures_are_asked_for_and_the_rest_is_the_memory(name: str, tmp_path: Path) -> None:
+def test_the_longest_procedures_are_asked_for_and_the_rest_is_the_memory(
+    name: str, tmp_path: Path
+) -> None:
     file = official_file(f"{name}-test", tmp_path)
     val, _, _ = named_samples(f"{name}-val", file, None)
     test, _, fields = named_samples(f"{name}-test", file, None)
@@ -205,7 +227,7 @@ def test_the_writing_tasks_are_three_templates_with_three_fills() -> None:
 def test_what_is_made_of_a_file_depends_on_its_content_alone(tmp_path: Path) -> None:
     file = official_file("hotpotqa", tmp_path)
     _, _, fields = named_samples("hotpotqa", file, None)
-    made = Path(fields["retriever"][0].removeprefix("corpus:"))
+    made = Path(fields["sources"][0].removeprefix("corpus:"))
     assert made.stat().st_mode & 0o077 == 0
     (tmp_path / "elsewhere").mkdir()
     moved = shutil.copy(file, tmp_path / "elsewhere")

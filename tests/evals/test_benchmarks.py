@@ -3,12 +3,14 @@
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 
 from stepcraft import BadInput
 from stepcraft.evals.benchmarks import humaneval, mbpp
@@ -22,11 +24,8 @@ from stepcraft.evals.samples import Sample
 from stepcraft.evals.sandbox import Sandbox
 from stepcraft.evals.scores import contains
 from stepcraft.evals.textworld import solve, tasks
-from stepcraft.graphs.baselines import build_direct, build_rag
-from stepcraft.graphs.rat import build_rat
 from tests.evals.official import OFFICIAL, official_file
 from tests.scripted import ScriptedModel
-from tests.shelf import Shelf
 
 DATA = Path(__file__).parents[3] / "shared/data"
 FILES = {
@@ -68,6 +67,17 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+class Finder(BaseRetriever):
+    """Finds what a function says."""
+
+    find: Callable[[str], list[Document]]
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: Any, k: int = 5
+    ) -> list[Document]:
+        return self.find(query)
+
+
 VALID = """
 import json, sys
 for task in json.loads(sys.stdin.read()):
@@ -88,7 +98,9 @@ for task in json.loads(sys.stdin.read()):
 def drafted(folder: Path, sandbox: Sandbox, count: int) -> Path:
     """The first tasks of the early draft of HumanEval+, without the inputs that break a contract, as it was released."""
     parts = FILES["humaneval+"].read_text("utf-8").splitlines()[:count]
-    inputs = FILES["humaneval+"].with_name("HumanEvalPlusInputs.jsonl").read_text("utf-8").splitlines()
+    inputs = (
+        FILES["humaneval+"].with_name("HumanEvalPlusInputs.jsonl").read_text("utf-8").splitlines()
+    )
     plus = {one["task_id"].replace("_", "/"): one["inputs"] for one in map(json.loads, inputs)}
     made: list[dict[str, Any]] = []
     for line, part in zip(
@@ -96,7 +108,11 @@ def drafted(folder: Path, sandbox: Sandbox, count: int) -> Path:
     ):
         task = {**json.loads(line), **json.loads(part)}
         made.append(
-            {**task, "canonical_solution": task["reference"], "plus_input": plus.get(task["task_id"], [])}
+            {
+                **task,
+                "canonical_solution": task["reference"],
+                "plus_input": plus.get(task["task_id"], []),
+            }
         )
     told = sandbox.run(VALID, json.dumps(made)).stdout.splitlines()
     for task, valid in zip(made, map(json.loads, told), strict=True):
@@ -117,7 +133,9 @@ def samples_of(
     if name == "humaneval+" and sandbox:
         file = drafted(folder, sandbox, 6)
     programs = (
-        {task.id: task.solution for task in TASKS[name](unpacked(file))} if name in TASKS and file else {}
+        {task.id: task.solution for task in TASKS[name](unpacked(file))}
+        if name in TASKS and file
+        else {}
     )
     samples, score, _ = named_samples(name, file, 6 if sandbox else 12, sandbox)
     return samples, score, programs
@@ -142,15 +160,17 @@ def gold(sample: Sample, programs: dict[str, str]) -> str:
 
 
 def means(
-    loaded: tuple[list[Sample], Scorer, dict[str, str]], knows: Callable[[int], bool], directory: Path
+    loaded: tuple[list[Sample], Scorer, dict[str, str]],
+    knows: Callable[[int], bool],
+    directory: Path,
 ) -> dict[str, float]:
     """The mean scores of a model and a search that know some of the questions, and say and find nothing else."""
     samples, score, programs = loaded
-    method = (
-        Method("rag", "rag") if any("gold" in sample for sample in samples) else Method("direct", "direct")
-    )
+    graph = "rag" if any("gold" in sample for sample in samples) else "direct"
     place = {
-        method.given(sample["question"], sample.get("resources", ""))["question"]: number
+        Method(graph, graph).given(sample["question"], sample.get("resources", ""))[
+            "question"
+        ]: number
         for number, sample in enumerate(samples)
     }
 
@@ -163,20 +183,22 @@ def means(
     def found(query: str) -> list[Document]:
         wanted = samples[asked(query)].get("gold", []) if knows(asked(query)) else []
         return [
-            Document(" ".join(one["sentences"]) or "-", metadata={"title": one["title"]}, id=one["title"])
+            Document(
+                " ".join(one["sentences"]) or "-", metadata={"title": one["title"]}, id=one["title"]
+            )
             for one in wanted
         ]
 
-    model = ScriptedModel(reply)
-    graph = (
-        build_rag(model=model, retriever=Shelf(says=found))
-        if method.graph == "rag"
-        else build_direct(model=model)
+    method = Method(
+        graph, graph, options={"model": ScriptedModel(reply), "sources": Finder(find=found)}
     )
-    asyncio.run(evaluate([method], samples, directory, scorers=[score], graph_of=lambda _: graph))
+    asyncio.run(evaluate([method], samples, directory, scorers=[score]))
     outcomes = list(read_outcomes(directory))
     assert not [outcome["error"] for outcome in outcomes if outcome["error"]]
-    return {name: fmean(outcome["scores"][name] for outcome in outcomes) for name in outcomes[0]["scores"]}
+    return {
+        name: fmean(outcome["scores"][name] for outcome in outcomes)
+        for name in outcomes[0]["scores"]
+    }
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
@@ -226,10 +248,16 @@ def test_a_program_of_rat(sandbox: Sandbox) -> None:
     if not FILES["mbpp"].exists():
         pytest.skip("the file of mbpp is not beside the checkout")
     samples, score, fields = named_samples("mbpp", FILES["mbpp"], 1, sandbox)
-    method, other = read_methods("rat,rat:query=model", fields)
-    assert [one.context().query for one in (method, other)] == ["draft", "model"]
-    assert (method.context().program_language, method.context().max_retrievals) == ("Python", 5)
-    program = next(task for task in mbpp.tasks(FILES["mbpp"]) if task.id == samples[0]["id"]).solution
+    method, paper = read_methods("rat,rat_paper", fields)
+    assert paper.context().model_dump(include={"finish", "query", "max_retrievals", "k"}) == {
+        "finish": "code",
+        "query": "draft",
+        "max_retrievals": 5,
+        "k": 1,
+    }
+    program = next(
+        task for task in mbpp.tasks(FILES["mbpp"]) if task.id == samples[0]["id"]
+    ).solution
 
     def reply(node: str, _prompt: str) -> str:
         return (
@@ -240,7 +268,7 @@ def test_a_program_of_rat(sandbox: Sandbox) -> None:
             else "It loops."
         )
 
-    graph = build_rat(model=ScriptedModel(reply), retriever="memory")
+    graph = replace(method, options={"model": ScriptedModel(reply)}).compiled()
     output = graph.invoke({"question": samples[0]["question"]}, context=method.context())
     assert asyncio.run(score(samples[0], output)) == {"pass@1": 1.0}
 

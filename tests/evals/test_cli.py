@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from typer.testing import CliRunner
 
 from stepcraft.cli import app
 from stepcraft.evals.sandbox import Sandbox
-from tests.servers.openai_replies import Body, Reply, error
+from tests.servers.openai_replies import Body
 from tests.servers.openai_server import OpenAIServer
 
 QUESTIONS = """\
@@ -52,11 +54,13 @@ def test_a_run_and_its_report(questions: str, tmp_path: Path) -> None:
     ("arguments", "problem"),
     [
         (["--methods", "rag"], "rag has no language model"),
-        (["--methods", "ragg"], "there is no graph 'ragg'; did you mean 'rag'"),
+        (["--methods", "ragg"], "there is no graph 'ragg'"),
         (["--methods", "rag", "--allow-keyless", "--data", "x"], "leave it out"),
-        (["--methods", "rag", "--sandbox", "jail"], "'jail' is no sandbox: choose one of bubblewrap"),
         (["--methods", "rag", "--sandbox", "none"], "--i-understand"),
-        (["--methods", "rag", "--allow-keyless", "--into", "{file}"], "cannot be used for an evaluation"),
+        (
+            ["--methods", "rag", "--allow-keyless", "--into", "{file}"],
+            "cannot be used for an evaluation",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_one_line(
@@ -78,11 +82,11 @@ def test_a_report_of_nothing(tmp_path: Path) -> None:
 def test_the_list() -> None:
     ran = stepcraft("list")
     assert ran.exit_code == 0
-    assert {"rat", "self_refinement", "lgstep-val", "textworld"} <= {
-        line.split(" ")[0] for line in ran.stdout.splitlines()
-    }
+    named = re.findall(r"[\w-]+", ran.stdout)
+    assert {"rat", "self_refinement", "lgstep-val", "textworld"} <= {*named}
     assert (
-        "licence: MIT; Evaluating Large Language Models Trained on Code, 2021, arXiv 2107.03374" in ran.stdout
+        "licence: MIT; Evaluating Large Language Models Trained on Code, 2021, arXiv 2107.03374"
+        in ran.stdout
     )
 
 
@@ -92,9 +96,20 @@ def test_settings_of_a_benchmark_are_those_of_one_graph_and_give_way_to_ones_own
     assert sandbox
     file = tmp_path / "gsm8k.jsonl"
     file.write_text('{"question": "1 + 1?", "answer": "#### 2"}\n')
-    command = ["run", "gsm8k", "--data", str(file), "--from", str(tmp_path), "--allow-keyless", "--quiet"]
+    command = [
+        "run",
+        "gsm8k",
+        "--data",
+        str(file),
+        "--from",
+        str(tmp_path),
+        "--allow-keyless",
+        "--quiet",
+    ]
     (tmp_path / "sums.md").write_text("One and one is two.")
-    for number, (settings, finish) in enumerate((([], "code"), (["--set", "finish=thoughts"], "thoughts"))):
+    for number, (settings, finish) in enumerate(
+        (([], "code"), (["--set", "finish=article"], "article"))
+    ):
         run = tmp_path / str(number)
         methods = "rat" if settings else "rpg,rat"
         ran = stepcraft(*command, "--methods", methods, *settings, "--into", str(run))
@@ -106,7 +121,16 @@ def test_settings_of_a_benchmark_are_those_of_one_graph_and_give_way_to_ones_own
 def test_a_benchmark_of_a_file_with_several_answers(tmp_path: Path) -> None:
     file = tmp_path / "hotpotqa.json"
     file.write_text('[{"id": "a", "question": "Who?", "answer": "Ada"}]')
-    command = ["run", "hotpotqa", "--data", str(file), "--methods", "direct", "--into", str(tmp_path / "run")]
+    command = [
+        "run",
+        "hotpotqa",
+        "--data",
+        str(file),
+        "--methods",
+        "direct",
+        "--into",
+        str(tmp_path / "run"),
+    ]
     ran = stepcraft(*command, "--samples", "2", "--allow-keyless")
     assert ran.exit_code == 0, ran.output
     assert "2 of 2 done" in ran.stderr
@@ -119,26 +143,16 @@ def test_a_benchmark_of_a_file_with_several_answers(tmp_path: Path) -> None:
     assert (other.exit_code, "other samples" in other.stderr) == (2, True)
 
 
-def test_each_answer_has_a_seed_where_the_model_takes_one(
+def test_each_answer_has_a_seed(
     questions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def reply(body: Body) -> Reply | str:
-        refused = body["model"] == "seedless" and "seed" in body
-        return error(400, "Unsupported parameter: seed") if refused else "yes"
-
-    with OpenAIServer(reply) as server:
+    with OpenAIServer(lambda _body: "yes") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "x")
         command = ["run", questions, "--methods", "direct", "--limit", "1", "--samples", "2"]
-        for model in ("seeded", "seedless"):
-            ran = stepcraft(*command, "--model", f"openai:{model}", "--into", str(tmp_path / model))
-            assert "2 of 2 done, 0 failed" in ran.stderr, ran.output
-        asked = {
-            model: [body.get("seed") for body in server.bodies if body["model"] == model]
-            for model in ("seeded", "seedless")
-        }
-    assert sorted(asked["seeded"]) == [1, 2]
-    assert asked["seedless"].count(None) == 2
+        ran = stepcraft(*command, "--model", "openai:seeded", "--into", str(tmp_path / "run"))
+        assert "2 of 2 done, 0 failed" in ran.stderr, ran.output
+    assert sorted(body["seed"] for body in server.bodies) == [1, 2]
 
 
 def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path) -> None:
@@ -160,8 +174,10 @@ def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path) -> None:
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         try:
             assert process.stderr
-            while "3 of 500 done" not in process.stderr.readline():
+            assert "of 500 done" in process.stderr.readline()
+            while len(server.requests) <= 10:
                 assert process.poll() is None
+                time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             told = process.stderr.read()
             assert process.wait(30) == 130

@@ -48,7 +48,10 @@ def test_the_passages_of_a_record(fields: dict[str, Any]) -> None:
 )
 def test_the_gold_of_a_record(fields: dict[str, Any]) -> None:
     passages = [{"title": title, "sentences": sentences} for title, sentences in PASSAGES]
-    expected = [Gold(title="Mostar", sentences=["It has a bridge."]), Gold(title="Una", sentences=[])]
+    expected = [
+        Gold(title="Mostar", sentences=["It has a bridge."]),
+        Gold(title="Una", sentences=[]),
+    ]
     assert gold_of({**fields, "passages": passages}, "f:1") == expected
 
 
@@ -69,7 +72,10 @@ def test_supporting_facts_count_empty_sentences() -> None:
         ({"gold": [{"sentences": [" "]}]}, "a gold passage that is none"),
         ({"supporting_facts": [["Mostar", "one"]]}, "a supporting fact that is none"),
         ({"supporting_facts": 5}, "a supporting fact that is none: 5"),
-        ({"supporting_facts": [["Mostar", 0]], "passages": [{"titel": "x"}]}, "a passage that is none"),
+        (
+            {"supporting_facts": [["Mostar", 0]], "passages": [{"titel": "x"}]},
+            "a passage that is none",
+        ),
     ],
 )
 def test_gold_that_cannot_be_read(fields: dict[str, Any], problem: str) -> None:
@@ -88,7 +94,10 @@ def test_gold_that_cannot_be_read(fields: dict[str, Any], problem: str) -> None:
 )
 def test_recall(found: dict[str, str], passages: float, sentences: float) -> None:
     made = retrieval_scores(GOLD, {"evidence": evidence(**found)})
-    assert made == {"gold passages": pytest.approx(passages), "gold sentences": pytest.approx(sentences)}
+    assert made == {
+        "gold passages": pytest.approx(passages),
+        "gold sentences": pytest.approx(sentences),
+    }
 
 
 def test_what_was_selected_is_told_apart_from_what_is_cited() -> None:
@@ -97,7 +106,10 @@ def test_what_was_selected_is_told_apart_from_what_is_cited() -> None:
         {"passage": "m", "text": "It has a bridge."},
         {"passage": "u", "text": "No."},
     ]
-    output = {"evidence": evidence(Una="A river."), "segments": [{"sentences": selected}, {"sentences": []}]}
+    output = {
+        "evidence": evidence(Una="A river."),
+        "segments": [{"sentences": selected}, {"sentences": []}],
+    }
     assert retrieval_scores(GOLD, output) == {
         "gold passages": pytest.approx(1 / 3),
         "gold sentences": 0.25,
@@ -107,7 +119,9 @@ def test_what_was_selected_is_told_apart_from_what_is_cited() -> None:
 
 def test_titles_alone_have_no_sentences_to_find() -> None:
     gold = [Gold(title="Una", sentences=[])]
-    assert retrieval_scores(gold, {"evidence": evidence(Una="x"), "segments": []}) == {"gold passages": 1.0}
+    assert retrieval_scores(gold, {"evidence": evidence(Una="x"), "segments": []}) == {
+        "gold passages": 1.0
+    }
     assert retrieval_scores([], {"evidence": evidence(Una="x")}) == {}
 
 
@@ -123,7 +137,10 @@ def test_a_file_of_ones_own_is_searched_in_its_passages(
             "question": f"Who built the bridge of {town}?",
             "answer": builder,
             "passages": [
-                {"title": f"Bridge of {town}", "text": f"The bridge of {town} was built by {builder}."},
+                {
+                    "title": f"Bridge of {town}",
+                    "text": f"The bridge of {town} was built by {builder}.",
+                },
                 shared,
             ],
             "gold": [f"Bridge of {town}"],
@@ -151,7 +168,10 @@ def test_a_file_of_ones_own_is_searched_in_its_passages(
         app, [*command[:-1], str(tmp_path / "memory"), "--memory", str(_memory(tmp_path))]
     )
     assert of_memory.exit_code == 0, of_memory.output
-    assert [one["scores"]["gold passages"] for one in read_outcomes(tmp_path / "memory")] == [0.0, 0.0]
+    assert [one["scores"]["gold passages"] for one in read_outcomes(tmp_path / "memory")] == [
+        0.0,
+        0.0,
+    ]
 
 
 def _memory(folder: Path) -> Path:

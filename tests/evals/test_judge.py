@@ -20,11 +20,10 @@ from stepcraft.evals.directory import RunDirectory
 from stepcraft.evals.evaluate import Progress, evaluate
 from stepcraft.evals.judge import read_pairwise, read_support, sentences_of
 from stepcraft.evals.judging import calibrate, judge, marked_passages
-from stepcraft.evals.methods import Method
+from stepcraft.evals.methods import Method, OwnMethod
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.summary import summarise
 from stepcraft.evals.votes import majority, read_judgements
-from stepcraft.graphs.baselines import build_direct
 from stepcraft.text.sections import Section, parse
 from tests.evals.asked import samples
 from tests.evals.judged import JudgeModel, evaluation, judged, shown
@@ -32,8 +31,20 @@ from tests.scripted import ScriptedModel
 from tests.servers.openai_server import OpenAIServer
 
 PASSAGES = [
-    {"id": "a", "title": "Stari Most", "text": "The bridge has one arch.", "source": "", "score": 1.0},
-    {"id": "b", "title": "Mostar", "text": "Mostar lies on the Neretva.", "source": "", "score": 0.5},
+    {
+        "id": "a",
+        "title": "Stari Most",
+        "text": "The bridge has one arch.",
+        "source": "",
+        "score": 1.0,
+    },
+    {
+        "id": "b",
+        "title": "Mostar",
+        "text": "Mostar lies on the Neretva.",
+        "source": "",
+        "score": 0.5,
+    },
 ]
 
 
@@ -76,7 +87,9 @@ def test_votes_are_counted_by_majority_on_each_sample(tmp_path: Path) -> None:
     assert (found.votes, found.unreadable, found.failed) == (30, 0, 0)
     assert found.order_bias == 14 / 28
     votes = [1] * 10 + [-1] * 6 + [1] * 4 + [1] * 4 + [-1] * 4 + [0] * 2
-    assert found.length_bias == pytest.approx(statistics.correlation(votes, [0] * 10 + [8] * 10 + [14] * 10))
+    assert found.length_bias == pytest.approx(
+        statistics.correlation(votes, [0] * 10 + [8] * 10 + [14] * 10)
+    )
     told = "| scripted:judge | rat | rag | 1 | 1 | 1 | 0 | 1.000 | 0.50 | -0.47 | 30 | 0 | 0 |"
     assert told in markdown(summarise(tmp_path))
 
@@ -94,12 +107,22 @@ def test_both_orders_are_shown_equally_often_each_vote_with_its_seed(tmp_path: P
     evaluation(tmp_path, {"rag": ["rag"], "rat": ["rat"]})
     model = JudgeModel(lambda *_: "T")
     judged(tmp_path, model)
-    assert [call.kwargs for call in model.calls] == [{"temperature": 0.7, "seed": seed} for seed in range(10)]
-    assert Counter(shown(call.prompt)["answer", "A"] for call in model.calls) == {"rat": 5, "rag": 5}
-    assert all(shown(call.prompt)["answer", "A"] != shown(call.prompt)["answer", "B"] for call in model.calls)
+    assert [call.kwargs for call in model.calls] == [
+        {"temperature": 0.7, "seed": seed} for seed in range(10)
+    ]
+    assert Counter(shown(call.prompt)["answer", "A"] for call in model.calls) == {
+        "rat": 5,
+        "rag": 5,
+    }
+    assert all(
+        shown(call.prompt)["answer", "A"] != shown(call.prompt)["answer", "B"]
+        for call in model.calls
+    )
 
 
-def test_a_model_without_a_seed_gets_none_and_one_that_refuses_it_is_asked_without(tmp_path: Path) -> None:
+def test_a_model_without_a_seed_gets_none_and_one_that_refuses_it_is_asked_without(
+    tmp_path: Path,
+) -> None:
     plain = ScriptedModel(lambda *_: "T")
     judged(evaluation(tmp_path / "a", {"rag": ["rag"], "rat": ["rat"]}), plain, votes=2)
     assert all("seed" not in call.kwargs for call in plain.calls)
@@ -112,11 +135,16 @@ def test_a_model_without_a_seed_gets_none_and_one_that_refuses_it_is_asked_witho
     assert (found.ties, found.failed) == (1, 0)
 
 
-def test_every_method_is_compared_with_the_cheapest_where_both_have_an_answer(tmp_path: Path) -> None:
+def test_every_method_is_compared_with_the_cheapest_where_both_have_an_answer(
+    tmp_path: Path,
+) -> None:
     evaluation(tmp_path, {"rpg": ["rpg", "rpg"], "rag": ["rag", "rag"], "rat": ["rat", None]})
     model = JudgeModel(lambda *_: "T")
     found = judged(tmp_path, model, votes=2).preferences
-    assert [(one.method, one.against, one.ties) for one in found] == [("rpg", "rag", 2), ("rat", "rag", 1)]
+    assert [(one.method, one.against, one.ties) for one in found] == [
+        ("rpg", "rag", 2),
+        ("rat", "rag", 1),
+    ]
     assert len(model.calls) == 6
 
 
@@ -158,7 +186,12 @@ def test_an_answer_cannot_open_or_close_a_section(tmp_path: Path, text: str) -> 
     kinds = [[(one.name, one.id) for one in parse(call.prompt)] for call in (pair, support)]
     form = ("reply_format", "pairwise")
     assert kinds[0] == [form, ("question", ""), ("answer", "A"), ("answer", "B")]
-    assert kinds[1] == [("reply_format", "support"), ("question", ""), ("evidence", "1"), ("answer", "")]
+    assert kinds[1] == [
+        ("reply_format", "support"),
+        ("question", ""),
+        ("passage", "1"),
+        ("answer", ""),
+    ]
     assert Section("answer", "B", "rag") in parse(pair.prompt)
 
 
@@ -189,7 +222,10 @@ def test_two_judges_are_counted_apart(tmp_path: Path) -> None:
     evaluation(tmp_path, {"rag": ["rag"], "rat": ["rat"]})
     judged(tmp_path, JudgeModel(preferring(lambda *_: "rat")))
     found = judged(tmp_path, JudgeModel(preferring(lambda *_: "rag"), model="other")).preferences
-    assert [(one.judge, one.wins, one.losses) for one in found] == [("scripted:judge", 1, 0), ("other", 0, 1)]
+    assert [(one.judge, one.wins, one.losses) for one in found] == [
+        ("scripted:judge", 1, 0),
+        ("other", 0, 1),
+    ]
 
 
 def test_a_judge_that_always_says_a_has_an_order_bias_and_decides_nothing(tmp_path: Path) -> None:
@@ -201,14 +237,22 @@ def test_a_judge_that_always_says_a_has_an_order_bias_and_decides_nothing(tmp_pa
         "No preference of the judge scripted:judge between rat and rag could be shown (0 wins, 0 losses, 3"
         in told
     )
-    assert "**100% of its votes are for the answer that is shown first: do not rely on it.**" in told
+    assert (
+        "**100% of its votes are for the answer that is shown first: do not rely on it.**" in told
+    )
 
 
-def test_a_judge_that_always_says_b_is_warned_of_and_one_without_bias_is_not(tmp_path: Path) -> None:
+def test_a_judge_that_always_says_b_is_warned_of_and_one_without_bias_is_not(
+    tmp_path: Path,
+) -> None:
     evaluation(tmp_path, {"rag": ["rag"] * 3, "rat": ["rat"] * 3})
     judged(tmp_path, JudgeModel(lambda *_: "B"), votes=4)
-    assert "**100% of its votes are for the answer that is shown second" in markdown(summarise(tmp_path))
-    fair = judged(tmp_path, JudgeModel(preferring(lambda *_: "rat"), model="fair"), votes=4).preferences[1]
+    assert "**100% of its votes are for the answer that is shown second" in markdown(
+        summarise(tmp_path)
+    )
+    fair = judged(
+        tmp_path, JudgeModel(preferring(lambda *_: "rat"), model="fair"), votes=4
+    ).preferences[1]
     assert (fair.judge, fair.order_bias, fair.is_order_biased) == ("fair", 0.5, False)
     lucky = judged(tmp_path, JudgeModel(lambda *_: "A", model="lucky"), votes=2).preferences[2]
     assert (lucky.order_bias, lucky.is_order_biased) == (1.0, False), "6 votes may be chance"
@@ -273,7 +317,9 @@ def test_support_is_the_share_of_the_sentences_that_cite_something(tmp_path: Pat
     evaluation(
         tmp_path,
         {
-            "rag": [{"answer": "One arch. On the Neretva. And old. And steep.", "evidence": PASSAGES}],
+            "rag": [
+                {"answer": "One arch. On the Neretva. And old. And steep.", "evidence": PASSAGES}
+            ],
             "rat": [{"answer": marked, "evidence": PASSAGES}],
             "rpg": [{"answer": "…", "sentences": traced, "evidence": PASSAGES}],
         },
@@ -297,9 +343,12 @@ def test_support_is_the_share_of_the_sentences_that_cite_something(tmp_path: Pat
     assert asked[1].kwargs["temperature"] == 0
     assert shown(asked[1].prompt) == {
         ("question", ""): "Question 0?",
-        ("evidence", "1"): "Stari Most\nThe bridge has one arch.",
-        ("evidence", "2"): "Mostar lies on the Neretva.",
-        ("answer", ""): "1. Well.\n2. It has one arch.\n3. Mostar lies on the Sava.\n4. It is lovely.",
+        ("passage", "1"): "Stari Most\nThe bridge has one arch.",
+        ("passage", "2"): "Mostar lies on the Neretva.",
+        (
+            "answer",
+            "",
+        ): "1. Well.\n2. It has one arch.\n3. Mostar lies on the Sava.\n4. It is lovely.",
     }
     assert "| scripted:judge | rat | 0.500 |" in markdown(summary)
 
@@ -387,9 +436,11 @@ def test_a_judge_that_is_the_writer_is_warned_of(tmp_path: Path, writer: str) ->
 
 def test_an_evaluation_is_judged_with_its_questions_and_knows_its_writer(tmp_path: Path) -> None:
     writer = ScriptedModel(lambda *_: "3")
-    methods = [Method("direct", "direct"), Method("direct:temperature=1", "direct", {"temperature": 1.0})]
-    graph = build_direct(model=writer)
-    asyncio.run(evaluate(methods, samples(2), tmp_path, graph_of=lambda _: graph))
+    methods = [
+        Method("direct", "direct", options={"model": writer}),
+        Method("direct:temperature=1", "direct", {"temperature": 1.0}, {"model": writer}),
+    ]
+    asyncio.run(evaluate(methods, samples(2), tmp_path))
     model = ScriptedModel(lambda *_: "A")
     summary = judged(tmp_path, model, votes=2)
     assert {shown(call.prompt)["answer", "right"] for call in model.calls} == {"0", "1"}
@@ -400,27 +451,19 @@ def test_a_graph_of_ones_own_is_judged(tmp_path: Path) -> None:
     class State(TypedDict):
         question: str
         answer: str
-        evidence: list[Any]
-        usage: dict[str, int]
-        warnings: list[str]
 
-    def answer(length: int) -> Any:
-        said = {
-            "answer": "x" * length,
-            "evidence": [],
-            "usage": {"calls": 1, "input_tokens": length},
-            "warnings": [],
-        }
+    def answering(length: int) -> Any:
+        model = ScriptedModel(["x" * length])
         builder = StateGraph(State)
-        builder.add_node("answer", lambda _state: said)
+        builder.add_node("answer", lambda state: {"answer": model.invoke(state["question"]).text})
         return builder.set_entry_point("answer").compile()
 
-    methods = [Method("short", "direct"), Method("long", "direct")]
-    asyncio.run(
-        evaluate(methods, samples(1), tmp_path, graph_of=lambda one: answer(3 if one.name == "short" else 9))
-    )
+    methods = [OwnMethod("short", answering(8)), OwnMethod("long", answering(800))]
+    asyncio.run(evaluate(methods, samples(1), tmp_path))
     summary = judged(tmp_path, JudgeModel(lambda *_: "A"), votes=2)
-    assert [(one.method, one.against, one.ties) for one in summary.preferences] == [("long", "short", 1)]
+    assert [(one.method, one.against, one.ties) for one in summary.preferences] == [
+        ("long", "short", 1)
+    ]
     assert summary.own_judges == []
 
 
@@ -451,7 +494,9 @@ def test_agreement_with_the_marked_sentences() -> None:
     credulous = asyncio.run(calibrate(JudgeModel(lambda *_: "NONE")))
     assert (credulous.accuracy, credulous.kappa) == (0.5, 0.0)
     first = marked_passages()[0].evidence["title"]
-    mostly = asyncio.run(calibrate(JudgeModel(lambda _, prompt: by_hand(prompt, lambda goal: goal == first))))
+    mostly = asyncio.run(
+        calibrate(JudgeModel(lambda _, prompt: by_hand(prompt, lambda goal: goal == first)))
+    )
     assert mostly.accuracy == 0.9
     assert mostly.kappa == pytest.approx(0.8, abs=0.01)
     prose = asyncio.run(calibrate(JudgeModel(lambda *_: "All of this looks fine to me.")))
@@ -508,10 +553,8 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert result.exit_code == 0, result.stderr
         assert "2 of 2 done, 0 failed, 2 calls" in result.stderr
         assert "**openai:judge wrote answers of rat and judges them" in result.stdout
-        assert "| openai:judge | rat | rag | 0 | 0 | 1 | 0 | 1.000 | 1.00 |  | 2 | 0 | 0 |" in result.stdout
+        assert (
+            "| openai:judge | rat | rag | 0 | 0 | 1 | 0 | 1.000 | 1.00 |  | 2 | 0 | 0 |"
+            in result.stdout
+        )
         assert [body["seed"] for body in server.bodies] == [0, 1]
-        agreed = CliRunner().invoke(app, ["eval", "judge", "--calibrate", "--judge", "openai:judge"])
-        assert "openai:judge agrees with 50% of 50 sentences" in agreed.stdout
-    nothing = CliRunner().invoke(app, ["eval", "judge", "--judge", "openai:judge"])
-    assert nothing.exit_code == 2
-    assert "name the directory of an evaluation, or use --calibrate" in nothing.stderr

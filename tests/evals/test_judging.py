@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -76,20 +78,6 @@ def test_judges_without_a_common_vote_and_two_of_one_name(tmp_path: Path) -> Non
             judged(tmp_path, judges)
 
 
-@pytest.mark.parametrize("secret", ["scripted:judge", "1234"])
-def test_names_that_would_be_masked_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str
-) -> None:
-    evaluation(tmp_path, {"rag": ["rag"], "rat": ["rat"]})
-    file = tmp_path / "samples.jsonl"
-    file.write_text(file.read_text("utf-8").replace('"id": "0"', '"id": "1234"'), "utf-8")
-    monkeypatch.setenv("DB_PASSWORD", secret)
-    model = JudgeModel(lambda *_: "T")
-    with pytest.raises(BadInput, match=r"the (id|judge) '\*\*\*' holds what is masked as a secret"):
-        judged(tmp_path, model)
-    assert model.calls == []
-
-
 def test_a_budget_of_calls_is_kept_and_the_same_command_goes_on(tmp_path: Path) -> None:
     evaluation(tmp_path, {"rag": ["rag"] * 4, "rat": ["rat"] * 4})
     model = JudgeModel(lambda *_: "T", latency=0.001)
@@ -109,7 +97,9 @@ def test_a_budget_of_tokens_counts_calls_that_failed_before(tmp_path: Path) -> N
     evaluation(tmp_path, {"rag": ["rag"] * 2, "rat": ["rat"] * 2})
 
     def counted(_node: str, _prompt: str) -> AIMessage:
-        return AIMessage("T", usage_metadata={"input_tokens": 90, "output_tokens": 10, "total_tokens": 100})
+        return AIMessage(
+            "T", usage_metadata={"input_tokens": 90, "output_tokens": 10, "total_tokens": 100}
+        )
 
     with pytest.raises(RunStopped, match="the budget of 250 tokens is used up: 3 of 4"):
         judged(tmp_path, JudgeModel(counted), votes=2, budget=Budget(tokens=250))
@@ -134,7 +124,9 @@ def test_votes_stand_where_another_method_becomes_the_cheapest(tmp_path: Path) -
     evaluation(tmp_path, {"rag": ["rag"] * 2, "rat": ["rat"] * 2})
     judged(tmp_path, by_question("one", *"wwww"), votes=2)
     file = tmp_path / "samples.jsonl"
-    file.write_text(file.read_text("utf-8").replace('"input_tokens": 100,', '"input_tokens": 900,'), "utf-8")
+    file.write_text(
+        file.read_text("utf-8").replace('"input_tokens": 100,', '"input_tokens": 900,'), "utf-8"
+    )
     again, other = by_question("one", *"wwww"), by_question("two", *"wwww")
     summary = judged(tmp_path, [again, other], votes=2)
     assert (summary.cheapest, len(again.calls), len(other.calls)) == ("rat", 0, 4)
@@ -146,7 +138,16 @@ def test_ctrl_c_stops_judging_and_the_same_command_goes_on(tmp_path: Path) -> No
     evaluation(tmp_path / "run", {"rag": ["rag"] * 20, "rat": ["rat"] * 20})
     heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code = f"{heeding}; from stepcraft.cli import main; main()"
-    command = [sys.executable, "-c", code, "eval", "judge", str(tmp_path / "run"), "--judge", "openai:judge"]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "eval",
+        "judge",
+        str(tmp_path / "run"),
+        "--judge",
+        "openai:judge",
+    ]
 
     def reply(_body: object) -> str:
         if len(server.requests) > 10:  # so that it is under way when it is stopped
@@ -158,8 +159,10 @@ def test_ctrl_c_stops_judging_and_the_same_command_goes_on(tmp_path: Path) -> No
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         try:
             assert process.stderr
-            while "3 of 200 done" not in process.stderr.readline():
+            assert "of 200 done" in process.stderr.readline()
+            while len(server.requests) <= 10:
                 assert process.poll() is None
+                time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             told = process.stderr.read()
             assert process.wait(30) == 130
@@ -179,7 +182,8 @@ def passage(id_: str, *sentences: str) -> Evidence:
 
 
 FILLING = [
-    f"Nothing in particular happened in the year {year} in that quiet valley." for year in range(1700, 1760)
+    f"Nothing in particular happened in the year {year} in that quiet valley."
+    for year in range(1700, 1760)
 ]
 BRIDGE = "The bridge of Mostar was finished in 1566 by an Ottoman builder."
 RIVER = "The river Neretva flows under the bridge of Mostar to the sea."
@@ -239,13 +243,19 @@ def test_long_passages_are_shortened_with_a_note_and_counted(tmp_path: Path) -> 
         f"the passages were shortened from about {passage_tokens(evidence):,} tokens to 1"
     )
     assert (summary.supports[0].answers, summary.supports[0].shortened) == (1, 1)
-    assert "| scripted:judge | rag | 1.000 (0.207\u20131.000) | 1 | 1 | 0 | 0 |" in markdown(summary)
+    assert "| scripted:judge | rag | 1.000 (0.207\u20131.000) | 1 | 1 | 0 | 0 |" in markdown(
+        summary
+    )
 
 
 def test_passages_are_shortened_to_the_window_of_the_judge(tmp_path: Path) -> None:
     evaluation(
         tmp_path,
-        {"rag": [{"answer": "It was finished in 1566.", "evidence": [passage("a", BRIDGE, *FILLING)]}]},
+        {
+            "rag": [
+                {"answer": "It was finished in 1566.", "evidence": [passage("a", BRIDGE, *FILLING)]}
+            ]
+        },
     )
     model = JudgeModel(lambda *_: "NONE", profile={"max_input_tokens": 600})
     judged(tmp_path, model)
@@ -255,7 +265,9 @@ def test_passages_are_shortened_to_the_window_of_the_judge(tmp_path: Path) -> No
 
 def test_an_answer_that_is_too_long_is_an_error_and_never_cut(tmp_path: Path) -> None:
     long = " ".join(FILLING)
-    evaluation(tmp_path, {"rag": ["rag"], "rat": [{"answer": long, "evidence": [passage("a", BRIDGE)]}]})
+    evaluation(
+        tmp_path, {"rag": ["rag"], "rat": [{"answer": long, "evidence": [passage("a", BRIDGE)]}]}
+    )
     model = JudgeModel(lambda *_: "A", profile={"max_input_tokens": 600})
     summary = judged(tmp_path, model, votes=2)
     assert model.calls == []
@@ -263,7 +275,10 @@ def test_an_answer_that_is_too_long_is_an_error_and_never_cut(tmp_path: Path) ->
         [one["error"] for one in read_judgements(tmp_path) if one["kind"] == kind]
         for kind in ("vote", "support")
     )
-    assert "tokens and scripted:judge takes 600: the answers are too long for it and are not cut" in vote
+    assert (
+        "tokens and scripted:judge takes 600: the answers are too long for it and are not cut"
+        in vote
+    )
     assert "the answer leaves 0 tokens to its passages" in support
     assert (summary.preferences[0].failed, summary.supports[0].failed) == (2, 1)
     wide = JudgeModel(lambda *_: "T")
@@ -291,15 +306,18 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert stopped.exit_code == 1
         assert stopped.stderr.strip().endswith("start the same command again")
         assert len(stopped.stderr.strip().splitlines()) == 1
-        poor = CliRunner().invoke(app, [*command, "--max-usd", "0.000001", "--price", "1/1", "--quiet"])
+        poor = CliRunner().invoke(
+            app, [*command, "--max-usd", "0.000001", "--price", "1/1", "--quiet"]
+        )
         assert "the budget of 1e-06 USD is used up: 5 of 8" in poor.stderr
         unknown = CliRunner().invoke(app, [*command, "--max-usd", "1", "--price", "openai:one=1/1"])
         assert "that of openai:two of the judges is unknown; name it with --price" in unknown.stderr
         result = CliRunner().invoke(app, [*command, "--price", "1/1"])
-        assert "USD, 3 calls" in result.stderr
+        assert re.search(r"8 of 8 done.* 3 calls.* USD", result.stderr)
         assert result.exit_code == 0, result.stderr
         assert "| openai:one and openai:two | rat | rag | 2 | 100% |" in result.stdout
-        asked = [json.loads(line)["judge"] for line in (tmp_path / "votes.jsonl").read_text().splitlines()]
+        asked = [
+            json.loads(line)["judge"]
+            for line in (tmp_path / "votes.jsonl").read_text().splitlines()
+        ]
         assert sorted(asked) == ["openai:one"] * 4 + ["openai:two"] * 4
-    few = CliRunner().invoke(app, [*command, "--passage-tokens", "5"])
-    assert few.exit_code == 2

@@ -26,12 +26,16 @@ TOPICS = [
     "glaciers",
     "stamps",
 ]
-needs_mauve = pytest.mark.skipif(find_spec("mauve") is None, reason='needs pip install "stepcraft[mauve]"')
+needs_mauve = pytest.mark.skipif(
+    find_spec("mauve") is None, reason='needs pip install "stepcraft[mauve]"'
+)
 
 
 def evaluation(directory: Path, count: int) -> Path:
     """A method that says what is right in other words, and one that always says the same."""
-    methods = {name: {"graph": "rag", "settings": {}, "model": "writer"} for name in ("same", "stuck")}
+    methods = {
+        name: {"graph": "rag", "settings": {}, "model": "writer"} for name in ("same", "stuck")
+    }
     with RunDirectory(directory, {"methods": methods}) as kept:
         for number in range(count):
             topic = f"{TOPICS[number % 10]} and {TOPICS[number // 10 % 10]}"
@@ -69,7 +73,8 @@ def test_answers_like_the_right_ones_score_high_and_others_low(tmp_path: Path) -
     assert (found["same"].samples, found["same"].features) == (100, "wordllama")
     told = markdown(summarise(tmp_path, "wordllama"))
     assert (
-        f"MAUVE with the features wordllama: same {found['same'].score:.3f} (100 samples), stuck 0.0" in told
+        f"MAUVE with the features wordllama: same {found['same'].score:.3f} (100 samples), stuck 0.0"
+        in told
     )
     assert "MAUVE" not in markdown(summarise(tmp_path))
 
@@ -81,7 +86,8 @@ def test_few_samples_have_no_mauve(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(
-    find_spec("mauve") is not None and find_spec("torch") is not None, reason="the packages are installed"
+    find_spec("mauve") is not None and find_spec("torch") is not None,
+    reason="the packages are installed",
 )
 def test_what_is_missing_is_named_in_one_line(tmp_path: Path) -> None:
     evaluation(tmp_path, 1)

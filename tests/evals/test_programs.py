@@ -18,12 +18,16 @@ from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample, repeated
 from stepcraft.evals.sandbox import Sandbox
 from stepcraft.evals.summary import summarise
-from stepcraft.graphs.baselines import build_direct
 from tests.scripted import ScriptedModel
 
 
 def compared(
-    solution: str, base: list[Any], plus: list[Any] | None = None, *, entry: str = "f", **comparison: Any
+    solution: str,
+    base: list[Any],
+    plus: list[Any] | None = None,
+    *,
+    entry: str = "f",
+    **comparison: Any,
 ) -> Task:
     """A task whose results are compared with those of a solution."""
     return Task(
@@ -51,13 +55,25 @@ def function(body: str, name: str = "f") -> str:
         (compared(function("return a[0] / 3"), [[1]]), function("return a[0] / 3 + 1e-5"), False),
         (compared(function("return 5.0"), [[1]]), function("return 5"), True),
         (compared(function("return 5.5"), [[1]], atol=1), function("return 6"), False),
-        (compared(function("return [0.1, 0.2]"), [[1]]), function("return [0.1, 0.2 + 1e-9]"), True),
-        (compared(function("return [0.1, 0.2]"), [[1]]), function("return (0.1, 0.2 + 1e-9)"), False),
+        (
+            compared(function("return [0.1, 0.2]"), [[1]]),
+            function("return [0.1, 0.2 + 1e-9]"),
+            True,
+        ),
+        (
+            compared(function("return [0.1, 0.2]"), [[1]]),
+            function("return (0.1, 0.2 + 1e-9)"),
+            False,
+        ),
         (compared(function("return float('inf')"), [[1]]), function("return 1.0"), False),
         (compared(function("return float('nan')"), [[1]]), function("return float('nan')"), False),
         (compared(function("return (1, 2)"), [[1]]), function("return (2, 1)"), False),
         # The first result makes the suite one of floats.
-        (compared(function("return a[0]"), [[0.5], [10**9]]), function("return a[0] + (a[0] > 1)"), True),
+        (
+            compared(function("return a[0]"), [[0.5], [10**9]]),
+            function("return a[0] + (a[0] > 1)"),
+            True,
+        ),
         (compared(function("return a[0]"), [[10**9]]), function("return a[0] + 1"), False),
         (
             compared(function("return (1, 2)", "Diff"), [[1]], entry="Diff"),
@@ -84,7 +100,11 @@ def function(body: str, name: str = "f") -> str:
             function("a[0].clear(); return 2"),
             False,
         ),
-        (compared(function("return type(a[0])"), [[[1]]], shape="tuples"), function("return tuple"), True),
+        (
+            compared(function("return type(a[0])"), [[[1]]], shape="tuples"),
+            function("return tuple"),
+            True,
+        ),
         (
             compared(function("return a[0]"), [[[[1, 1], []]]], shape="sets first"),
             function("return [{1}, {}]"),
@@ -143,9 +163,7 @@ def test_assertions(sandbox: Sandbox) -> None:
 
 
 def test_the_program_of_an_answer() -> None:
-    answer = (
-        "Call it:\n```\nprint(f(1), 'and', f(2), 'and', f(3))\n```\nIt is\n```python\ndef f(x): return x\n```"
-    )
+    answer = "Call it:\n```\nprint(f(1), 'and', f(2), 'and', f(3))\n```\nIt is\n```python\ndef f(x): return x\n```"
     assert program_of(answer, "f") == "def f(x): return x"
     assert program_of("def f(x): return x") == "def f(x): return x"
 
@@ -163,7 +181,9 @@ def test_the_program_of_an_answer() -> None:
         (mbpp.plus_tasks, "", "has no tasks"),
     ],
 )
-def test_files_that_are_none_of_the_benchmark(tmp_path: Path, read: Any, line: str, problem: str) -> None:
+def test_files_that_are_none_of_the_benchmark(
+    tmp_path: Path, read: Any, line: str, problem: str
+) -> None:
     (tmp_path / "tasks.jsonl").write_text(line)
     with pytest.raises(BadInput, match=problem):
         read(tmp_path / "tasks.jsonl")
@@ -199,24 +219,19 @@ def test_several_answers_of_a_run(tmp_path: Path) -> None:
     samples = repeated(
         [Sample(id="HumanEval/0", question="One?"), Sample(id="HumanEval/1", question="Two?")], 3
     )
-    assert [sample["id"] for sample in samples[:3]] == ["HumanEval/0#1", "HumanEval/1#1", "HumanEval/0#2"]
+    assert [sample["id"] for sample in samples[:3]] == [
+        "HumanEval/0#1",
+        "HumanEval/1#1",
+        "HumanEval/0#2",
+    ]
     replies = iter(["yes", "no", "yes", "no", "no", "yes"])
     model = ScriptedModel(lambda *_: next(replies))
-    methods = [Method("direct", "direct")]
+    methods = [Method("direct", "direct", options={"model": model})]
 
     def right(_sample: Sample, output: Any) -> dict[str, float]:
         return {"pass@1": float(output["answer"] == "yes")}
 
-    asyncio.run(
-        evaluate(
-            methods,
-            samples,
-            tmp_path,
-            scorers=[right],
-            graph_of=lambda _: build_direct(model=model),
-            concurrency=1,
-        )
-    )
+    asyncio.run(evaluate(methods, samples, tmp_path, scorers=[right], concurrency=1))
     found = summarise(tmp_path).methods[0]
     assert {name: score.mean for name, score in found.scores.items()} == {
         "pass@1": pytest.approx(0.5),
@@ -224,7 +239,8 @@ def test_several_answers_of_a_run(tmp_path: Path) -> None:
     }
     assert "| method | pass@1 | pass@3 |" in markdown(summarise(tmp_path))
     kept = [
-        json.loads(line)["sample"] for line in (tmp_path / "samples.jsonl").read_text("utf-8").splitlines()
+        json.loads(line)["sample"]
+        for line in (tmp_path / "samples.jsonl").read_text("utf-8").splitlines()
     ]
     assert [(sample["task"], sample["seed"]) for sample in kept][:3] == [
         ("HumanEval/0", 1),

@@ -37,7 +37,9 @@ def running(marker: str) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            line = (
+                (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            )
         except OSError:
             continue
         found += [line] if marker in line else []
@@ -52,7 +54,9 @@ def test_a_program_reads_its_input_and_is_main(sandbox: Sandbox) -> None:
 
 
 def test_the_standard_library_is_there(sandbox: Sandbox) -> None:
-    modules = "ast asyncio collections ctypes datetime decimal fractions hashlib itertools json lzma math"
+    modules = (
+        "ast asyncio collections ctypes datetime decimal fractions hashlib itertools json lzma math"
+    )
     modules += " multiprocessing random re sqlite3 ssl statistics string typing unittest zlib"
     outcome = sandbox.run(
         f"for name in {modules.split()}: __import__(name)\n"
@@ -85,14 +89,17 @@ def test_an_exception_ends_a_program_with_its_own_traceback(
 
 
 @pytest.mark.parametrize(
-    ("program", "status"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 15)", 143)]
+    ("program", "status"),
+    [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 15)", 143)],
 )
 def test_the_exit_status_is_told(sandbox: Sandbox, program: str, status: int) -> None:
     outcome = sandbox.run(program)
     assert (outcome.status, outcome.ended) == (status, "error")
 
 
-def test_the_environment_is_empty(contained: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_empty(
+    contained: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-parent")
     outcome = contained("import os; print(sorted(os.environ), os.path.exists('/proc/1/environ'))")
     assert outcome.stdout == "['PWD'] False\n"
@@ -161,7 +168,9 @@ def test_the_next_program_finds_nothing_of_the_last(sandbox: Sandbox) -> None:
     assert outcome.stdout == "['program.py'] []\n"
 
 
-def test_a_server_on_loopback_is_not_reached(contained: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_a_server_on_loopback_is_not_reached(
+    contained: Callable[..., Outcome], tmp_path: Path
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as named:
         server.setblocking(False)
         abstract = f"\0stepcraft-test-{os.getpid()}"
@@ -263,7 +272,9 @@ def test_files_cannot_fill_the_memory(contained: Callable[..., Outcome], folder:
 def test_endless_output_ends(contained: Callable[..., Outcome], stream: str) -> None:
     outcome = contained(f"import sys\nwhile True: print('x' * 999, file=sys.{stream})")
     assert (outcome.ended, outcome.status) == ("output", None)
-    assert len(outcome.stdout + outcome.stderr) in range((OUTPUT_KB << 10) - 1, (OUTPUT_KB << 11) + 1)
+    assert len(outcome.stdout + outcome.stderr) in range(
+        (OUTPUT_KB << 10) - 1, (OUTPUT_KB << 11) + 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -319,7 +330,9 @@ def test_a_limit_cannot_be_raised(contained: Callable[..., Outcome]) -> None:
     assert (outcome.stdout, outcome.ended) == ("", "done")
 
 
-def test_the_first_process_can_be_taken_over_and_gives_nothing(contained: Callable[..., Outcome]) -> None:
+def test_the_first_process_can_be_taken_over_and_gives_nothing(
+    contained: Callable[..., Outcome],
+) -> None:
     """A debugger's call stops it; what it could do then has the limits of the program."""
     outcome = contained(
         "import ctypes, resource\n"
@@ -400,7 +413,9 @@ async def test_a_cancelled_program_is_gone(sandbox: Sandbox) -> None:
     assert running(marker) == []
 
 
-@pytest.mark.parametrize(("seconds", "megabytes"), [(0, 256), (-1, 256), (float("nan"), 256), (1, 8)])
+@pytest.mark.parametrize(
+    ("seconds", "megabytes"), [(0, 256), (-1, 256), (float("nan"), 256), (1, 8)]
+)
 def test_a_limit_that_no_program_can_keep_is_refused(
     sandbox: Sandbox, seconds: float, megabytes: int
 ) -> None:
@@ -424,7 +439,9 @@ def test_without_bubblewrap_nothing_runs_and_the_ways_out_are_told(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux only")
-def test_where_bubblewrap_is_not_permitted_its_own_words_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_bubblewrap_is_not_permitted_its_own_words_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     refusal = "bwrap: setting up uid map: Permission denied"
     with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
         folder = Path(name)
@@ -448,7 +465,10 @@ def test_without_a_sandbox_the_other_limits_hold(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-parent")
     bare = Sandbox("none", i_understand=True)
     assert bare.probe().startswith("no sandbox")
-    assert bare.run("import os; print('OPENAI_API_KEY' in os.environ, input())", "x").stdout == "False x\n"
+    assert (
+        bare.run("import os; print('OPENAI_API_KEY' in os.environ, input())", "x").stdout
+        == "False x\n"
+    )
     assert bare.run("while True: pass", seconds=0.3).ended == "time"
     assert bare.run("import time; time.sleep(60)", seconds=0.1).ended == "time"
     assert bare.run("kept = bytearray(1 << 30)", megabytes=256).ended == "memory"

@@ -139,7 +139,9 @@ def test_steps_f1(steps: list[str], gold: list[str], score: float) -> None:
 @given(STEPS, STEPS)
 def test_no_other_alignment_in_order_fits_better(steps: list[str], gold: list[str]) -> None:
     def total(places: tuple[int, ...], gold_places: tuple[int, ...]) -> float:
-        return sum(steps_f1([steps[i]], [gold[j]]) for i, j in zip(places, gold_places, strict=True))
+        return sum(
+            steps_f1([steps[i]], [gold[j]]) for i, j in zip(places, gold_places, strict=True)
+        )
 
     best = max(
         total(places, gold_places)
@@ -155,7 +157,9 @@ def test_no_other_alignment_in_order_fits_better(steps: list[str], gold: list[st
 
 def test_rouge_lsum_of_the_paper_and_of_its_library() -> None:
     # Lin 2004, §3.2: of w1 … w5 the two sentences hold w1 w2 and w1 w3 w5: recall 4/5, precision 4/10.
-    assert rouge_lsum("W1 w2 w6 w7 w8.\nW1 w3 w8 w9 w5.", "w1 w2 w3 w4 w5") == pytest.approx(2 * 0.32 / 1.2)
+    assert rouge_lsum("W1 w2 w6 w7 w8.\nW1 w3 w8 w9 w5.", "w1 w2 w3 w4 w5") == pytest.approx(
+        2 * 0.32 / 1.2
+    )
     # Sentences of a line are told apart: joined, the order would cost a word.
     assert rouge_lsum("Tea is hot. Water boils.", "Water boils. Tea is hot.") == 1
     assert rouge_lsum("The cats were jumping", "the cat was jumped") == pytest.approx(0.75)
@@ -183,7 +187,12 @@ def test_rouge_lsum_is_what_its_library_says_of_a_sentence_a_line(answer: str, g
 
 @pytest.mark.parametrize("text", ["", " \n", "?!", "\u70e7\u5f00\u6c34\u3002"])
 def test_rouge_lsum_of_texts_without_latin_words(text: str) -> None:
-    assert rouge_lsum(text, "Boil water.") == rouge_lsum("Boil water.", text) == rouge_lsum(text, text) == 0
+    assert (
+        rouge_lsum(text, "Boil water.")
+        == rouge_lsum("Boil water.", text)
+        == rouge_lsum(text, text)
+        == 0
+    )
 
 
 def test_rouge_lsum_of_a_long_text_is_no_more_than_the_whole_would_have() -> None:
@@ -230,7 +239,9 @@ def test_pass_at_k(n: int, c: int, k: int, rate: float) -> None:
 
 
 @given(st.integers(1, 12), st.data())
-def test_pass_at_k_is_the_share_of_all_choices_that_hold_a_correct_one(n: int, data: st.DataObject) -> None:
+def test_pass_at_k_is_the_share_of_all_choices_that_hold_a_correct_one(
+    n: int, data: st.DataObject
+) -> None:
     c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
     choices = [any(place < c for place in choice) for choice in combinations(range(n), k)]
     assert pass_at_k(n, c, k) == pytest.approx(sum(choices) / len(choices))
@@ -307,7 +318,8 @@ def test_a_hundred_kilobytes_are_scored_within_a_second(
 
 def test_two_hundred_steps_are_aligned_within_two_seconds() -> None:
     steps = [
-        f"Add {number} cups of flour to the bowl and stir {number % 7} times. " * 5 for number in range(200)
+        f"Add {number} cups of flour to the bowl and stir {number % 7} times. " * 5
+        for number in range(200)
     ]
     began = time.process_time()
     assert steps_f1(steps, steps) == pytest.approx(1)

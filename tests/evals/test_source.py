@@ -27,7 +27,11 @@ def zipped(**files: bytes) -> bytes:
 
 @pytest.mark.parametrize(
     ("name", "body"),
-    [("data.jsonl", TEXT), ("data.jsonl.gz", gzip.compress(TEXT)), ("data.jsonl.zip", zipped(data=TEXT))],
+    [
+        ("data.jsonl", TEXT),
+        ("data.jsonl.gz", gzip.compress(TEXT)),
+        ("data.jsonl.zip", zipped(data=TEXT)),
+    ],
     ids=["plain", "gz", "zip"],
 )
 def test_a_file_is_downloaded_once_and_unpacked(tmp_path: Path, name: str, body: bytes) -> None:
@@ -47,7 +51,8 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
         file = fetched(release, tmp_path)
         file.write_bytes(TEXT.replace(b"Ada", b"Eve"))
         with pytest.raises(
-            BadInput, match=r"has changed since it was downloaded from .*; delete .* to download it again"
+            BadInput,
+            match=r"has changed since it was downloaded from .*; delete .* to download it again",
         ):
             fetched(release, tmp_path)
         file.unlink()
@@ -59,7 +64,9 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     [("data.jsonl.gz", gzip.compress(TEXT)), ("data.jsonl.zip", zipped(data=TEXT))],
     ids=["gz", "zip"],
 )
-def test_an_unpacked_file_that_was_changed_is_unpacked_again(tmp_path: Path, name: str, body: bytes) -> None:
+def test_an_unpacked_file_that_was_changed_is_unpacked_again(
+    tmp_path: Path, name: str, body: bytes
+) -> None:
     packed = tmp_path / name
     packed.write_bytes(body)
     file = unpacked(packed, tmp_path / "cache")
@@ -87,7 +94,8 @@ def test_a_source_that_serves_another_file_is_refused(tmp_path: Path) -> None:
     with PagesServer({"/data.jsonl": Served(TEXT)}) as server:
         address = f"{server.url}/data.jsonl"
         with pytest.raises(
-            SourceFailure, match=r"sent another file than the one that is known.*name it with --data$"
+            SourceFailure,
+            match=r"sent another file than the one that is known.*name it with --data$",
         ):
             fetched(Release(address, "0" * 64), tmp_path)
         file = fetched(Release(address), tmp_path)
@@ -111,7 +119,10 @@ def test_a_source_that_serves_another_file_is_refused(tmp_path: Path) -> None:
     ids=["missing", "cut off", "too large"],
 )
 def test_what_cannot_be_downloaded(tmp_path: Path, served: Served, problem: str) -> None:
-    with PagesServer({"/data.jsonl": served}) as server, pytest.raises(SourceFailure, match=problem):
+    with (
+        PagesServer({"/data.jsonl": served}) as server,
+        pytest.raises(SourceFailure, match=problem),
+    ):
         fetched(Release(f"{server.url}/data.jsonl"), tmp_path)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
@@ -130,11 +141,17 @@ def test_a_source_that_is_not_reached(tmp_path: Path) -> None:
         ("data.jsonl.gz", b"no gzip", "is damaged: Not a gzipped file"),
         ("data.jsonl.gz", gzip.compress(TEXT)[:-9], "is damaged"),
         ("data.zip", b"no zip", "is damaged: File is not a zip file"),
-        ("data.zip", zipped(one=TEXT, two=TEXT), "holds 2 files; unpack it and name one of them with --data"),
+        (
+            "data.zip",
+            zipped(one=TEXT, two=TEXT),
+            "holds 2 files; unpack it and name one of them with --data",
+        ),
     ],
     ids=["no gz", "cut gz", "no zip", "two files"],
 )
-def test_a_file_that_cannot_be_unpacked(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+def test_a_file_that_cannot_be_unpacked(
+    tmp_path: Path, name: str, content: bytes, problem: str
+) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(BadInput, match=problem):
@@ -144,11 +161,15 @@ def test_a_file_that_cannot_be_unpacked(tmp_path: Path, name: str, content: byte
         unpacked(tmp_path / "other.gz", tmp_path / "cache")
 
 
-def test_the_configuration_tells_of_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_configuration_tells_of_a_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = tmp_path / "data.jsonl.gz"
     file.write_bytes(gzip.compress(TEXT))
-    known = Benchmark("who", "who it is", "MIT", "https://example.org", citation="Who, 2024, arXiv 1")
+    known = Benchmark(
+        "who", "who it is", "MIT", "https://example.org", citation="Who, 2024, arXiv 1"
+    )
     told = known.about(file)
     assert told == {
         "name": "who",

@@ -33,14 +33,20 @@ LABELS = st.lists(st.sampled_from("AB="), max_size=12)
 def test_no_effect_is_called_significant_as_often_as_the_level_says(count: int) -> None:
     """Of 1,600 runs 80 are expected, and 3 standard deviations are 26."""
     runs = np.random.default_rng(7).normal(size=(1600, 2, count))
-    found = [paired_bootstrap(a, b, seed=seed, resamples=500).p < 0.05 for seed, (a, b) in enumerate(runs)]
+    found = [
+        paired_bootstrap(a, b, seed=seed, resamples=500).p < 0.05
+        for seed, (a, b) in enumerate(runs)
+    ]
     assert 54 <= sum(found) <= 106
 
 
 def test_answers_right_or_wrong_are_no_more_often_called_different() -> None:
     random_numbers = np.random.default_rng(8)
     runs = random_numbers.random(size=(400, 2, 20)) < 0.7
-    found = [paired_bootstrap(a, b, seed=seed, resamples=1000).p < 0.05 for seed, (a, b) in enumerate(runs)]
+    found = [
+        paired_bootstrap(a, b, seed=seed, resamples=1000).p < 0.05
+        for seed, (a, b) in enumerate(runs)
+    ]
     assert sum(found) <= 32
 
 
@@ -48,7 +54,8 @@ def test_an_effect_of_one_standard_deviation_is_found_in_thirty_samples() -> Non
     random_numbers = np.random.default_rng(9)
     runs = random_numbers.normal(1, 1, size=(400, 30))
     found = [
-        paired_bootstrap(a, np.zeros(30), seed=seed, resamples=1000).low > 0 for seed, a in enumerate(runs)
+        paired_bootstrap(a, np.zeros(30), seed=seed, resamples=1000).low > 0
+        for seed, a in enumerate(runs)
     ]
     assert sum(found) > 0.95 * 400
 
@@ -66,7 +73,9 @@ def test_an_interval_of_many_values_is_that_of_the_normal_distribution() -> None
     found = mean_interval(values, 1)
     half = 1.966 * values.std(ddof=1) / 20
     assert found.mean == pytest.approx(values.mean())
-    assert (found.low, found.high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.01)
+    assert (found.low, found.high) == pytest.approx(
+        (values.mean() - half, values.mean() + half), abs=0.01
+    )
     narrow = mean_interval(values, 1, level=0.5)
     assert found.low < narrow.low < found.mean < narrow.high < found.high
 
@@ -133,7 +142,9 @@ def test_an_interval_of_few_right_answers_covers_the_true_share(share: float) ->
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
-def test_p_and_interval_of_right_and_wrong_answers_say_the_same(pairs: list[tuple[bool, bool]]) -> None:
+def test_p_and_interval_of_right_and_wrong_answers_say_the_same(
+    pairs: list[tuple[bool, bool]],
+) -> None:
     a, b = ([float(one[side]) for one in pairs] for side in (0, 1))
     found = paired_bootstrap(a, b, seed=1, resamples=200)
     assert -1 <= found.low <= found.mean <= found.high <= 1
@@ -142,7 +153,9 @@ def test_p_and_interval_of_right_and_wrong_answers_say_the_same(pairs: list[tupl
 
 @settings(max_examples=40)
 @given(PAIRS, st.integers(0, 5))
-def test_a_difference_and_its_reverse_say_the_same(pair: tuple[list[float], list[float]], seed: int) -> None:
+def test_a_difference_and_its_reverse_say_the_same(
+    pair: tuple[list[float], list[float]], seed: int
+) -> None:
     a, b = pair
     found = paired_bootstrap(a, b, seed=seed, resamples=500)
     reverse = paired_bootstrap(b, a, seed=seed, resamples=500)
@@ -220,12 +233,18 @@ def test_holm_adjusts_each_value_by_its_rank() -> None:
             holm([0.5, wrong])
 
 
-@given(st.lists(st.floats(0, 1), max_size=8).flatmap(lambda ps: st.tuples(st.just(ps), st.permutations(ps))))
+@given(
+    st.lists(st.floats(0, 1), max_size=8).flatmap(
+        lambda ps: st.tuples(st.just(ps), st.permutations(ps))
+    )
+)
 def test_holm_keeps_order_and_bounds(values: tuple[list[float], list[float]]) -> None:
     ps, shuffled = values
     adjusted = holm(ps)
     assert all(p <= new <= min(1, len(ps) * p) + 1e-12 for p, new in zip(ps, adjusted, strict=True))
-    assert sorted(zip(ps, adjusted, strict=True)) == sorted(zip(shuffled, holm(shuffled), strict=True))
+    assert sorted(zip(ps, adjusted, strict=True)) == sorted(
+        zip(shuffled, holm(shuffled), strict=True)
+    )
 
 
 def test_so_many_samples_as_needed_show_the_difference_with_that_power() -> None:
@@ -247,7 +266,9 @@ def test_so_many_samples_as_needed_show_more_right_answers_with_that_power() -> 
     needed = samples_needed(seen)
     # ((1.96 · sqrt(0.4) + 0.8416 · sqrt(0.4 - 0.2²)) / 0.2)² + 1/0.2 = 81.1
     assert needed == 82
-    kinds = np.random.default_rng(14).choice([1.0, -1.0, 0.0], p=[0.3, 0.1, 0.6], size=(2000, needed))
+    kinds = np.random.default_rng(14).choice(
+        [1.0, -1.0, 0.0], p=[0.3, 0.1, 0.6], size=(2000, needed)
+    )
     found = [mcnemar(int((a > 0).sum()), int((a < 0).sum())) <= 0.05 for a in kinds]
     assert 0.76 <= sum(found) / 2000 <= 0.84
 
@@ -315,7 +336,9 @@ def test_alpha_where_it_is_not_defined() -> None:
 
 
 @given(st.lists(st.tuples(*[st.sampled_from(["A", "B", "=", None])] * 3), max_size=8), st.randoms())
-def test_alpha_does_not_depend_on_the_order_of_units(units: list[tuple[str | None, ...]], random) -> None:
+def test_alpha_does_not_depend_on_the_order_of_units(
+    units: list[tuple[str | None, ...]], random
+) -> None:
     alpha = krippendorff_alpha(list(zip(*units, strict=True)))
     random.shuffle(units)
     assert krippendorff_alpha(list(zip(*units, strict=True))) == pytest.approx(alpha)
@@ -325,7 +348,9 @@ def test_alpha_does_not_depend_on_the_order_of_units(units: list[tuple[str | Non
 def test_the_first_vote_moves_ratings_as_trueskill_publishes() -> None:
     """Two new players: 29.396 and 20.604 with sigma 7.171 after a win, 25.000 with 6.458 after a tie."""
     win = trueskill([("a", "b", "b")], ["a", "b", "c"], shuffles=1, seed=1)
-    assert (win["a"].mean, win["b"].mean, win["c"].mean) == pytest.approx((20.604, 29.396, 25), abs=0.001)
+    assert (win["a"].mean, win["b"].mean, win["c"].mean) == pytest.approx(
+        (20.604, 29.396, 25), abs=0.001
+    )
     assert win["b"].high - win["b"].mean == pytest.approx(1.96 * 7.171, abs=0.01)
     tie = trueskill([("a", "b", None)], ["a", "b"], shuffles=3, seed=1)
     assert (tie["a"].mean, tie["b"].mean) == pytest.approx((25, 25))
@@ -348,7 +373,9 @@ def test_ratings_hardly_depend_on_the_order_of_the_votes() -> None:
         assert reverse[player].mean == pytest.approx(rating.mean, abs=0.5)
 
 
-@pytest.mark.parametrize("vote", [("a", "c", "a"), ("a", "a", "a"), ("a", "b", "c"), ("a", "b", "tie")])
+@pytest.mark.parametrize(
+    "vote", [("a", "c", "a"), ("a", "a", "a"), ("a", "b", "c"), ("a", "b", "tie")]
+)
 def test_a_vote_that_cannot_be_counted(vote: tuple[str, str, str | None]) -> None:
     with pytest.raises(BadInput, match=r"The vote \('a', '.*cannot be counted"):
         trueskill([vote], ["a", "b"], shuffles=1, seed=1)

@@ -64,7 +64,11 @@ def test_a_count_is_what_the_inventory_holds_and_not_what_is_added():
     ("plan", "step", "reason"),
     [
         ("craft 1 stick", 1, 'Step 1, "craft 1 stick", fails: it lacks 2 oak_planks.'),
-        ("mine 1 cobblestone", 1, 'Step 1, "mine 1 cobblestone", fails: it lacks 1 wooden_pickaxe.'),
+        (
+            "mine 1 cobblestone",
+            1,
+            'Step 1, "mine 1 cobblestone", fails: it lacks 1 wooden_pickaxe.',
+        ),
         (
             "mine 2 log\ncraft 8 planks\ncraft 4 stick\ncraft 1 wooden_pickaxe",
             4,
@@ -75,7 +79,11 @@ def test_a_count_is_what_the_inventory_holds_and_not_what_is_added():
             2,
             'Step 2, "craft 5 oak_planks", fails: it lacks 1 oak_log.',
         ),
-        ("mine 1 stone", 1, 'Step 1, "mine 1 stone", fails: stone cannot be mined; it can be smelted.'),
+        (
+            "mine 1 stone",
+            1,
+            'Step 1, "mine 1 stone", fails: stone cannot be mined; it can be smelted.',
+        ),
     ],
 )
 def test_the_first_step_that_fails_is_named_with_its_reason(plan: str, step: int, reason: str):
@@ -84,7 +92,9 @@ def test_the_first_step_that_fails_is_named_with_its_reason(plan: str, step: int
 
 
 def test_a_step_that_fails_leaves_the_state_as_it_is():
-    done = execute([("mine", "oak_log", 1), ("craft", "wooden_pickaxe", 1), ("mine", "dirt", 1)], ("dirt", 1))
+    done = execute(
+        [("mine", "oak_log", 1), ("craft", "wooden_pickaxe", 1), ("mine", "dirt", 1)], ("dirt", 1)
+    )
     assert done.inventory == {"oak_log": 1}
     assert done.failed_step == 2
     assert done.reason.endswith("fails: it lacks 1 crafting_table, 3 oak_planks and 2 stick.")
@@ -101,7 +111,8 @@ def test_a_step_that_fails_leaves_the_state_as_it_is():
 )
 def test_what_the_world_does_not_know_is_a_step_that_fails(step: tuple[str, str, int], reason: str):
     assert (
-        execute([step], ("stick", 1)).reason == f'Step 1, "{step[0]} {step[2]} {step[1]}", fails: {reason}.'
+        execute([step], ("stick", 1)).reason
+        == f'Step 1, "{step[0]} {step[2]} {step[1]}", fails: {reason}.'
     )
 
 
@@ -150,7 +161,11 @@ def test_what_cannot_be_had_has_no_plan():
         solve("packed_ice", 1)
 
 
-LOG, PLANKS, STICK = Step("mine", "oak_log", 3), Step("craft", "oak_planks", 12), Step("craft", "stick", 4)
+LOG, PLANKS, STICK = (
+    Step("mine", "oak_log", 3),
+    Step("craft", "oak_planks", 12),
+    Step("craft", "stick", 4),
+)
 
 
 @pytest.mark.parametrize(
@@ -211,9 +226,9 @@ def test_the_format_that_a_model_is_told_is_read():
 
 @given(
     st.text()
-    | st.lists(st.sampled_from([*"[](){},.:;-1x \n\"'", "mine", " log", "craft ", "step", "and "])).map(
-        "".join
-    )
+    | st.lists(
+        st.sampled_from([*"[](){},.:;-1x \n\"'", "mine", " log", "craft ", "step", "and "])
+    ).map("".join)
 )
 def test_any_text_is_read(text: str):
     plan = read_plan(text)
@@ -223,7 +238,21 @@ def test_any_text_is_read(text: str):
 
 @pytest.mark.parametrize(
     "piece",
-    ["[", "[\n", "[1,\n", ",", "mine", "mine 1 log, ", "- ", "1.", '["a",', "step ", "( ", '{"a":', "9"],
+    [
+        "[",
+        "[\n",
+        "[1,\n",
+        ",",
+        "mine",
+        "mine 1 log, ",
+        "- ",
+        "1.",
+        '["a",',
+        "step ",
+        "( ",
+        '{"a":',
+        "9",
+    ],
 )
 def test_a_long_text_is_read_in_time(piece: str):
     start = time.perf_counter()
@@ -234,7 +263,9 @@ def test_a_long_text_is_read_in_time(piece: str):
 def test_there_are_100_tasks_that_grow():
     found = tasks()
     lengths = [len(solve(*task.target)) for task in found]
-    assert len({task.item for task in found}) == len({task.id for task in found}) == len(found) == 100
+    assert (
+        len({task.item for task in found}) == len({task.id for task in found}) == len(found) == 100
+    )
     assert lengths == sorted(lengths)
     assert (lengths[0], lengths[-1]) == (2, 24)
     assert found[2].question == (
@@ -253,7 +284,10 @@ def test_the_gold_plan_of_each_task_is_executable_and_the_empty_plan_is_not():
         strict = execute(gold, task.target)
         assert (strict.executable, strict.failed_step, strict.reason) == (True, None, ""), task
         assert execute(gold, task.target, lenient=True).executable, task
-        assert read_plan("\n".join(f"{number}. {step}" for number, step in enumerate(gold, 1))).steps == gold
+        assert (
+            read_plan("\n".join(f"{number}. {step}" for number, step in enumerate(gold, 1))).steps
+            == gold
+        )
         for lenient in (False, True):
             empty = execute([], task.target, lenient=lenient)
             assert (empty.executable, empty.reason) == (
@@ -271,7 +305,10 @@ def test_no_step_of_a_gold_plan_can_be_left_out():
             if place < len(gold) - 1:
                 assert done.failed_step is not None
                 assert done.failed_step > place
-                assert f'Step {done.failed_step}, "{gold[done.failed_step]}", fails: it lacks' in done.reason
+                assert (
+                    f'Step {done.failed_step}, "{gold[done.failed_step]}", fails: it lacks'
+                    in done.reason
+                )
 
 
 def test_all_that_can_be_had_has_an_executable_plan():
@@ -305,7 +342,9 @@ def test_the_recipes_are_made_from_minecraft_data(tmp_path: Path):
     assert (tmp_path / "made.json").read_bytes() == shipped.read_bytes()
 
 
-@pytest.mark.skipif(not RELEASED.exists(), reason=f"the released action library is not at {RELEASED}")
+@pytest.mark.skipif(
+    not RELEASED.exists(), reason=f"the released action library is not at {RELEASED}"
+)
 def test_what_can_be_crafted_is_what_the_released_library_crafts():
     """Item by item; five items have other or further recipes in its version of the game."""
     released = json.loads(RELEASED.read_text("utf-8"))
@@ -323,7 +362,11 @@ def test_what_can_be_crafted_is_what_the_released_library_crafts():
     }
     ours = {
         name: {
-            (*variant.output.items(), frozenset(variant.precondition.items()), frozenset(variant.tool))
+            (
+                *variant.output.items(),
+                frozenset(variant.precondition.items()),
+                frozenset(variant.tool),
+            )
             for variant in variants
         }
         for name, variants in world().items()

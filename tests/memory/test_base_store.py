@@ -12,7 +12,13 @@ from stepcraft.memory.procedure import Procedure
 from tests.kitchen import dish
 
 DISHES = [
-    Procedure(output="potato soup", input="potatoes", steps=["Boil."], source="a book", metadata={"x": [1]}),
+    Procedure(
+        output="potato soup",
+        input="potatoes",
+        steps=["Boil."],
+        source="a book",
+        metadata={"x": [1]},
+    ),
     Procedure(output="bread", input="flour", steps=["Knead.", "Bake."]),
     Procedure(output="fish curry", input="fish", steps=["Fry."]),
 ]
@@ -42,7 +48,9 @@ def test_a_namespace_is_the_memorys_own(store):
 def test_words_find_what_others_put_there(store):
     ours, theirs = (open_memory("store:", store=store) for _ in range(2))
     ours.add(DISHES)
-    assert [found.procedure.output for found in theirs.search("soup", 3, alpha=0)] == ["potato soup"]
+    assert [found.procedure.output for found in theirs.search("soup", 3, alpha=0)] == [
+        "potato soup"
+    ]
     ours.delete([DISHES[0].id])
     ours.add([Procedure(output="fish soup", input="fish", steps=["Boil."])])
     assert [found.procedure.output for found in theirs.search("soup", 3, alpha=0)] == ["fish soup"]
@@ -74,7 +82,9 @@ def test_whether_it_is_empty_is_answered_without_reading_it():
         store.put(("procedures",), "note", {"text": "no procedure"})
         assert memory.is_empty()
         memory.add(DISHES)
-        memory.add(Procedure(output=f"dish {n}", input="flour", steps=["Bake."]) for n in range(2500))
+        memory.add(
+            Procedure(output=f"dish {n}", input="flour", steps=["Bake."]) for n in range(2500)
+        )
         assert not memory.is_empty()
         memory.delete(item.id for item in memory if item.output.startswith("dish"))
         store.delete(("procedures",), "note")

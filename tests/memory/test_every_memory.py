@@ -37,7 +37,9 @@ WRITABLE = [
     "postgres",
 ]
 SEARCHED = ["file by words", "file", *WRITABLE]
-EGGS = Procedure(input="西红柿，鸡蛋", output="西红柿炒鸡蛋", steps=["把鸡蛋打散。", "翻炒西红柿。"])
+EGGS = Procedure(
+    input="西红柿，鸡蛋", output="西红柿炒鸡蛋", steps=["把鸡蛋打散。", "翻炒西红柿。"]
+)
 WRONG_ID = "00000000-0000-5000-8000-000000000000"
 
 
@@ -54,10 +56,14 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def embedded_folder(tmp_path_factory: pytest.TempPathFactory, weaviate_folder: Path) -> Iterator[str]:
+def embedded_folder(
+    tmp_path_factory: pytest.TempPathFactory, weaviate_folder: Path
+) -> Iterator[str]:
     """The beginning of the URLs of memories in one embedded server, which runs as long as one of them is open."""
     data = tmp_path_factory.mktemp("embedded")
-    with open_memory(f"weaviate+embedded://{data}/Held?binary={weaviate_folder}", embeddings="none"):
+    with open_memory(
+        f"weaviate+embedded://{data}/Held?binary={weaviate_folder}", embeddings="none"
+    ):
         yield f"weaviate+embedded://{data}"
 
 
@@ -89,10 +95,10 @@ def made(request, tmp_path: Path) -> Callable[[str], Place]:
                 server = request.getfixturevalue("langgraph_server")
                 return Place(f"store+{server}/kitchen/dishes{abs(hash(tmp_path))}", embeddings)
             case _:
-                collection = (
-                    f"Dishes{abs(hash(tmp_path))}?binary={request.getfixturevalue('weaviate_folder')}"
+                collection = f"Dishes{abs(hash(tmp_path))}?binary={request.getfixturevalue('weaviate_folder')}"
+                return Place(
+                    f"{request.getfixturevalue('embedded_folder')}/{collection}", embeddings
                 )
-                return Place(f"{request.getfixturevalue('embedded_folder')}/{collection}", embeddings)
 
     return make
 
@@ -132,7 +138,11 @@ def kitchen(request, made) -> Iterator[ProcedureMemory]:
 
 def as_given(procedure: Procedure) -> Procedure:
     """A procedure without what the memory has added to it."""
-    own = {name: value for name, value in procedure.metadata.items() if name not in ("history", "votes")}
+    own = {
+        name: value
+        for name, value in procedure.metadata.items()
+        if name not in ("history", "votes")
+    }
     return replace(procedure, metadata=own)
 
 
@@ -175,7 +185,9 @@ def test_what_an_update_replaces_stays_as_a_version(memory):
     assert (counts(rated), versions(rated)) == ((0, 1), [])
     second = dish(9, id=first.id)
     assert memory.add([second]).updated == 1
-    assert memory.add([second, dish(2)]).present == 2, "what a file does not know of is no difference"
+    assert memory.add([second, dish(2)]).present == 2, (
+        "what a file does not know of is no difference"
+    )
     kept = memory.get(first.id)
     assert (as_given(kept), counts(kept)) == (second, (0, 1))
     assert [(old["output"], old["source"], old["metadata"]) for old in versions(kept)] == [
@@ -364,7 +376,9 @@ def test_what_was_made_with_embeddings_can_be_read_by_words(recording):
         memory.add(PROCEDURES)
     with recording.open(embeddings="none") as by_words:
         assert outputs(by_words.search("yoghurt", 4, alpha=1)) == ["make yoghurt"]
-        with pytest.raises(MemoryFailure, match="made with embeddings 'wordllama': open it with them to add"):
+        with pytest.raises(
+            MemoryFailure, match="made with embeddings 'wordllama': open it with them to add"
+        ):
             by_words.add([dish(1)])
 
 
@@ -393,7 +407,9 @@ def test_made_by_words_it_stays_so(recording):
     with recording.open(embeddings="none") as memory:
         memory.add([dish(1)])
     with recording.open(embeddings=None) as memory:
-        assert len(memory.search("dish")) == 1, "what it was made with counts, when nothing is named"
+        assert len(memory.search("dish")) == 1, (
+            "what it was made with counts, when nothing is named"
+        )
     with pytest.raises(MemoryFailure, match="made with embeddings 'none', not 'wordllama'"):
         recording.open()
 

@@ -40,14 +40,25 @@ def voted(procedure: Procedure, up: int = 0, down: int = 0) -> Procedure:
 
 @pytest.fixture
 def memory() -> Iterator[ProcedureMemory]:
-    with open_memory(embeddings="none") as bundled, LocalMemory(":memory:", embeddings="none") as opened:
+    with (
+        open_memory(embeddings="none") as bundled,
+        LocalMemory(":memory:", embeddings="none") as opened,
+    ):
         opened.add(bundled)
         yield opened
 
 
 @pytest.mark.parametrize(
     ("up", "down", "share"),
-    [(0, 0, 0), (1, 0, 0.207), (0, 1, -0.207), (10, 0, 0.722), (100, 0, 0.963), (5, 5, 0), (0, 100, -0.963)],
+    [
+        (0, 0, 0),
+        (1, 0, 0.207),
+        (0, 1, -0.207),
+        (10, 0, 0.722),
+        (100, 0, 0.963),
+        (5, 5, 0),
+        (0, 100, -0.963),
+    ],
 )
 def test_one_vote_moves_little_and_many_up_to_the_weight(up: int, down: int, share: float) -> None:
     assert adjustment(voted(dish(1), up, down)) == pytest.approx(FEEDBACK_WEIGHT * share, abs=1e-4)
@@ -88,7 +99,9 @@ def test_the_oldest_votes_go_and_a_tool_call_votes_once() -> None:
 def found(memory: ProcedureMemory, k: int = 3, **options: float) -> list[str]:
     retriever = ProcedureRetriever(memory=memory, k=k, **options)
     titles = [document.metadata["title"] for document in retriever.invoke(QUERY)]
-    assert titles == [document.metadata["title"] for document in asyncio.run(retriever.ainvoke(QUERY))]
+    assert titles == [
+        document.metadata["title"] for document in asyncio.run(retriever.ainvoke(QUERY))
+    ]
     return titles
 
 

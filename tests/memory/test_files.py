@@ -21,7 +21,9 @@ GOOD = '{"output": "tea", "input": "leaves", "steps": ["Boil.", "Pour."]}'
 TEXT = st.text(min_size=1, max_size=20).filter(lambda text: text.strip())
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
@@ -63,7 +65,8 @@ def test_a_json_array_and_a_csv_file_are_read_alike(given_, kind):
                 writer.writeheader()
                 listed = ("steps", "metadata")
                 writer.writerows(
-                    {**record, **{name: json.dumps(record[name]) for name in listed}} for record in records
+                    {**record, **{name: json.dumps(record[name]) for name in listed}}
+                    for record in records
                 )
         assert [(item.id, item.steps, item.metadata) for item in read_all(path)] == [
             (item.id, item.steps, item.metadata) for item in given_
@@ -79,7 +82,9 @@ def test_any_bytes_are_read_or_refused_in_a_sentence(content, kind):
 
 
 @given(
-    st.lists(st.sampled_from([GOOD, "{}", "[]", '"x"', "{", "nul", "", "1", '{"output": 1}']), max_size=6),
+    st.lists(
+        st.sampled_from([GOOD, "{}", "[]", '"x"', "{", "nul", "", "1", '{"output": 1}']), max_size=6
+    ),
     st.sampled_from([".jsonl", ".json"]),
 )
 def test_any_lines_are_read_or_refused_in_a_sentence(lines, kind):
@@ -98,11 +103,17 @@ def check_any(path: Path) -> None:
     else:
         refusal = ""
     assert outcomes or str(path) in refusal
-    assert all(isinstance(item, Procedure) or item.where == f"{path}:{line}" for line, item in outcomes)
+    assert all(
+        isinstance(item, Procedure) or item.where == f"{path}:{line}" for line, item in outcomes
+    )
 
 
 def failures(path: Path) -> list[tuple[int, str]]:
-    return [(line, outcome.reason) for line, outcome in read_procedures(path) if isinstance(outcome, Failed)]
+    return [
+        (line, outcome.reason)
+        for line, outcome in read_procedures(path)
+        if isinstance(outcome, Failed)
+    ]
 
 
 def test_three_broken_lines_are_named_and_the_rest_goes_in(tmp_path: Path):
@@ -120,7 +131,9 @@ def test_three_broken_lines_are_named_and_the_rest_goes_in(tmp_path: Path):
     with open_memory(tmp_path / "m.db", embeddings="none") as memory:
         report = import_file(memory, path)
         assert report.added == 2
-        assert [failed.where for failed in report.failed] == [f"{path}:{line}" for line in (2, 4, 6)]
+        assert [failed.where for failed in report.failed] == [
+            f"{path}:{line}" for line in (2, 4, 6)
+        ]
         assert "at least one step" in report.failed[0].reason
         assert "not UTF-8 (byte 0xff at character 1)" in report.failed[1].reason
         assert "not JSON" in report.failed[2].reason
@@ -190,7 +203,9 @@ def test_csv_rows_are_named_by_the_line_they_start_on(tmp_path: Path):
 
 def test_a_long_cell_is_one_record_and_the_next_is_read(tmp_path: Path):
     path = tmp_path / "p.csv"
-    path.write_text('output,input,steps\ntea,leaves,"' + "Boil.\n" * 30_000 + '"\nbread,flour,Bake.\n')
+    path.write_text(
+        'output,input,steps\ntea,leaves,"' + "Boil.\n" * 30_000 + '"\nbread,flour,Bake.\n'
+    )
     (_, tea), (_, bread) = read_procedures(path)
     assert isinstance(tea, Failed)
     assert "the procedure has 150,009 characters; at most 100,000 are kept" in tea.reason
@@ -200,7 +215,10 @@ def test_a_long_cell_is_one_record_and_the_next_is_read(tmp_path: Path):
 def test_what_is_no_uuid_and_no_known_field_goes_into_the_metadata(tmp_path: Path):
     path, own = tmp_path / "p.jsonl", str(uuid.uuid4())
     record = json.loads(GOOD)
-    lines = [{**record, "id": "tea-1", "topic": "drinks", "metadata": {"by": None}}, {**record, "id": own}]
+    lines = [
+        {**record, "id": "tea-1", "topic": "drinks", "metadata": {"by": None}},
+        {**record, "id": own},
+    ]
     path.write_text("\n".join(map(json.dumps, lines)))
     first, second = read_all(path)
     assert first.metadata == {"id": "tea-1", "topic": "drinks", "by": None}
@@ -212,7 +230,8 @@ def test_another_schema_is_told_with_its_fields(tmp_path: Path):
     path = tmp_path / "p.jsonl"
     path.write_text('{"title": "tea", "directions": "x"}\n' * 2)
     with pytest.raises(
-        BadInput, match=r"has the fields output, input, steps; they have directions, title\. .*--map"
+        BadInput,
+        match=r"has the fields output, input, steps; they have directions, title\. .*--map",
     ):
         list(read_procedures(path))
     with pytest.raises(BadInput, match="fields title, ingredients, steps"):

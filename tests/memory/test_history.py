@@ -70,7 +70,11 @@ def test_the_oldest_versions_go() -> None:
 
 @pytest.mark.parametrize(
     ("number", "sentence"),
-    [(0, "no version 0; its earlier versions are 1 to 1"), (2, "no version 2"), (-1, "no version -1")],
+    [
+        (0, "no version 0; its earlier versions are 1 to 1"),
+        (2, "no version 2"),
+        (-1, "no version -1"),
+    ],
 )
 def test_a_version_that_there_is_not(number: int, sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
@@ -81,7 +85,9 @@ def test_a_version_that_there_is_not(number: int, sentence: str) -> None:
 
 @pytest.mark.parametrize("broken", ["much", 7, [7], [{"output": "x"}], {"a": 1}, [None]])
 def test_what_others_wrote_under_our_names_is_passed_over(broken: object) -> None:
-    kept = replace(FIRST, metadata={"history": broken, "votes": broken, "stale": broken, "also": broken})
+    kept = replace(
+        FIRST, metadata={"history": broken, "votes": broken, "stale": broken, "also": broken}
+    )
     assert (versions(kept), counts(kept)) == ([], (0, 0))
     assert merged(kept, FIRST) == kept
     assert outputs(merged(kept, changed(2))) == ["dish 1"]
@@ -89,7 +95,15 @@ def test_what_others_wrote_under_our_names_is_passed_over(broken: object) -> Non
 
 
 @pytest.mark.parametrize(
-    "odd", [{"steps": 5}, {"steps": "xyz"}, {"steps": [5]}, {"output": 5}, {"source": 5}, {"metadata": "x"}]
+    "odd",
+    [
+        {"steps": 5},
+        {"steps": "xyz"},
+        {"steps": [5]},
+        {"output": 5},
+        {"source": 5},
+        {"metadata": "x"},
+    ],
 )
 def test_an_entry_with_values_of_other_kinds_is_no_version(odd: dict[str, object]) -> None:
     entry = {"output": "dish 0", "input": "flour", "steps": ["Bake."]}
@@ -125,7 +139,9 @@ def test_versions_and_votes_are_copied_exported_and_compared(tmp_path: Path) -> 
         ours.add([changed(2)])
         ours.update(FIRST.id, lambda kept: with_vote(kept, 1))
         theirs.update(FIRST.id, lambda kept: with_vote(kept, -1))
-        assert compare(ours, [changed(2), dish(3)]).equal, "a file need not know of votes and versions"
+        assert compare(ours, [changed(2), dish(3)]).equal, (
+            "a file need not know of votes and versions"
+        )
         report = copy(ours, theirs)
         assert (report.added, report.present, report.updated) == (0, 1, 1)
         assert copy(ours, theirs).present == 2
@@ -134,4 +150,6 @@ def test_versions_and_votes_are_copied_exported_and_compared(tmp_path: Path) -> 
         assert (outputs(both), counts(both)) == (["dish 1"], (1, 1))
         write_jsonl(theirs, tmp_path / "c.jsonl")
         assert compare(theirs, read_all(tmp_path / "c.jsonl")).equal
-        assert [kept.id for kept in compare(ours, read_all(tmp_path / "c.jsonl")).different] == [FIRST.id]
+        assert [kept.id for kept in compare(ours, read_all(tmp_path / "c.jsonl")).different] == [
+            FIRST.id
+        ]

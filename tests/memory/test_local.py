@@ -31,7 +31,9 @@ def test_what_was_kept_is_there_when_opened_again(tmp_path: Path):
         assert list(memory) == [whole]
 
 
-def test_an_index_of_something_else_is_no_memory_and_what_has_the_fields_of_a_procedure_is(tmp_path: Path):
+def test_an_index_of_something_else_is_no_memory_and_what_has_the_fields_of_a_procedure_is(
+    tmp_path: Path,
+):
     bread = {"input": "rye", "output": "a bread", "steps": ["Bake."]}
     for name, payload in (("bread.db", bread), ("book.db", {"text": "A book on bread."})):
         with closing(LocalIndex(tmp_path / name, settings={"template": TEMPLATE})) as index:
@@ -128,7 +130,9 @@ memory.close()
 
 def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     arguments = [sys.executable, "-c", WRITER, str(path), name, str(count)]
-    return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    return subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
 
 
 def test_two_processes_make_and_fill_one_database_at_once(tmp_path: Path):

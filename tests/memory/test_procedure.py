@@ -16,10 +16,14 @@ SPACE = st.text(" \t\n\u200b\u00ad\ufeff\r", max_size=3)
 
 
 @given(WORD, WORD, st.lists(WORD, min_size=1, max_size=4), st.data())
-def test_the_same_content_has_the_same_id_whatever_its_space_and_invisible_marks(output, given_, steps, data):
+def test_the_same_content_has_the_same_id_whatever_its_space_and_invisible_marks(
+    output, given_, steps, data
+):
     def dressed(text: str) -> str:
         spaces = iter(
-            lambda: data.draw(SPACE.filter(lambda space: space.strip("\u200b\u00ad\ufeff") or not space)),
+            lambda: data.draw(
+                SPACE.filter(lambda space: space.strip("\u200b\u00ad\ufeff") or not space)
+            ),
             None,
         )
         return (
@@ -29,7 +33,9 @@ def test_the_same_content_has_the_same_id_whatever_its_space_and_invisible_marks
         )
 
     plain = Procedure(output=output, input=given_, steps=steps)
-    other = Procedure(output=dressed(output), input=dressed(given_), steps=[dressed(step) for step in steps])
+    other = Procedure(
+        output=dressed(output), input=dressed(given_), steps=[dressed(step) for step in steps]
+    )
     assert other.id == plain.id
     assert uuid.UUID(plain.id).version == 5
 
@@ -51,7 +57,9 @@ def test_other_content_has_another_id(other):
 
 def test_source_and_metadata_do_not_make_another_id():
     plain = Procedure(output="a", input="b", steps=["c"])
-    assert Procedure(output="a", input="b", steps=["c"], source="x", metadata={"y": 1}).id == plain.id
+    assert (
+        Procedure(output="a", input="b", steps=["c"], source="x", metadata={"y": 1}).id == plain.id
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +86,9 @@ def test_what_is_no_procedure_is_refused_with_the_reason(fields, reason):
 
 
 @given(TEXT, TEXT, st.lists(TEXT, max_size=3), st.dictionaries(TEXT, TEXT, max_size=2))
-def test_any_text_makes_a_procedure_that_can_be_written_or_is_refused(output, given_, steps, metadata):
+def test_any_text_makes_a_procedure_that_can_be_written_or_is_refused(
+    output, given_, steps, metadata
+):
     try:
         procedure = Procedure(output=output, input=given_, steps=steps, metadata=metadata)
     except BadInput:

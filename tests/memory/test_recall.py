@@ -26,7 +26,8 @@ def bundled():
 def found(memory: LocalMemory, asker: str, alpha: float | None = None) -> int:
     """How many of the asker's 60 goals have their procedure among the first three."""
     return sum(
-        goal["id"] in {hit.procedure.metadata["id"] for hit in memory.search(goal["goal"], 3, alpha=alpha)}
+        goal["id"]
+        in {hit.procedure.metadata["id"] for hit in memory.search(goal["goal"], 3, alpha=alpha)}
         for goal in GOALS
         if goal["asker"] == asker
     )

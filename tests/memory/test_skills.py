@@ -17,11 +17,15 @@ from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.skills import Exported, import_skills, read_skills, write_skills
 
-CODE = "Write the file:\n\n```python\nprint('1. not a step')\n\n\n# not a heading\n```\n\nand run it."
+CODE = (
+    "Write the file:\n\n```python\nprint('1. not a step')\n\n\n# not a heading\n```\n\nand run it."
+)
 SEVERAL = [
     Procedure("flour, yeast", "bake a white bread", ("Knead.", "Let it rise.", "Bake it.")),
     Procedure("flour", "Bake a white bread!", ("Mix.", "Bake.")),
-    Procedure("鸡蛋, un œuf", "做一个煎蛋 \U0001f373", ("打鸡蛋。", CODE), source="kitchen: eggs #3"),
+    Procedure(
+        "鸡蛋, un œuf", "做一个煎蛋 \U0001f373", ("打鸡蛋。", CODE), source="kitchen: eggs #3"
+    ),
     Procedure("a\nb", "one line\nand another", ("1. nested\n2. list\n- and bullets",)),
     Procedure("x", "y " * 3_000, ("# no heading", "---", "  indented?", "* * *")),
     Procedure(
@@ -29,7 +33,12 @@ SEVERAL = [
         "serve tea",
         ("Pour.",),
         id="00000000-0000-4000-8000-000000000001",
-        metadata={"approved": {"by": "ana", "run": None}, "votes": [{"vote": 1}], "n": 1.5, "é": "---\n"},
+        metadata={
+            "approved": {"by": "ana", "run": None},
+            "votes": [{"vote": 1}],
+            "n": 1.5,
+            "é": "---\n",
+        },
     ),
 ]
 
@@ -92,10 +101,14 @@ def test_a_round_trip_loses_nothing(tmp_path: Path) -> None:
     assert {found.id: found for found in read(tmp_path)} == {kept.id: kept for kept in SEVERAL}
 
 
-TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60).filter(lambda text: bool(text.strip()))
+TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60).filter(
+    lambda text: bool(text.strip())
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -186,7 +199,9 @@ def test_a_skill_of_another_agent_keeps_its_fields(tmp_path: Path) -> None:
 
 
 def test_what_somebody_edited_counts_and_the_id_stays(tmp_path: Path) -> None:
-    bread = Procedure("flour", "bake a bread", ("Mix.", "Bake."), source="a book", metadata={"n": 1})
+    bread = Procedure(
+        "flour", "bake a bread", ("Mix.", "Bake."), source="a book", metadata={"n": 1}
+    )
     write_skills([bread], tmp_path)
     path = tmp_path / "bake-a-bread" / "SKILL.md"
     path.write_text(path.read_text().replace("2. Bake.", "2. Let it rise.\n3. Bake it."), "utf-8")

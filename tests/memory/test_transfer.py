@@ -25,7 +25,10 @@ class Counting(DeterministicFakeEmbedding):
 
 
 def procedures() -> list[Procedure]:
-    return [Procedure("flour", f"dish {n}", ("Mix.", f"Bake {n}."), metadata={"n": n}) for n in range(COUNT)]
+    return [
+        Procedure("flour", f"dish {n}", ("Mix.", f"Bake {n}."), metadata={"n": n})
+        for n in range(COUNT)
+    ]
 
 
 @pytest.fixture
@@ -53,9 +56,13 @@ def test_a_copy_takes_the_vectors_along(fresh: Fresh, source: str, target: str):
         report = copy(old, new)
         assert (report.added, report.failed, other.texts) == (COUNT, [], 0)
         assert copy(old, new).present == COUNT
-        assert sorted(new, key=lambda item: item.id) == sorted(procedures(), key=lambda item: item.id)
+        assert sorted(new, key=lambda item: item.id) == sorted(
+            procedures(), key=lambda item: item.id
+        )
         for query in ("dish 7", "dish 1100"):
-            scores = [[hit.score for hit in memory.search(query, 5, alpha=1)] for memory in (old, new)]
+            scores = [
+                [hit.score for hit in memory.search(query, 5, alpha=1)] for memory in (old, new)
+            ]
             assert scores[1] == pytest.approx(scores[0], abs=1e-5)
 
 

@@ -18,7 +18,7 @@ from stepcraft.memory.feedback import counts, with_vote
 from stepcraft.memory.files import import_file
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.weaviate.memory import WeaviateMemory
-from stepcraft.retrieval.opening import shared_memory
+from stepcraft.retrieval.opening import memory_opening
 from tests.kitchen import GOAL, PROCEDURES, dish
 from tests.servers.weaviate_server import ROOT, collection_of
 
@@ -70,28 +70,35 @@ def test_the_same_recipes_are_found_as_in_a_local_database(url: str):
         assert import_file(kept, RECIPES).present == 333
         for goal in GOALS:
             ours, theirs = (
-                [hit.procedure.id for hit in memory.search(goal, 5, alpha=1)] for memory in (kept, local)
+                [hit.procedure.id for hit in memory.search(goal, 5, alpha=1)]
+                for memory in (kept, local)
             )
             assert ours == theirs
 
 
 def test_a_collection_of_another_shape_is_refused_with_what_differs(url: str, weaviate_client):
     name = collection_of(url)
-    weaviate_client.collections.create(name, properties=[Property(name="input", data_type=DataType.INT)])
-    with pytest.raises(MemoryFailure, match=r"input is int, not text; it has no property output \(text\)"):
+    weaviate_client.collections.create(
+        name, properties=[Property(name="input", data_type=DataType.INT)]
+    )
+    with pytest.raises(
+        MemoryFailure, match=r"input is int, not text; it has no property output \(text\)"
+    ):
         open_memory(url)
 
 
 def test_a_missing_collection_is_not_made_when_so_told(url: str):
     with pytest.raises(BadInput, match="there is no collection Test"):
-        shared_memory(url)
+        memory_opening(url).open(refresh=True)
 
 
 def test_a_collection_that_was_dropped_meanwhile(url: str, weaviate_client):
     with open_memory(url, embeddings="none") as memory:
         memory.add(PROCEDURES)
         weaviate_client.collections.delete(collection_of(url))
-        with pytest.raises(MemoryFailure, match="does not know the collection; one that was just started"):
+        with pytest.raises(
+            MemoryFailure, match="does not know the collection; one that was just started"
+        ):
             memory.search("tea")
         with pytest.raises(MemoryFailure, match="see whether the collection was dropped"):
             asyncio.run(memory.asearch("tea"))
@@ -139,11 +146,15 @@ def test_the_index_is_made_for_procedures_of_one_domain_unless_the_url_says_othe
 ):
     open_memory(url := new_collection()).close()
     assert index_of(weaviate_client, url) == (1024, 256, 64)
-    open_memory(url := new_collection(ef="300", ef_construction="128", max_connections="16")).close()
+    open_memory(
+        url := new_collection(ef="300", ef_construction="128", max_connections="16")
+    ).close()
     assert index_of(weaviate_client, url) == (300, 128, 16)
 
 
-def test_ef_of_a_collection_is_changed_and_what_cannot_be_changed_is_named(new_collection, weaviate_client):
+def test_ef_of_a_collection_is_changed_and_what_cannot_be_changed_is_named(
+    new_collection, weaviate_client
+):
     open_memory(url := new_collection()).close()
     with open_memory(f"{url}&ef=700&max_connections=64", create=False) as memory:
         memory.add([dish(1)])
@@ -220,7 +231,9 @@ def test_an_import_stops_where_one_shard_of_two_takes_nothing_more(url: str, wea
     with open_memory(url, embeddings="none") as memory:
         shards.update_shards("READONLY", shard_names=full)
         try:
-            with pytest.raises(AddStopped, match=r"takes nothing more \(.*the first 0 procedures") as stop:
+            with pytest.raises(
+                AddStopped, match=r"takes nothing more \(.*the first 0 procedures"
+            ) as stop:
                 memory.add(given)
         finally:
             shards.update_shards("READY", shard_names=full)
@@ -231,7 +244,9 @@ def test_an_import_stops_where_one_shard_of_two_takes_nothing_more(url: str, wea
         assert (again.present, again.added, memory.count()) == (report.added, 50 - report.added, 50)
 
 
-def test_what_the_server_refuses_is_in_the_report_with_the_reason_and_not_in_a_log(url: str, caplog):
+def test_what_the_server_refuses_is_in_the_report_with_the_reason_and_not_in_a_log(
+    url: str, caplog
+):
     good, short = np.ones(4, np.float32) / 2, np.ones(3, np.float32)
     with WeaviateMemory(url, embeddings=DeterministicFakeEmbedding(size=4)) as memory:
         report = memory.add_with_vectors([(dish(1), good), (dish(2), good)])
@@ -241,7 +256,9 @@ def test_what_the_server_refuses_is_in_the_report_with_the_reason_and_not_in_a_l
         assert "length" in report.failed[0].reason
         assert not caplog.records
         assert memory.add([dish(3), dish(4)]).present == 1
-        assert [hit.procedure.id for hit in memory.search(dish(4).text(), 1, alpha=1)] == [dish(4).id]
+        assert [hit.procedure.id for hit in memory.search(dish(4).text(), 1, alpha=1)] == [
+            dish(4).id
+        ]
 
 
 def test_a_procedure_over_the_message_limit_costs_only_itself(url: str):
@@ -340,7 +357,10 @@ async def test_aag_runs_on_it(url: str):
         ("weaviate://host/Dishes?tls=yes", "true or false"),
         ("weaviate://host/Dishes?quantizer=zip", "no quantizer 'zip'"),
         ("weaviate://host/Dishes?ef=0", "ef=0; it must be a number from 1 to"),
-        ("weaviate+embedded:///tmp/Dishes?ef_construction=high", "ef_construction=high; it must be a number"),
+        (
+            "weaviate+embedded:///tmp/Dishes?ef_construction=high",
+            "ef_construction=high; it must be a number",
+        ),
         ("weaviate+cloud://host/Dishes?max_connections=3", "a number from 4 to 2047"),
         ("weaviates://host/Dishes", "no memory goes by weaviates"),
         ("weaviate+embedded://folder/Dishes", "three slashes"),

@@ -62,7 +62,9 @@ async def failures(memory: ProcedureMemory, count: int = 1) -> tuple[list[str], 
     """What as many searches at once say, within the limit, and the loop's longest pause meanwhile."""
     done, start = asyncio.Event(), time.monotonic()
     pause = asyncio.create_task(longest_pause(done))
-    ends = await asyncio.gather(*(memory.asearch(QUERY) for _ in range(count)), return_exceptions=True)
+    ends = await asyncio.gather(
+        *(memory.asearch(QUERY) for _ in range(count)), return_exceptions=True
+    )
     assert time.monotonic() - start < LIMIT_S
     done.set()
     assert all(isinstance(end, MemoryFailure) for end in ends)
@@ -74,7 +76,9 @@ async def test_an_async_search_finds_what_a_search_finds(url: str, embeddings: s
     with filled(url, embeddings) as memory:
         for query in (QUERY, "yoghurt", "?!", ""):
             for alpha in (None, 0, 1):
-                assert await memory.asearch(query, 3, alpha=alpha) == memory.search(query, 3, alpha=alpha)
+                assert await memory.asearch(query, 3, alpha=alpha) == memory.search(
+                    query, 3, alpha=alpha
+                )
         with pytest.raises(BadInput, match="k must be at least 1"):
             await memory.asearch(QUERY, 0)
 
@@ -173,7 +177,9 @@ async def test_a_server_killed_and_started_again(own_weaviate: WeaviateServer, o
         own_weaviate.kill()
         for count in (64, 1):
             said, pause = await failures(memory, count)
-            assert all("cannot be reached" in each and "Connection refused" in each for each in said)
+            assert all(
+                "cannot be reached" in each and "Connection refused" in each for each in said
+            )
             assert pause < 0.5
         own_weaviate.start()
         assert await memory.asearch(QUERY, alpha=0) == before
@@ -182,7 +188,9 @@ async def test_a_server_killed_and_started_again(own_weaviate: WeaviateServer, o
         assert await memory.asearch(QUERY, alpha=0) == before
 
 
-async def test_a_server_that_hangs_ends_all_searches_in_time(own_weaviate: WeaviateServer, own_url: str):
+async def test_a_server_that_hangs_ends_all_searches_in_time(
+    own_weaviate: WeaviateServer, own_url: str
+):
     with filled(own_url) as memory:
         before = await memory.asearch(QUERY)
         own_weaviate.freeze()

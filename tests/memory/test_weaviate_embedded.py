@@ -55,7 +55,9 @@ def url(weaviate_folder: Path, tmp_path: Path) -> str:
     return f"weaviate+embedded://{tmp_path}/data/Dishes?binary={weaviate_folder}"
 
 
-def test_memories_share_one_server_that_ends_with_the_last(url: str, tmp_path: Path, weaviate_folder: Path):
+def test_memories_share_one_server_that_ends_with_the_last(
+    url: str, tmp_path: Path, weaviate_folder: Path
+):
     with open_memory(url, embeddings="wordllama") as first:
         server = server_in(tmp_path / "data", weaviate_folder)
         with open_memory(url) as second:
@@ -70,7 +72,9 @@ def test_memories_share_one_server_that_ends_with_the_last(url: str, tmp_path: P
             open_memory(url.replace("Dishes", "Other"), create=False)
 
 
-def test_two_processes_share_a_folder_and_each_takes_over_when_the_other_is_killed(url: str, tmp_path: Path):
+def test_two_processes_share_a_folder_and_each_takes_over_when_the_other_is_killed(
+    url: str, tmp_path: Path
+):
     arguments = [sys.executable, "-c", HOLDER, url]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(arguments, text=True, cwd=ROOT, **pipes) as holder:
@@ -97,7 +101,9 @@ def test_a_process_that_ends_leaves_the_folder_to_the_other(url: str, tmp_path: 
         assert first.count() == 4
         first.close()
         with open_memory(url, create=False) as memory:
-            assert memory.count() == 4, "closing a memory here leaves the server of the other process alone"
+            assert memory.count() == 4, (
+                "closing a memory here leaves the server of the other process alone"
+            )
             holder.communicate("\n")
             assert holder.returncode == 0
             assert memory.count() == 4
@@ -167,7 +173,9 @@ def searched_over_grpc(port: int, headers: dict[str, str]) -> str:
     request = b"\x0a\x06Dishes"  # the collection is field 1 of a SearchRequest
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         try:
-            channel.unary_unary("/weaviate.v1.Weaviate/Search")(request, metadata=metadata, timeout=5)
+            channel.unary_unary("/weaviate.v1.Weaviate/Search")(
+                request, metadata=metadata, timeout=5
+            )
         except grpc.RpcError as error:
             return error.details()
     return ""
@@ -194,7 +202,9 @@ def test_a_process_that_has_the_id_of_a_former_server_by_now_is_left_alone(
 
 def test_a_server_that_ended_is_started_again(url: str, tmp_path: Path):
     def kill() -> None:
-        os.kill(json.loads((tmp_path / "data" / "stepcraft.json").read_text())["pid"], signal.SIGKILL)
+        os.kill(
+            json.loads((tmp_path / "data" / "stepcraft.json").read_text())["pid"], signal.SIGKILL
+        )
 
     async def killed_between(memory: ProcedureMemory) -> list[Found]:
         await memory.asearch("make yoghurt", 1)
@@ -215,7 +225,8 @@ def test_a_server_that_ended_is_started_again(url: str, tmp_path: Path):
 def test_a_port_that_was_taken_meanwhile(port, tries, tmp_path: Path, weaviate_folder: Path):
     """The server ends, and gets a second try; without the port for the data of other nodes it serves all the same."""
     folder = named_program(
-        tmp_path, TAKER.replace("PORT", repr(port)).replace("SERVER", repr(str(program(weaviate_folder))))
+        tmp_path,
+        TAKER.replace("PORT", repr(port)).replace("SERVER", repr(str(program(weaviate_folder)))),
     )
     start = time.monotonic()
     with open_memory(
@@ -231,7 +242,8 @@ def test_a_program_that_ends_at_once_is_not_waited_for(tmp_path: Path):
     folder = named_program(tmp_path, "raise SystemExit(3)")
     start = time.monotonic()
     with pytest.raises(
-        MemoryFailure, match=rf"cannot be started in {tmp_path}/data: it ended with 3 while it started; see"
+        MemoryFailure,
+        match=rf"cannot be started in {tmp_path}/data: it ended with 3 while it started; see",
     ):
         open_memory(f"weaviate+embedded://{tmp_path}/data/Dishes?binary={folder}")
     assert time.monotonic() - start < 5
@@ -248,7 +260,9 @@ def named_program(tmp_path: Path, script: str) -> Path:
 
 def test_a_folder_that_cannot_be_made_is_named(url: str, tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(MemoryFailure, match=rf"cannot be started in {tmp_path}/file/data: Not a directory"):
+    with pytest.raises(
+        MemoryFailure, match=rf"cannot be started in {tmp_path}/file/data: Not a directory"
+    ):
         open_memory(url.replace("/data/", "/file/data/"))
 
 
@@ -272,7 +286,13 @@ def test_a_program_that_cannot_be_downloaded(tmp_path: Path):
             check=False,
         )
     assert run.returncode == 1
-    assert re.search(r"cannot be downloaded from https.*\?binary=FOLDER, or run a server", run.stderr)
-    told = [line for line in run.stderr.splitlines() if "authlib" not in line and not line.startswith(" ")]
+    assert re.search(
+        r"cannot be downloaded from https.*\?binary=FOLDER, or run a server", run.stderr
+    )
+    told = [
+        line
+        for line in run.stderr.splitlines()
+        if "authlib" not in line and not line.startswith(" ")
+    ]
     assert len(told) == 1, "only an old client's old friend authlib may say more"
     assert time.monotonic() - start < 15

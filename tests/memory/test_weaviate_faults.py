@@ -24,7 +24,10 @@ LIMIT_S = 5.0
 
 
 def procedures(count: int) -> Iterator[Procedure]:
-    return (Procedure(output=f"dish {n}", input="flour", steps=[f"Mix {n}.", "Bake."]) for n in range(count))
+    return (
+        Procedure(output=f"dish {n}", input="flour", steps=[f"Mix {n}.", "Bake."])
+        for n in range(count)
+    )
 
 
 @contextmanager

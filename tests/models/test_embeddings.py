@@ -15,7 +15,9 @@ from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.models.embeddings import default_embeddings, resolve_embeddings
 
-needs_wordllama = pytest.mark.skipif(not find_spec("wordllama"), reason="wordllama has no wheel here")
+needs_wordllama = pytest.mark.skipif(
+    not find_spec("wordllama"), reason="wordllama has no wheel here"
+)
 
 
 @needs_wordllama
@@ -31,15 +33,25 @@ def test_wordllama_finds_paraphrases_without_shared_words():
 def test_wordllama_gives_finite_vectors_whatever_the_text(text):
     embedder = resolve_embeddings("wordllama")
     assert embedder.embed_query(text.encode("utf-8", "replace").decode()).shape == (256,)
-    assert np.isfinite(embedder.embed_documents([text.encode("utf-8", "replace").decode(), "tea"])).all()
+    assert np.isfinite(
+        embedder.embed_documents([text.encode("utf-8", "replace").decode(), "tea"])
+    ).all()
 
 
 @needs_wordllama
 def test_the_vectors_are_those_of_wordllama_itself():
     wordllama = import_module("wordllama")
     own = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-    texts = ["tea", "", "煮一壶茶", "Boil the water, pour it over the leaves, and wait. " * 50, "tea " * 5000]
-    assert np.allclose(resolve_embeddings("wordllama").embed_documents(texts), own.embed(texts), atol=1e-6)
+    texts = [
+        "tea",
+        "",
+        "煮一壶茶",
+        "Boil the water, pour it over the leaves, and wait. " * 50,
+        "tea " * 5000,
+    ]
+    assert np.allclose(
+        resolve_embeddings("wordllama").embed_documents(texts), own.embed(texts), atol=1e-6
+    )
 
 
 def test_the_default_needs_no_key(monkeypatch):
@@ -63,7 +75,9 @@ def test_what_cannot_be_resolved_is_named(name, reason):
         resolve_embeddings(name)
 
 
-@pytest.mark.skipif(find_spec("langchain_cohere") is not None, reason="langchain-cohere is installed")
+@pytest.mark.skipif(
+    find_spec("langchain_cohere") is not None, reason="langchain-cohere is installed"
+)
 def test_a_missing_package_is_named():
     with pytest.raises(BadInput, match="pip install langchain-cohere"):
         resolve_embeddings("cohere:embed-english-v3.0")
@@ -72,7 +86,9 @@ def test_a_missing_package_is_named():
 def test_a_name_resolves_with_its_key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
     from_name = resolve_embeddings("openai:text-embedding-3-small")
-    assert from_name.name == resolve_embeddings(OpenAIEmbeddings(model="text-embedding-3-small")).name
+    assert (
+        from_name.name == resolve_embeddings(OpenAIEmbeddings(model="text-embedding-3-small")).name
+    )
 
 
 def test_an_object_is_taken_and_named():
@@ -100,7 +116,7 @@ def test_vectors_of_a_wrong_shape_are_refused(vectors):
 def test_a_key_in_an_error_is_not_repeated():
     class Refused(DeterministicFakeEmbedding):
         def embed_query(self, text):
-            raise PermissionError("Incorrect API key provided: sk-abcdefghijklmnop")
+            raise PermissionError("Incorrect API key provided: sk-proj-abcdefghijklmnop1234")
 
     with pytest.raises(MemoryFailure, match="Incorrect API key") as raised:
         resolve_embeddings(Refused(size=2)).embed_query("x")
@@ -110,7 +126,9 @@ def test_a_key_in_an_error_is_not_repeated():
 def test_resolving_none_imports_nothing():
     code = "import sys; from stepcraft.models.embeddings import resolve_embeddings as r; r('none'); print([m for m in ('langchain', 'langchain_core', 'wordllama') if m in sys.modules])"
     assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
         == "[]\n"
     )
 

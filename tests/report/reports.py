@@ -2,143 +2,197 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
-from stepcraft import AagContext, RatContext, build_aag, build_rat
 from stepcraft.evidence import Evidence
-from stepcraft.graphs.baselines import build_rag
-from stepcraft.graphs.rpg import Output
+from stepcraft.graphs.aag import AagOutput
+from stepcraft.graphs.rat import RatOutput
+from stepcraft.graphs.rpg import RpgOutput
+from stepcraft.llm.usage import usage_of
+from stepcraft.nodes.check_names import CheckedName
+from stepcraft.nodes.review import Review
+from stepcraft.nodes.state import Answer, Revision
+from stepcraft.nodes.trace import TracedSentence
 from stepcraft.report import StepTime
-from stepcraft.segments import Segment, Selected, TracedSentence, passages_of
-from tests.kitchen import GOAL, cook, forever, small_memory
-from tests.scripted import ScriptedModel
-from tests.shelf import QUESTION, Shelf, thinker
 
-STEPS = [StepTime("begin", 0.0, 0.25), StepTime("draft", 0.25, 3.5), StepTime("step", 3.5, 12.5)]
+QUESTION = {"question": "Who built the bridge, and when did it fall?"}
+GOAL = {"question": "bake a rye bread", "resources": ["rye flour", "a sourdough starter"]}
+STEPS = [StepTime("begin", 0.0, 0.25), StepTime("draft", 0.25, 3.5), StepTime("revise", 3.5, 12.5)]
+USAGE = usage_of("draft", 3, 1_200, 345)
 
 HOSTILE = (
-    "</p></div></details></section></title></style><script>console.error(document.title='owned')</script>"
-    "<img src=http://127.0.0.1:PORT/image onerror=\"document.title='owned'\"><base href=http://127.0.0.1:PORT/>"
-    "<link rel=stylesheet href=http://127.0.0.1:PORT/sheet><iframe src=http://127.0.0.1:PORT/frame></iframe>"
-    "<style>@import url(http://127.0.0.1:PORT/style);</style><!-- \" ' onmouseover=x &lt; \x00\x1b[31m\u202e\ud800"
+    "</p></div></details></section></title></style>"
+    "<script>console.error(document.title='owned')</script>"
+    "<img src=http://127.0.0.1:PORT/image onerror=\"document.title='owned'\">"
+    "<base href=http://127.0.0.1:PORT/><link rel=stylesheet href=http://127.0.0.1:PORT/sheet>"
+    "<iframe src=http://127.0.0.1:PORT/frame></iframe>"
+    "<style>@import url(http://127.0.0.1:PORT/style);</style>"
+    "<!-- \" ' onmouseover=x &lt; \x00\x1b[31m\u202e\ud800"
 )
 """Markup and control characters that a hostile web page might contain."""
 
-
-def rat(changes: str = ".x.", shelf: Shelf | None = None, **context: Any) -> dict[str, Any]:
-    """Run RAT and return its result."""
-    graph = build_rat(model=ScriptedModel(thinker(changes)), retriever=shelf or Shelf())
-    result: dict[str, Any] = graph.invoke(QUESTION, context=RatContext(**context))
-    return result
-
-
-def aag(critiques: int = 1, **context: Any) -> dict[str, Any]:
-    """Run AAG and return its result."""
-    graph = build_aag(model=ScriptedModel(forever(cook(critiques))), memory=small_memory())
-    result: dict[str, Any] = graph.invoke(GOAL, context=AagContext(paper=True, **context))
-    return result
-
-
-def aag_with_names() -> dict[str, Any]:
-    """Run AAG by its defaults: with names in the steps, and an edit that changes, adds and removes steps."""
-    replies = cook(1) | {
-        "draft": ["1. Use `dough_kit()`.\n2. Mix `rye flour` and the sourdough starter.\n3. Bake it."],
-        "edit": ["1: Use `oven_kit()`.\n2+: Let it rise.\n3-"],
-    }
-    graph = build_aag(model=ScriptedModel(forever(replies)), memory=small_memory())
-    result: dict[str, Any] = graph.invoke(GOAL)
-    return result
+EVIDENCE = [
+    Evidence(
+        id=f"p{number}",
+        title=f"Title {number}",
+        text=text,
+        source=f"https://example.org/{number}",
+        score=0.9 - number / 10,
+    )
+    for number, text in enumerate(
+        [
+            "The old bridge stood until 1993. It was built in 1566 by Mimar Haldruvin.",
+            "In 1566 Selvaran ordered a bridge of stone. Before it there was one of wood.",
+            "The bridge fell in November 1993. It was rebuilt in 2004 with stone of a quarry.",
+        ],
+        1,
+    )
+]
 
 
-def rpg() -> dict[str, Any]:
-    """Return a result of RPG: two segments that rest on three passages, and one without evidence.
+def rat(**changed: Any) -> dict[str, Any]:
+    """Return a result of RAT with two changes, of which the second is of another round."""
+    result = RatOutput(
+        answer="Haldruvin built it.\n\nIt fell in 1993.",
+        draft="Haldruvin built it.\n\nIt fell in 1992.",
+        revisions=[
+            Revision(
+                round=1,
+                part=2,
+                before="It fell in 1992.",
+                after="It fell in 1994.",
+                evidence=["p2", "p3"],
+            ),
+            Revision(
+                round=2,
+                part=2,
+                before="It fell in 1994.",
+                after="It fell in 1993.",
+                evidence=["p3"],
+            ),
+        ],
+        evidence=EVIDENCE,
+        warnings=["revise: a reply could not be read"],
+        usage=USAGE,
+    )
+    return {**result, **changed}
 
-    Four of its sentences cite evidence, which does not bear out one of them, and one cites none.
+
+def aag(**changed: Any) -> dict[str, Any]:
+    """Return a result of AAG with an added step, names, and two reviews."""
+    steps = ["Use `oven_kit()`.", "Mix `rye flour` and water.", "Let it rise."]
+    result = AagOutput(
+        answer="\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)),
+        steps=steps,
+        queries=["bake a rye bread", "feed a sourdough starter"],
+        draft="1. Use `oven_kit()`.\n2. Mix `rye flour` and water.",
+        revisions=[
+            Revision(
+                round=1,
+                part=2,
+                before=steps[1],
+                after=f"{steps[1]}\n\n{steps[2]}",
+                evidence=["p1", "gone"],
+            )
+        ],
+        names=[
+            CheckedName(name="oven_kit", step=1, found_in=[], verified=False),
+            CheckedName(name="rye flour", step=2, found_in=["resources", "p1"], verified=True),
+            CheckedName(name="dough", step=2, found_in=["another"], verified=True),
+        ],
+        reviews=[
+            Review(
+                type="reject",
+                steps=steps[:2],
+                reason="It has to rise.",
+                by="",
+                at="2026-01-01T09:00:00+00:00",
+            ),
+            Review(
+                type="approve", steps=steps, reason="", by="ada", at="2026-01-01T09:05:00+00:00"
+            ),
+        ],
+        remembered="0b7c",
+        evidence=EVIDENCE[:1],
+        warnings=[],
+        usage=USAGE,
+    )
+    return {**result, **changed}
+
+
+SENTENCES = [
+    ("Mimar Haldruvin built it in 1566 [1][2].", ["p1", "p2"], True),
+    (" Selvaran had ordered it [2].\n\n", ["p2"], True),
+    ("## The fall\n\nIts state is `bridge.fallen` [3].\n\n", ["p3"], False),
+    ("- It was rebuilt in 2004 [3].\n\n", ["p3"], True),
+    ("It is a place of the world's heritage.", [], False),
+]
+
+
+def rpg(sentences: list[tuple[str, list[str], bool]] = SENTENCES, **changed: Any) -> dict[str, Any]:
+    """Return a result of RPG.
+
+    By default three sentences are supported, one has a name that its evidence does not have, and
+    one cites nothing.
     """
-    texts = [
-        "The old bridge stood until 1993. It was built in 1566 by Mimar Haldruvin. It has one arch.",
-        "In 1566 Selvaran ordered a bridge of stone. Before it there was one of wood.",
-        "The bridge fell in November 1993. It was rebuilt in 2004 with stone of the old quarry.",
-    ]
-    passages = [
-        Evidence(id=f"p{number}", title=f"Title {number}", text=text, source=f"https://example.org/{number}", score=0.9 - number / 10)
-        for number, text in enumerate(texts, 1)
-    ]  # fmt: skip
-    first = [
-        ("p1", 1, "It was built in 1566 by Mimar Haldruvin."),
-        ("p2", 0, "In 1566 Selvaran ordered a bridge of stone."),
-    ]
-    second = [
-        ("p3", 0, "The bridge fell in November 1993."),
-        ("p3", 1, "It was rebuilt in 2004 with stone of the old quarry."),
-    ]
-    segments = [
-        segment("who built it", first, "Mimar Haldruvin built it in 1566. Selvaran had ordered it."),
-        segment("how it was rebuilt", second, "It fell in 1992.\n\nIt was rebuilt in 2004."),
-        segment("what it is today", [], "It is a place of the world's heritage."),
-    ]
-    sentences = [
-        ("Mimar Haldruvin built it in 1566.", ["p1", "p2"], True),
-        (" Selvaran had ordered it.", ["p2"], True),
-        ("\n\nIt fell in 1992.", ["p3"], False),
-        ("\n\nIt was rebuilt in 2004.", ["p3"], True),
-        ("\n\nIt is a place of the world's heritage.", [], False),
-    ]
-    result = Output(
+    result = RpgOutput(
         answer="".join(text for text, *_ in sentences),
         sentences=[
-            TracedSentence(text=text, evidence=cited, supported=holds) for text, cited, holds in sentences
+            TracedSentence(text=text, evidence=cited, supported=supported)
+            for text, cited, supported in sentences
         ],
-        plans=[one["plan"] for one in segments],
-        segments=segments,
-        evidence=passages,
+        queries=["who built the bridge", "when the bridge fell"],
+        kind="long",
+        draft="Mimar Haldruvin built it [1].",
+        revisions=[],
+        evidence=EVIDENCE,
         warnings=[],
-        usage={**rat()["usage"], "calls": 6},
+        usage=USAGE,
     )
-    return dict(result)
+    return {**result, **changed}
 
 
-def rag() -> dict[str, Any]:
-    """Run a baseline and return its result."""
-    graph = build_rag(model=ScriptedModel({"answer": ["Haldruvin built it."]}), retriever=Shelf())
-    result: dict[str, Any] = graph.invoke(QUESTION)
-    return result
+def short() -> dict[str, Any]:
+    """Return a result of RPG with a short answer."""
+    return rpg(answer="Mimar Haldruvin", kind="short")
 
 
-def segment(plan: str, chosen: list[tuple[str, int, str]], text: str) -> Segment:
-    sentences = [Selected(passage=name, position=place, text=said, score=0.8) for name, place, said in chosen]
-    return Segment(
-        plan=plan, sentences=sentences, text=text, evidence=passages_of(sentences), unsupported=not chosen
-    )
+def rag(**changed: Any) -> dict[str, Any]:
+    """Return a result with nothing but what all graphs return."""
+    return {
+        **Answer(answer="Haldruvin built it.", evidence=EVIDENCE, warnings=[], usage=USAGE),
+        **changed,
+    }
 
 
 RUNS = [
     pytest.param("rat", QUESTION, rat, id="rat"),
     pytest.param("aag", GOAL, aag, id="aag"),
-    pytest.param("aag", GOAL, aag_with_names, id="aag-names"),
     pytest.param("rpg", QUESTION, rpg, id="rpg"),
+    pytest.param("rpg", QUESTION, short, id="rpg-short"),
     pytest.param("rag", QUESTION, rag, id="rag"),
 ]
 """Graph, input and a function that returns the result."""
 
+_KEYS = {"id", "type", "kind", "found_in"}
+"""What the page compares with other values, so that poison would hide a part of it."""
 
-PASSAGES = ("p1", "p2", "p3")
-"""The ids that link the selected sentences of `rpg` to their passages."""
 
-
-def poisoned(thing: Any, poison: str) -> Any:
-    """Return a copy with the poison appended to every text, except to ids and statuses."""
-    if isinstance(thing, dict):
+def poisoned(value: Any, poison: str) -> Any:
+    """Return a copy with the poison appended to every text, except to ids and names of forms."""
+    if isinstance(value, Mapping):
         return {
-            key: part if key in {"id", "status"} else poisoned(part, poison) for key, part in thing.items()
+            key: part if key in _KEYS else poisoned(part, poison) for key, part in value.items()
         }
-    if isinstance(thing, list):
-        return [poisoned(part, poison) for part in thing]
-    return f"{thing} {poison}" if isinstance(thing, str) and thing not in PASSAGES else thing
+    if isinstance(value, list):
+        return [poisoned(part, poison) for part in value]
+    is_id = value in [passage["id"] for passage in EVIDENCE]
+    return f"{value} {poison}" if isinstance(value, str) and not is_id else value
 
 
 @dataclass
@@ -186,9 +240,15 @@ class Reader(HTMLParser):
 
     def all(self, tag: str, class_: str = "") -> list[Seen]:
         """Return the elements with this name and class, in document order."""
-        found = [element for element in self.seen if element.tag == tag]
-        return [element for element in found if class_ in (element.attributes.get("class") or "")]
+        elements = [element for element in self.seen if element.tag == tag]
+        return [
+            element for element in elements if class_ in (element.attributes.get("class") or "")
+        ]
 
     def texts(self, tag: str, class_: str = "") -> list[str]:
         """Return the text of these elements."""
         return [element.text for element in self.all(tag, class_)]
+
+    def sections(self) -> dict[str, str]:
+        """Return the text of each section by its id."""
+        return {str(part.attributes["id"]): part.text for part in self.all("section")}

@@ -8,151 +8,165 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 
 from stepcraft import BadInput
-from stepcraft.graphs.registry import GRAPHS
+from stepcraft.graphs.aag import build_aag
+from stepcraft.graphs.rat import build_rat
+from stepcraft.graphs.rpg import build_rpg
 from stepcraft.report import StepTime, page
-from tests.kitchen import GOAL
-from tests.report.reports import RUNS, STEPS, Reader, aag, rag, rat, rpg
-from tests.shelf import DRAFT, QUESTION, THOUGHTS
+from tests.report.reports import GOAL, QUESTION, RUNS, STEPS, USAGE, Reader, aag, rag, rat
 
 
-def test_rat_question_answer_and_draft() -> None:
-    result = rat()
-    seen = Reader(page("rat", QUESTION, result, STEPS))
+def test_question_and_figures() -> None:
+    seen = Reader(page("rat", QUESTION, rat(), STEPS, trace_id="0199"))
     assert seen.texts("h1") == [QUESTION["question"]]
     assert seen.texts("title") == [f"{QUESTION['question']} · Stepcraft"]
-    facts = ["3 thoughts", "1 changed", "6 passages", f"{result['usage']['calls']} model calls", "12.5 s"]
+    assert seen.texts("p", "method") == ["Stepcraft · Retrieval-augmented thoughts"]
+    facts = ["2 changes", "3 passages", "3 model calls", "12.5 s", "trace 0199"]
     assert seen.texts("ul", "facts") == ["".join(facts)]
-    assert seen.texts("div", "columns") == [f"AnswerThe answer.Draft{' '.join(DRAFT.split())}"]
 
 
-def test_rat_every_revision() -> None:
-    result = rat(max_retrievals=2, window=1)
-    seen = Reader(page("rat", QUESTION, result, STEPS))
-    assert seen.texts("h3") == ["Thought 1 not changed", "Thought 2 changed", "Thought 3 skipped"]
-    for revision, shown in zip(result["revisions"], seen.texts("article"), strict=True):
-        assert " ".join(revision["query"].split()) in shown
-        assert revision["skipped"] in shown
-        assert " ".join(revision["thought"].split()) in shown
-        for passage in revision["evidence"]:
-            assert " ".join(passage["text"].split()) in shown
-            assert passage["source"] in shown
-    assert seen.texts("ins") == ["(checked against 103)"]
-    assert seen.texts("div", "diff") == [" ".join("".join(THOUGHTS[:2]).split()) + " (checked against 103)"]
-    assert seen.all("section")[0].attributes["id"] == "warnings"
-    assert result["warnings"][0] in seen.all("section")[0].text
+def test_the_question_of_messages() -> None:
+    messages = [HumanMessage("Who built it?"), AIMessage("A draft.")]
+    assert Reader(page("rat", {"messages": messages}, rat())).texts("h1") == ["Who built it?"]
+    with pytest.raises(BadInput):
+        page("rat", {}, rat())
 
 
-def test_rat_the_rest_of_a_long_text_is_folded() -> None:
-    result = rat()
-    before = f"{'Some words. ' * 100}It was built in 1566. {'Other words. ' * 100}"
-    result["revisions"] = [
-        {**result["revisions"][1], "before": before, "after": before.replace("1566", "1567")}
+def test_answer_warnings_and_draft() -> None:
+    seen = Reader(page("rat", QUESTION, rat()))
+    sections = seen.sections()
+    assert list(sections) == ["warnings", "answer", "changes", "evidence", "cost"]
+    assert sections["warnings"] == "Warningsrevise: a reply could not be read"
+    assert sections["answer"] == "AnswerHaldruvin built it. It fell in 1993."
+    assert sections["changes"].endswith("The draftHaldruvin built it. It fell in 1992.")
+
+
+def test_every_change_by_part_and_round_with_its_passages() -> None:
+    seen = Reader(page("rat", QUESTION, rat()))
+    assert seen.texts("article") == [
+        "Part 2 round 1It fell in 19921994.Title 2Title 3",
+        "Part 2 round 2It fell in 19941993.Title 3",
     ]
-    seen = Reader(page("rat", QUESTION, result, []))
-    short, whole = seen.all("div", "diff")
-    assert (short.text.count("…"), len(short.text) < 400) == (2, True)
-    assert len(whole.text) > 2_000
+    assert (seen.texts("del"), seen.texts("ins")) == (["1992", "1994"], ["1994", "1993"])
+
+
+def test_the_rest_of_a_long_text_is_folded() -> None:
+    before = f"{'Some words. ' * 100}It was built in 1566. {'Other words. ' * 100}"
+    revision = {**rat()["revisions"][0], "before": before, "after": before.replace("1566", "1567")}
+    seen = Reader(page("rat", QUESTION, rat(revisions=[revision])))
+    short, whole = seen.texts("div", "diff")
+    assert (short.count("…"), len(short) < 400) == (2, True)
+    assert len(whole) > 2_000
     assert (seen.texts("del"), seen.texts("ins")) == (["1566"] * 2, ["1567"] * 2)
 
 
-def test_aag_steps_questions_critiques_and_procedures() -> None:
-    result = aag(2)
-    seen = Reader(page("aag", GOAL, result, STEPS))
-    shown = {part.attributes["id"]: part.text for part in seen.all("section")}
-    assert seen.texts("h1") == [GOAL["question"]]
-    assert GOAL["resources"] in shown["steps"]
-    for step in result["steps"]:
-        assert step in shown["steps"]
-    for asked in result["questions"]:
-        assert f"{asked['question']}{asked['answer']}" in shown["questions"]
-    assert seen.texts("h3")[-3:] == [
-        "Critique 1 applied and looked at again",
-        "Critique 2 applied and looked at again",
-        "Critique 3 nothing to change",
-    ]
-    assert "Edit 1 the second step." in shown["critiques"]
-    for passage in result["evidence"]:
-        assert f"{passage['score']:.2f} {passage['title']}" in shown["procedures"]
+def test_a_draft_in_which_nothing_was_wrong() -> None:
+    unchanged = rat(revisions=[], draft="It fell.", answer="It fell.")
+    assert Reader(page("rat", QUESTION, unchanged)).sections()["changes"] == (
+        "ChangesThe check changed nothing."
+    )
 
 
-def test_aag_the_procedures_of_an_answer_are_linked() -> None:
-    seen = Reader(page("aag", GOAL, aag(), []))
-    links = [link for link in seen.all("a") if (link.attributes["href"] or "").startswith("#procedure-")]
-    places = {f"#{item.attributes.get('id')}": item.text for item in seen.all("li")}
-    assert links
-    for link in links:
-        assert link.text in places[str(link.attributes["href"])]
+def test_steps_queries_and_resources() -> None:
+    result = aag()
+    seen = Reader(page("aag", GOAL, result))
+    sections = seen.sections()
+    assert sections["answer"].startswith(
+        "AnswerResources rye flour, a sourdough starterUse oven_kit()"
+    )
+    assert len(seen.texts("ol", "steps")) == 1
+    assert sections["queries"] == f"Looked up{''.join(result['queries'])}"
+    assert seen.texts("article")[0].startswith(
+        "Step 2 round 1Mix `rye flour` and water. Let it rise."
+    )
+    assert seen.texts("ins") == ["Let it rise."]
 
 
-def test_aag_the_procedures_that_were_shown_instead_of_an_answer_are_linked() -> None:
-    result = aag(answers=False)
-    text = " ".join(Reader(page("aag", GOAL, result, [])).texts("section"))
-    assert text.count("Not answered; what was found:") == len(result["questions"]) > 0
-    assert "No answer was found." not in text
+def test_unverified_names_come_first_and_the_others_with_their_places() -> None:
+    names = Reader(page("aag", GOAL, aag())).sections()["names"]
+    unverified, _, verified = names.partition("2 names that also stand elsewhere")
+    assert unverified.endswith("oven_kit step 1 unverified")
+    assert (
+        verified == "rye flour step 2 the resources, Title 1dough step 2 a procedure of the memory"
+    )
 
 
-def test_aag_resources_as_a_list_and_nothing_asked() -> None:
-    given = {"question": "bake", "resources": ["flour", "salt"]}
-    seen = Reader(page("aag", given, aag(questions=False, critic=False), []))
-    told = " ".join(seen.texts("section"))
-    assert "Resources flour, salt" in told
-    assert "Nothing was asked." in told
-    assert "The critic was not asked." in told
+def test_reviews() -> None:
+    seen = Reader(page("aag", GOAL, aag()))
+    assert seen.sections()["reviews"] == (
+        "ReviewsReview 1 rejectedIt has to rise.2026-01-01T09:00:00+00:00"
+        "Review 2 approved2026-01-01T09:05:00+00:00 by adaRemembered as 0b7c."
+    )
 
 
-def test_a_baseline_answer_and_passages() -> None:
+def test_evidence_with_scores_and_sources() -> None:
     result = rag()
-    seen = Reader(page("rag", QUESTION, {**result, "warnings": ["a warning"]}, STEPS))
-    shown = {part.attributes["id"]: part.text for part in seen.all("section")}
-    assert list(shown) == ["warnings", "answer", "evidence", "cost"]
-    assert (shown["warnings"], shown["answer"]) == ("Warningsa warning", "AnswerHaldruvin built it.")
+    seen = Reader(page("rag", QUESTION, result))
+    assert list(seen.sections()) == ["answer", "evidence", "cost"]
     for passage in result["evidence"]:
-        assert f"{passage['score']:.2f} {passage['title']}{passage['text']}" in shown["evidence"]
-    assert seen.texts("ul", "facts") == [f"{len(result['evidence'])} passages1 model call12.5 s"]
+        line = f"{passage['score']:.2f} {passage['title']}{passage['text']}{passage['source']}"
+        assert line in seen.sections()["evidence"]
+    unscored = rag(evidence=[{**result["evidence"][0], "score": 0.0}])
+    assert "0.00" not in page("rag", QUESTION, unscored)
 
 
-def test_a_baseline_that_does_not_search_has_no_section_of_evidence() -> None:
-    told = {**rag(), "evidence": []}
-    names = [part.attributes["id"] for part in Reader(page("cot", QUESTION, told, [])).all("section")]
-    assert names == ["answer", "cost"]
+def test_links_lead_to_passages() -> None:
+    seen = Reader(page("aag", GOAL, aag()))
+    links = [link for link in seen.all("a") if "#passage-" in (link.attributes["href"] or "")]
+    passages = [f"#{part.attributes['id']}" for part in seen.all("div") if "id" in part.attributes]
+    assert [link.text for link in links] == ["Title 1", "Title 1"]
+    assert {link.attributes["href"] for link in links} == set(passages) == {"#passage-1"}
 
 
-def test_every_graph_has_a_page() -> None:
-    for name in GRAPHS:
-        result = {"rat": rat, "aag": aag, "rpg": rpg}.get(name, rag)()
-        assert page(name, QUESTION, result, []).startswith("<!doctype html>")
+@pytest.mark.parametrize("build", [build_aag, build_rat, build_rpg])
+def test_the_output_of_every_method_has_a_page(build: Any) -> None:
+    graph = build()
+    result = graph.invoke(GOAL)
+    sections = Reader(page(graph.name, GOAL, result)).sections()
+    assert {"warnings", "answer", "evidence", "cost"} <= sections.keys()
+    assert all(passage["title"] in sections["evidence"] for passage in result["evidence"])
+
+
+def test_a_graph_of_a_paper_has_answer_evidence_and_cost() -> None:
+    revisions = [{"step": 1, "query": "a", "before": "b", "after": "c", "skipped": ""}]
+    seen = Reader(page("rat_paper", QUESTION, rag(revisions=revisions)))
+    assert seen.texts("p", "method") == [
+        "Stepcraft · Retrieval-augmented thoughts, as in the paper"
+    ]
+    assert list(seen.sections()) == ["answer", "evidence", "cost"]
 
 
 def test_time_and_tokens_by_node() -> None:
-    result = rat("x..", window=3)
-    seen = Reader(page("rat", QUESTION, result, STEPS))
-    rows = [row for row in seen.texts("tr") if row.startswith(("draft", "Total", "of which"))]
-    used = result["usage"]
-    cells = [f"{used['nodes']['draft'][name]:,}" for name in ("calls", "input_tokens", "output_tokens")]
-    assert rows[0] == "draft13.25 s" + "".join(cells)
-    assert rows[1].startswith(f"Total312.5 s{used['calls']}")
-    assert rows[2].startswith(f"of which discarded{used['discarded']['calls']}")
-    assert rows[3] == "draft0.25 s3.50 s"
+    seen = Reader(page("rat", QUESTION, rat(), STEPS))
+    rows = [row for row in seen.texts("tr") if row.startswith(("draft", "Total"))]
+    assert rows == ["draft13.25 s31,200345", "Total312.5 s31,200345", "draft0.25 s3.50 s"]
     assert [bar.attributes["x"] for bar in seen.all("rect")] == ["0.00", "2.00", "28.00"]
 
 
-def test_a_long_timeline_is_folded_and_none_is_no_timeline() -> None:
+def test_usage_without_times() -> None:
+    seen = Reader(page("rat", QUESTION, rat(usage=USAGE)))
+    assert seen.texts("tr")[1:] == ["draft31,200345", "Total31,200345"]
+    assert "Step by step" not in seen.sections()["cost"]
+
+
+def test_a_long_timeline_is_folded() -> None:
     many = [StepTime("step", number, number + 1) for number in range(100)]
-    [folded] = [part for part in Reader(page("rat", QUESTION, rat(), many)).all("details") if "Step by step" in part.text]  # fmt: skip
+    details = Reader(page("rag", QUESTION, rag(), many)).all("details")
+    [folded] = [part for part in details if "Step by step" in part.text]
     assert "open" not in folded.attributes
-    assert "Step by step" not in page("rat", QUESTION, rat(), [])
 
 
-@pytest.mark.parametrize(("method", "given", "run"), RUNS)
-def test_a_screen_reader_finds_its_way(method: str, given: Any, run: Any) -> None:
-    seen = Reader(page(method, given, run(), STEPS))
+@pytest.mark.parametrize(("graph", "inputs", "run"), RUNS)
+def test_a_screen_reader_finds_its_way(graph: str, inputs: Any, run: Any) -> None:
+    seen = Reader(page(graph, inputs, run(), STEPS))
     levels = [int(element.tag[1]) for element in seen.seen if re.fullmatch("h[1-6]", element.tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(below <= above + 1 for above, below in pairwise(levels))
-    assert all(len(seen.all(landmark)) == 1 for landmark in ("header", "nav", "main", "footer"))
+    landmarks = ("header", "nav", "main", "footer")
+    assert all(len(seen.all(landmark)) == 1 for landmark in landmarks)
     names = [element.attributes["id"] for element in seen.seen if "id" in element.attributes]
     assert len(names) == len(set(names))
     for element in seen.seen:
@@ -161,27 +175,13 @@ def test_a_screen_reader_finds_its_way(method: str, given: Any, run: Any) -> Non
             assert target[1:] in names
 
 
-def test_an_unknown_method() -> None:
-    with pytest.raises(BadInput, match="there is no report for 'gpr'; there is one for rat, aag, rpg"):
-        page("gpr", QUESTION, rat(), [])
-
-
-def test_nothing_to_show() -> None:
-    empty = {**rat(), "answer": "", "draft": "", "revisions": [], "evidence": [], "warnings": []}
-    told = " ".join(Reader(page("rat", QUESTION, empty, [])).texts("section"))
-    assert "No thought was checked." in told
-    assert "Nothing was found." in told
-
-
 PAIRS = [
     *((ink, ground) for ink in ("ink", "quiet", "accent") for ground in ("paper", "card")),
-    *(
-        ("added-ink", "added"),
-        ("removed-ink", "removed"),
-        ("warm-ink", "warm"),
-        ("warm-ink", "card"),
-        ("lit-ink", "lit"),
-    ),
+    ("added-ink", "added"),
+    ("removed-ink", "removed"),
+    ("warm-ink", "warm"),
+    ("warm-ink", "card"),
+    ("lit-ink", "lit"),
 ]
 
 
@@ -190,14 +190,14 @@ def test_every_colour_can_be_read(mode: int) -> None:
     style = files("stepcraft.report").joinpath("page.css").read_text("utf-8")
     colours = dict(re.findall(r"--([\w-]+): #(\w{6})", style.split(":root {")[1 + mode]))
     for ink, ground in PAIRS:
-        one, other = sorted((_brightness(colours[ink]), _brightness(colours[ground])))
-        assert (other + 0.05) / (one + 0.05) >= 4.5, f"{ink} on {ground}"
+        darker, lighter = sorted((_brightness(colours[ink]), _brightness(colours[ground])))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, f"{ink} on {ground}"
 
 
 def _brightness(colour: str) -> float:
     """Return the relative luminance as WCAG defines it."""
     shares = [int(colour[place : place + 2], 16) / 255 for place in (0, 2, 4)]
     red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in shares
+        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

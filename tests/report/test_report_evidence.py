@@ -1,4 +1,4 @@
-"""How a browser shows the evidence of a sentence: to the mouse, the keyboard and a screen reader, and in print."""
+"""How a browser shows the evidence of a sentence: to mouse, keyboard, screen reader, on paper."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any
 import pytest
 
 from stepcraft.report import page
-from tests.report.reports import HOSTILE, STEPS, poisoned, rpg
+from tests.report.reports import HOSTILE, QUESTION, STEPS, poisoned, rpg
 from tests.servers.chromium import Tab, listener, opened
-from tests.shelf import QUESTION
 
 pytestmark = pytest.mark.usefixtures("browser")
 
-SEEN = "[...document.querySelectorAll('.evidence')].filter(panel => panel.checkVisibility()).map(panel => panel.id)"
+SEEN = """[...document.querySelectorAll('.evidence')]
+    .filter(panel => panel.checkVisibility()).map(panel => panel.id)"""
 IN_VIEW = """(() => {
     const [panel, sentence] = ['.evidence:popover-open', '.sentence:has(:popover-open) label']
         .map(name => document.querySelector(name).getBoundingClientRect());
-    const apart = panel.left >= sentence.right || panel.top >= sentence.bottom || panel.bottom <= sentence.top;
-    return apart && panel.left >= 0 && panel.top >= 0 && panel.right <= innerWidth && panel.bottom <= innerHeight;
+    const beside = panel.left >= sentence.right;
+    const apart = beside || panel.top >= sentence.bottom || panel.bottom <= sentence.top;
+    return apart && panel.left >= 0 && panel.top >= 0
+        && panel.right <= innerWidth && panel.bottom <= innerHeight;
 })()"""
 
 
@@ -70,7 +72,9 @@ def test_by_keyboard(tab: Tab) -> None:
     tab.press("Enter")
     assert tab.js(SEEN) == ["evidence-1"]
     tab.press("Tab")
-    assert tab.js("document.activeElement.href") == "https://example.org/1", "its links come next"
+    assert tab.js("document.activeElement.hash") == "#passage-1", "its links come next"
+    tab.press("Tab")
+    assert tab.js("document.activeElement.href") == "https://example.org/1"
     tab.press("Escape")
     assert tab.js(SEEN) == []
     assert tab.js("document.activeElement.id") == "mark-1", "and the focus is where it was"
@@ -82,6 +86,14 @@ def test_it_stands_beside_its_sentence_within_the_window(tab: Tab, width: int, h
     for number in range(4):
         tab.click(".sentence label", number)
         assert tab.js(IN_VIEW)
+
+
+def test_a_link_opens_the_passage(tab: Tab) -> None:
+    opened = "[...document.querySelectorAll('.sources details')].map(passage => passage.open)"
+    tab.click(".sentence label", 1)
+    assert tab.js(opened) == [False] * 3
+    tab.click(".evidence:popover-open a")
+    assert tab.js(opened) == [False, True, False]
 
 
 def test_a_mark_begins_no_line(tab: Tab) -> None:
@@ -97,25 +109,26 @@ def test_a_mark_begins_no_line(tab: Tab) -> None:
 def test_on_paper_it_is_notes(tab: Tab) -> None:
     assert not tab.js("document.querySelector('.footnotes').checkVisibility()")
     tab.click(".sentence label", 1)
-    answer, _, after = tab.printed().partition("Plan by plan")
+    answer, _, after = tab.printed().partition("Looked up")
     text = "".join(answer.split())  # where marks are raised, readers of PDF differ in blanks
-    assert "Selvaranhadorderedit.2Itfellin1992.3∅Itwasrebuiltin2004.3" in text
-    assert "heritage.∅3sentencesrestonevidence,2donot.∅marksasentencethatdoesnotrestonevidence." in text
-    notes = "1Title1Itwasbuiltin1566byMimarHaldruvin.https://example.org/12Title2"
-    assert text.count(notes) == 1
+    assert "Selvaranhadorderedit.2Thefall" in text
+    assert "bridge.fallen.3∅-Itwasrebuiltin2004.3" in text
+    assert text.count("1Title1Itwasbuiltin1566byMimarHaldruvin.https://example.org/12Title2") == 1
     assert answer.count("https://example.org/2") == 1, "what is open on the screen is not printed"
     assert "Point at a sentence" not in answer
+    passage = "Before it there was one of wood."
+    assert passage in " ".join(after.split()), "what is folded on the screen is printed"
     assert "Time and tokens" in after
 
 
-UNSUPPORTED = ["It fell in 1992.", "It is a place of the world's heritage."]
+UNSUPPORTED = ["Its state is bridge.fallen.", "It is a place of the world's heritage."]
 UNDERLINED = """[...document.querySelectorAll('.answer label, .answer > span:not(.without)')]
     .filter(sentence => getComputedStyle(sentence).textDecorationStyle === 'dashed')
     .map(sentence => sentence.textContent)"""
 
 
 @pytest.mark.parametrize("medium", ["screen", "print"])
-def test_what_rests_on_no_evidence_is_underlined(tab: Tab, medium: str) -> None:
+def test_unsupported_sentences_are_underlined(tab: Tab, medium: str) -> None:
     tab.ask("Emulation.setEmulatedMedia", media=medium)
     assert tab.js(UNDERLINED) == UNSUPPORTED
     tab.ask("Emulation.setEmulatedMedia", media="")
@@ -132,28 +145,32 @@ def spoken_by(tab: Tab) -> list[str]:
             for child in node["childIds"]:
                 yield from below(nodes[child])
 
-    return [name for name in below(next(iter(nodes.values()))) if name.strip()]
+    return [name.strip() for name in below(next(iter(nodes.values()))) if name.strip()]
 
 
-def test_a_screen_reader_is_told_what_each_sentence_rests_on(tab: Tab) -> None:
+def test_a_screen_reader_speaks_the_evidence_of_each_sentence(tab: Tab) -> None:
     spoken = spoken_by(tab)
     start = spoken.index("Mimar Haldruvin built it in 1566.")
-    assert spoken[start : start + 11] == [
+    assert spoken[start : start + 14] == [
         "Mimar Haldruvin built it in 1566.",
         "Evidence: passages 1, 2",
         "Selvaran had ordered it.",
         "Evidence: passage 2",
-        "It fell in 1992.",
+        "The fall",
+        "Its state is",
+        "bridge.fallen",
+        ".",
         "Evidence: passage 3",
         "not borne out by its evidence",
+        "-",
         "It was rebuilt in 2004.",
         "Evidence: passage 3",
         "It is a place of the world's heritage.",
-        "no evidence",
     ]
+    assert spoken[start + 14] == "no evidence"
 
 
-def test_evidence_that_does_not_bear_a_sentence_out_is_opened_with_the_objection(tab: Tab) -> None:
+def test_evidence_without_a_name_of_the_sentence_is_opened_with_the_objection(tab: Tab) -> None:
     tab.point(".sentence label", 2)
     assert tab.js(SEEN) == ["evidence-3"]
     assert tab.js("document.querySelector('#evidence-3 .objection').checkVisibility()")
@@ -163,7 +180,8 @@ def test_hostile_evidence_is_shown_as_text(tmp_path: Path) -> None:
     with listener() as (port, asked):
         poison = HOSTILE.replace("PORT", str(port))
         file = tmp_path / "page.html"
-        file.write_text(page("rpg", poisoned(QUESTION, poison), poisoned(rpg(), poison), STEPS), "utf-8")
+        text = page("rpg", poisoned(QUESTION, poison), poisoned(rpg(), poison), STEPS)
+        file.write_text(text, "utf-8")
         with opened(file, tmp_path / "profile") as tab:
             tab.click(".sentence label")
             [panel] = tab.js(SEEN)

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from stepcraft.report import page
-from tests.report.reports import HOSTILE, RUNS, STEPS, poisoned, rat
+from tests.report.reports import HOSTILE, QUESTION, RUNS, STEPS, poisoned, rat
 from tests.servers.chromium import Shown, listener, shown
-from tests.shelf import QUESTION
 
 pytestmark = pytest.mark.usefixtures("browser")
 
@@ -23,14 +22,18 @@ def opened(tmp_path: Path, text: str) -> Shown:
     return shown(file, tmp_path / "profile")
 
 
-@pytest.mark.parametrize(("method", "given", "run"), RUNS)
-def test_nothing_runs_and_nothing_is_fetched(tmp_path: Path, method: str, given: Any, run: Any) -> None:
+@pytest.mark.parametrize(("graph", "inputs", "run"), RUNS)
+def test_nothing_runs_and_nothing_is_fetched(
+    tmp_path: Path, graph: str, inputs: Any, run: Any
+) -> None:
     with listener() as (port, asked):
         poison = HOSTILE.replace("PORT", str(port))
-        told = opened(tmp_path, page(method, poisoned(given, poison), poisoned(run(), poison), STEPS))
-    assert (asked, told.console) == ([], [])
-    assert "<title>owned" not in told.dom
-    assert "&lt;script&gt;console.error(document.title='owned')&lt;/script&gt;" in told.dom
+        loaded = opened(
+            tmp_path, page(graph, poisoned(inputs, poison), poisoned(run(), poison), STEPS)
+        )
+    assert (asked, loaded.console) == ([], [])
+    assert "<title>owned" not in loaded.dom
+    assert "&lt;script&gt;console.error(document.title='owned')&lt;/script&gt;" in loaded.dom
 
 
 def raw(port: int) -> str:
@@ -40,28 +43,31 @@ def raw(port: int) -> str:
 
 def test_the_poison_works_where_it_is_not_escaped(tmp_path: Path) -> None:
     with listener() as (port, asked):
-        told = opened(tmp_path, f"<!doctype html><p>{raw(port)}")
+        loaded = opened(tmp_path, f"<!doctype html><p>{raw(port)}")
     assert {"/image", "/sheet", "/frame", "/style"} <= set(asked)
-    assert len(told.console) == 1
-    assert "<title>owned" in told.dom
+    assert len(loaded.console) == 1
+    assert "<title>owned" in loaded.dom
 
 
 def test_even_what_is_not_escaped_runs_and_fetches_nothing(tmp_path: Path) -> None:
     text = page("rat", QUESTION, rat(), STEPS)
     with listener() as (port, asked):
-        told = opened(tmp_path, text.replace("<main>", f"<main>{raw(port)}"))
+        loaded = opened(tmp_path, text.replace("<main>", f"<main>{raw(port)}"))
     assert asked == []
-    assert "<title>owned" not in told.dom
-    assert "Content Security Policy" in "".join(told.console)
+    assert "<title>owned" not in loaded.dom
+    assert "Content Security Policy" in "".join(loaded.console)
 
 
-@pytest.mark.parametrize(("method", "given", "run"), RUNS)
-def test_it_fits_a_small_screen(tmp_path: Path, method: str, given: Any, run: Any) -> None:
+@pytest.mark.parametrize(("graph", "inputs", "run"), RUNS)
+def test_it_fits_a_small_screen(tmp_path: Path, graph: str, inputs: Any, run: Any) -> None:
     long = "https://example.org/" + "x" * 300
-    inner = page(method, poisoned(given, long), poisoned(run(), long), STEPS).replace(
+    inner = page(graph, poisoned(inputs, long), poisoned(run(), long), STEPS).replace(
         "<details", "<details open"
     )
-    measure = "document.title = document.querySelector('iframe').contentDocument.documentElement.scrollWidth"
-    frame = f'<iframe width="400" height="800" srcdoc="{html.escape(inner)}" onload="{measure}"></iframe>'
-    told = opened(tmp_path, f"<!doctype html><title>?</title>{frame}")
-    assert int(re.findall(r"<title>(\d+)", told.dom)[0]) <= 400
+    document = "document.querySelector('iframe').contentDocument"
+    frame = (
+        f'<iframe width="400" height="800" srcdoc="{html.escape(inner)}"'
+        f' onload="document.title = {document}.documentElement.scrollWidth"></iframe>'
+    )
+    loaded = opened(tmp_path, f"<!doctype html><title>?</title>{frame}")
+    assert int(re.findall(r"<title>(\d+)", loaded.dom)[0]) <= 400

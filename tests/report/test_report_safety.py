@@ -6,17 +6,16 @@ import re
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 
 from stepcraft.report import page
-from tests.report.reports import HOSTILE, RUNS, STEPS, Reader, poisoned, rat
-from tests.shelf import QUESTION, Shelf
+from tests.report.reports import EVIDENCE, HOSTILE, QUESTION, RUNS, STEPS, Reader, poisoned, rag
 
 TAGS = set(
     re.findall(
         r"\w+",
-        """html head meta title style body header nav main section footer div article p h1 h2 h3 ul ol li a b span
-        details summary del ins mark code blockquote label button table caption thead tbody tfoot tr th td svg rect""",
+        """html head meta title style body header nav main section footer div article p h1 h2 h3
+        ul ol li a b span details summary del ins strong code blockquote label button
+        table caption thead tbody tfoot tr th td svg rect""",
     )
 )
 ATTRIBUTES = {
@@ -36,13 +35,13 @@ ATTRIBUTES = {
 
 def of_sources(*sources: str) -> Reader:
     """Return the page of a run that found passages with these sources."""
-    documents = [Document(f"Text {source}", id=source, metadata={"source": source}) for source in sources]
-    return Reader(page("rat", QUESTION, rat(shelf=Shelf(says=lambda _: documents)), []))
+    evidence = [{**EVIDENCE[0], "source": source} for source in sources]
+    return Reader(page("rag", QUESTION, rag(evidence=evidence)))
 
 
-@pytest.mark.parametrize(("method", "given", "run"), RUNS)
-def test_what_is_hostile_is_text(method: str, given: Any, run: Any) -> None:
-    text = page(method, poisoned(given, HOSTILE), poisoned(run(), HOSTILE), STEPS)
+@pytest.mark.parametrize(("graph", "inputs", "run"), RUNS)
+def test_what_is_hostile_is_text(graph: str, inputs: Any, run: Any) -> None:
+    text = page(graph, poisoned(inputs, HOSTILE), poisoned(run(), HOSTILE), STEPS)
     seen = Reader(text)
     assert {element.tag for element in seen.seen} <= TAGS
     common = {"id", "class", "dir", "aria-hidden", "aria-label", "aria-labelledby"}
@@ -53,9 +52,9 @@ def test_what_is_hostile_is_text(method: str, given: Any, run: Any) -> None:
     text.encode()
 
 
-@pytest.mark.parametrize(("method", "given", "run"), RUNS)
-def test_the_page_stands_alone(method: str, given: Any, run: Any) -> None:
-    text = page(method, given, run(), STEPS)
+@pytest.mark.parametrize(("graph", "inputs", "run"), RUNS)
+def test_the_page_stands_alone(graph: str, inputs: Any, run: Any) -> None:
+    text = page(graph, inputs, run(), STEPS)
     assert not re.search(r"\bsrc=|@import|url\(|<script|<link|style=", text)
     [policy] = re.findall('Content-Security-Policy" content="([^"]+)"', text)
     assert policy.startswith("default-src 'none'; style-src 'sha256-")

@@ -1,163 +1,148 @@
-"""Rerankers: LangChain's own, names for them, and those that fail."""
+"""Rerankers: LangChain's own, names for them, and those that fail, as a run of the paper's RPG uses them."""
 
-import asyncio
+from __future__ import annotations
+
 import math
-import threading
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
-from langchain_core.documents import Document
+from langchain_core.callbacks import Callbacks
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.embeddings import Embeddings
 
 from stepcraft.errors import BadInput
+from stepcraft.evidence import Evidence
+from stepcraft.graphs.paper.rpg import build_rpg_paper
+from stepcraft.rerank.ready import ReadySentences
 from stepcraft.rerank.resolve import resolve_reranker
-from tests.selecting import BRIDGE, BUILDER, CHEESE, Filter, Letters, Scorer, Selecting, both, evidence
+from tests.scripted import ScriptedModel
+from tests.shelf import QUESTION, Shelf
 
 PLAN = "who built the bridge of Mostar"
-PASSAGES = evidence(CHEESE, BRIDGE, titles=["Brie", "Stari Most"])
+BUILDER = "Mimar Haldruvin built the bridge in 1566."
+PASSAGES = [
+    Evidence(
+        id="p0",
+        title="Brie",
+        text="Brie is a soft cheese. It is made of the milk of cows. The rind is white.",
+        source="",
+        score=0.5,
+    ),
+    Evidence(
+        id="p1",
+        title="Stari Most",
+        text=f"The old bridge of Mostar stands in Bosnia. {BUILDER} It fell in the year 1993.",
+        source="",
+        score=0.5,
+    ),
+]
+
+
+class Scorer(BaseCrossEncoder):
+    """Scores as a function says."""
+
+    def __init__(self, says: Callable[[list[tuple[str, str]]], Any]) -> None:
+        self.says = says
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        return self.says(text_pairs)  # type: ignore[no-any-return]
+
+
+class Filter(BaseDocumentCompressor):
+    """Keeps the documents that a function keeps."""
+
+    says: Callable[[Sequence[Document]], Sequence[Document]]
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> Sequence[Document]:
+        return self.says(documents)
+
+
+class Letters(Embeddings):
+    """A vector of how often each letter occurs."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+
+def ranked(reranker: object) -> dict[str, float]:
+    """Return the score of each sentence."""
+    ready = ReadySentences().of(PASSAGES, resolve_reranker(reranker))
+    scores = ready.ranking.scores(PLAN)
+    return dict(zip([each.text for each in ready.sentences], scores, strict=True))
 
 
 def test_a_cross_encoder_reads_the_plan_with_each_titled_sentence() -> None:
-    asked: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
 
-    def says(pairs: list[tuple[str, str]]) -> list[float]:
-        asked.extend(pairs)
-        return [float("Haldruvin" in text) for _, text in pairs]
+    def says(asked: list[tuple[str, str]]) -> list[float]:
+        pairs.extend(asked)
+        return [float("Haldruvin" in text) for _, text in asked]
 
-    assert [one["text"] for one in Selecting(Scorer(says))(PLAN, PASSAGES)] == [BUILDER]
-    assert asked[4] == (PLAN, f"Stari Most\n{BUILDER}")
-    assert len(asked) == 6
-
-
-def test_a_compressor_keeps_what_it_gives_back() -> None:
-    compressor = Filter(says=lambda given: [one for one in given if "bridge" in one.page_content][::-1])
-    found = both(Selecting(compressor), PLAN, PASSAGES)
-    assert [(one["position"], one["score"]) for one in found] == [(0, 0.5), (1, 1.0)]
+    assert ranked(Scorer(says))[BUILDER] == 1.0
+    assert pairs[4] == (PLAN, f"Stari Most\n{BUILDER}")
+    assert len(pairs) == 6
 
 
-def test_a_compressor_that_tells_scores_is_believed() -> None:
-    def says(given):
-        return [
-            Document(one.page_content[:5], metadata={**one.metadata, "relevance_score": 0.7})
-            for one in given[1:3]
-        ]
-
-    found = Selecting(Filter(says=says))(PLAN, PASSAGES)
-    assert [(one["position"], one["score"]) for one in found] == [(1, 0.7), (2, 0.7)]
-    assert found[0]["text"] == "It is made of the milk of cows."
-
-
-def test_a_compressor_that_gives_back_nothing_selects_nothing() -> None:
-    selecting = Selecting(Filter(says=lambda given: []))
-    assert both(selecting, PLAN, PASSAGES) == []
-    assert selecting.warnings == []
-
-
-def test_embeddings_rank_by_vectors_alone() -> None:
-    found = Selecting(Letters())(BUILDER, evidence(CHEESE, BUILDER), threshold=-1.0)
-    assert max(found, key=lambda one: one["score"])["text"] == BUILDER
+def test_a_compressor_ranks_what_it_gives_back() -> None:
+    compressor = Filter(
+        says=lambda documents: [each for each in documents if "bridge" in each.page_content]
+    )
+    scores = ranked(compressor)
+    kept = [text for text, score in scores.items() if score > 0]
+    assert kept == ["The old bridge of Mostar stands in Bosnia.", BUILDER]
 
 
 @pytest.mark.parametrize("name", ["hybrid", "words", "vectors", "wordllama"])
 def test_rerankers_by_name(name: str) -> None:
-    found = Selecting()(PLAN, PASSAGES, reranker=name)
-    assert BUILDER in [one["text"] for one in found]
-    assert [one["text"] for one in found] == [one["text"] for one in Selecting(name)(PLAN, PASSAGES)]
+    scores = ranked(name)
+    assert scores[BUILDER] > scores["The rind is white."]
 
 
-def test_the_context_goes_before_what_the_graph_was_built_with() -> None:
-    silent = Scorer(lambda pairs: [0.0] * len(pairs))
-    assert Selecting(silent)(PLAN, PASSAGES) == []
-    assert Selecting(silent)(PLAN, PASSAGES, reranker="words") != []
+def test_embeddings_rank_by_vectors() -> None:
+    assert len(ranked(Letters())) == 6
 
 
-def raising(*_: object) -> list[float]:
-    raise RuntimeError("no access with sk-proj-abcdefghijklmnop")
+@pytest.mark.parametrize(
+    ("choice", "value"),
+    [
+        ("hybird", "hybird"),
+        ("cross-encoder", "needs a model"),
+        ("nobody:model", "nobody"),
+        (3, "3"),
+        (Letters, "Letters"),
+        ("cross-encoder:there/is-none", "there/is-none"),
+    ],
+)
+def test_what_is_no_reranker_is_refused(choice: object, value: str) -> None:
+    with pytest.raises(BadInput, match=value):
+        resolve_reranker(choice)
+
+
+def raising(*_: object) -> Any:
+    raise RuntimeError("no access with sk-proj-abcdefghijklmnop1234")
 
 
 FAILING = {
     "raises": Scorer(raising),
     "NaN": Scorer(lambda pairs: [math.nan] * len(pairs)),
-    "one NaN": Scorer(lambda pairs: [1.0] * (len(pairs) - 1) + [math.nan]),
-    "infinite": Scorer(lambda pairs: [math.inf] * len(pairs)),
     "too few": Scorer(lambda pairs: [1.0] * (len(pairs) - 1)),
-    "too many": Scorer(lambda pairs: [1.0] * (len(pairs) + 1)),
-    "none": Scorer(lambda pairs: []),
     "words": Scorer(lambda pairs: ["good"] * len(pairs)),
-    "nothing": Scorer(lambda pairs: None),
-    "a matrix": Scorer(lambda pairs: [[1.0, 2.0]] * len(pairs)),
-    "strangers": Filter(says=lambda given: [Document("never seen")]),
     "a compressor that raises": Filter(says=raising),
-    "NaN told": Filter(says=lambda given: [Document("", metadata={**one.metadata, "relevance_score": math.nan}) for one in given]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("reranker", FAILING.values(), ids=FAILING)
-def test_one_that_fails_costs_its_ranking_and_warns_once(reranker: object) -> None:
-    selecting = Selecting(reranker)
-    assert both(selecting, PLAN, PASSAGES, threshold=0.99) == Selecting()(PLAN, PASSAGES) != []
-    (warning,) = selecting.warnings
-    assert type(reranker).__name__ in warning
+def test_one_that_fails_costs_its_ranking_and_warns(reranker: object) -> None:
+    model = ScriptedModel(["the bridge", "Haldruvin built it.", "<complete>"])
+    graph = build_rpg_paper(model=model, sources=Shelf(), reranker=reranker)
+    result = graph.invoke(QUESTION)
+    assert result["answer"]
+    (warning,) = [each for each in result["warnings"] if "reranker" in each]
     assert "abcdefghij" not in warning
-
-
-def test_embeddings_that_fail_cost_their_ranking() -> None:
-    class Broken(Letters):
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            raise ConnectionError("gone")
-
-    selecting = Selecting(Broken())
-    for _ in range(2):
-        assert selecting(PLAN, PASSAGES) == Selecting()(PLAN, PASSAGES)
-        assert len(selecting.warnings) == 1
-
-
-def test_words_are_left_where_the_default_fails_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STEPCRAFT_EMBEDDINGS", "nobody:model")
-    selecting = Selecting(Scorer(raising))
-    assert selecting(PLAN, PASSAGES) == Selecting("words")(PLAN, PASSAGES) != []
-    assert [warning.split()[3] for warning in selecting.warnings] == ["Scorer", "hybrid"]
-
-
-def test_one_that_outlasts_the_deadline_is_left_to_itself() -> None:
-    ends = threading.Event()
-    selecting = Selecting(Scorer(lambda pairs: [1.0] * len(pairs) if ends.wait(60) else []))
-    try:
-        assert selecting(PLAN, PASSAGES, deadline_s=0.2) == Selecting()(PLAN, PASSAGES)
-        assert "longer than the deadline" in selecting.warnings[0]
-    finally:
-        ends.set()
-
-
-def test_a_slow_one_does_not_hold_up_the_event_loop() -> None:
-    goes_on = threading.Event()
-    selecting = Selecting(Scorer(lambda pairs: [1.0] * len(pairs) if goes_on.wait(60) else []))
-
-    async def beside() -> list:
-        run = asyncio.create_task(selecting.on_loop(PLAN, PASSAGES))
-        await asyncio.sleep(0)
-        asyncio.get_running_loop().call_later(0.05, goes_on.set)
-        return await run
-
-    assert len(asyncio.run(beside())) == 6
-    assert selecting.warnings == []
-
-
-@pytest.mark.parametrize(
-    ("choice", "told"),
-    [
-        ("hybird", "there is no reranker 'hybird'"),
-        ("cross-encoder", "needs a model"),
-        ("cross-encoder:", "needs a model"),
-        ("nobody:model", "nobody"),
-        (3, "reranker=3 cannot be used"),
-        (Letters, "Letters cannot be used: it is a class"),
-        (object(), "cannot be used"),
-    ],
-)
-def test_what_is_no_reranker_is_refused_with_what_there_is(choice: object, told: str) -> None:
-    with pytest.raises(BadInput, match=told):
-        resolve_reranker(choice)
-
-
-def test_a_cross_encoder_by_name_needs_its_packages_or_its_model() -> None:
-    with pytest.raises(BadInput, match=r"cross-encoder:there/is-none .*(pip install|cannot be loaded)"):
-        resolve_reranker("cross-encoder:there/is-none")

@@ -58,7 +58,9 @@ def measured(name: str, *args: str | Path) -> Measured:
     """What a function of this module returns, or the message of what it raises."""
     command = [sys.executable, "-W", "error", "-c", _RUN, name, *map(str, args)]
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=root, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=100, cwd=root, check=False
+    )
     assert done.returncode == 0, done.stderr
     return Measured(*json.loads(done.stdout))
 

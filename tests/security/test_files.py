@@ -79,10 +79,16 @@ def pdf(pages: int) -> bytes:
         ("large.txt", lambda: b"a" * 21_000_000, "it is larger than 20 MB"),
     ],
 )  # fmt: skip
-def test_a_bomb_costs_little_and_is_named(folder: Path, name: str, content: Callable[[], bytes], why: str):
+def test_a_bomb_costs_little_and_is_named(
+    folder: Path, name: str, content: Callable[[], bytes], why: str
+):
     (folder / name).write_bytes(content())
     found = measured("corpus", folder)
-    assert (found.result == []) if not why else (f"{name}: " in found.result[0] and why in found.result[0])
+    assert (
+        (found.result == [])
+        if not why
+        else (f"{name}: " in found.result[0] and why in found.result[0])
+    )
     assert found.grown < 250
     assert found.child < 400
     assert found.pause < 0.5
@@ -92,7 +98,10 @@ def test_a_sparse_file_is_not_read(folder: Path):
     with (folder / "sparse.jsonl").open("wb") as file:
         file.truncate(1 << 34)
     found = measured("corpus", folder)
-    assert "sparse.jsonl: it cannot be read: nearly all of it is a hole without data" in found.result[0]
+    assert (
+        "sparse.jsonl: it cannot be read: nearly all of it is a hole without data"
+        in found.result[0]
+    )
     assert found.grown < 100
 
 
@@ -108,14 +117,19 @@ def test_a_sparse_file_is_not_read(folder: Path):
         ("cells.ipynb", '{"cells": [{"source": 7, "cell_type": "code"}]}'),
         ("object.ipynb", '{"cells": {"a": 1}}'),
         ("metadata.ipynb", '{"metadata": [], "cells": []}'),
-        ("bad.pdf", "%PDF-1.7\n1 0 obj\n<</Type /Catalog /Pages 1 0 R>>\nendobj\ntrailer <</Root 1 0 R>>"),
+        (
+            "bad.pdf",
+            "%PDF-1.7\n1 0 obj\n<</Type /Catalog /Pages 1 0 R>>\nendobj\ntrailer <</Root 1 0 R>>",
+        ),
         ("quotes.csv", 'text\n"' + "x" * 1_000_000),
     ],
 )
 def test_one_bad_file_costs_one_file(folder: Path, name: str, content: str):
     (folder / name).write_text(content)
     with closing(opened(folder)) as corpus:
-        assert [document.page_content for document in corpus.invoke("beside")] == ["This stands beside it."]
+        assert [document.page_content for document in corpus.invoke("beside")] == [
+            "This stands beside it."
+        ]
         assert set(corpus.report.problems) <= {str(folder / name)}
 
 
@@ -149,7 +163,9 @@ def test_what_is_no_file_is_not_opened(
                 in_time(lambda: open_memory(f"x{suffix}", embeddings="none"))
 
 
-@pytest.mark.parametrize("named", ["a\0b{}", "~nosuchuser/x{}", "x" * 300 + "{}", "y/" * 3000 + "{}"])
+@pytest.mark.parametrize(
+    "named", ["a\0b{}", "~nosuchuser/x{}", "x" * 300 + "{}", "y/" * 3000 + "{}"]
+)
 def test_a_path_that_cannot_be_is_one_sentence(named: str, tmp_path: Path):
     calls: list[Callable[[], object]] = [
         lambda: open_corpus([named.format(".md")], index=":memory:", embeddings="none"),
@@ -239,7 +255,9 @@ def test_a_damaged_cache_is_made_anew_with_a_warning(
     assert path.is_relative_to(cache)
     damage(path)
     with closing(cached(folder)) as corpus:
-        assert [document.page_content for document in corpus.invoke("beside")] == ["This stands beside it."]
+        assert [document.page_content for document in corpus.invoke("beside")] == [
+            "This stands beside it."
+        ]
         assert "the index of the corpus is made anew: " in caplog.text
     caplog.clear()
     with closing(cached(folder)) as corpus:
@@ -295,7 +313,9 @@ def memory(
     ],
 )  # fmt: skip
 def test_a_damaged_payload_is_one_sentence(tmp_path: Path, payload: str | bytes):
-    with closing(memory(tmp_path / "m.db", "UPDATE entries SET payload = ?", values=(payload,))) as found:
+    with closing(
+        memory(tmp_path / "m.db", "UPDATE entries SET payload = ?", values=(payload,))
+    ) as found:
         for call in (lambda: found.search("tea"), lambda: list(found), lambda: found.get(TEA.id)):
             with pytest.raises(StepcraftError) as raised:
                 call()
@@ -310,9 +330,13 @@ def test_a_damaged_payload_is_one_sentence(tmp_path: Path, payload: str | bytes)
 )  # fmt: skip
 def test_a_damaged_vector_is_one_sentence(tmp_path: Path, vector: object):
     path = tmp_path / "m.db"
-    with closing(memory(path, "UPDATE vectors SET vector = ?", values=(vector,), vectors=True)) as found:
+    with closing(
+        memory(path, "UPDATE vectors SET vector = ?", values=(vector,), vectors=True)
+    ) as found:
         for call in (lambda: found.search("tea"), lambda: list(found.with_vectors())):
-            with pytest.raises(MemoryFailure, match=r"m\.db is damaged: .*; restore it from a copy"):
+            with pytest.raises(
+                MemoryFailure, match=r"m\.db is damaged: .*; restore it from a copy"
+            ):
                 call()
 
 
@@ -339,7 +363,11 @@ def test_a_database_with_other_contents_is_refused(tmp_path: Path, statement: st
 def test_a_view_without_end_is_not_read(tmp_path: Path):
     endless = "WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n) SELECT seq, zeroblob(1024) FROM n"
     with pytest.raises(MemoryFailure, match="its tables are not those of an index"):
-        in_time(lambda: memory(tmp_path / "m.db", "DROP TABLE vectors", f"CREATE VIEW vectors AS {endless}"))
+        in_time(
+            lambda: memory(
+                tmp_path / "m.db", "DROP TABLE vectors", f"CREATE VIEW vectors AS {endless}"
+            )
+        )
 
 
 def test_words_of_rows_that_there_are_not(tmp_path: Path):

@@ -67,20 +67,27 @@ def test_an_odd_page_costs_itself_alone(body: str):
     assert "eighty degrees" in read(ORDINARY)
 
 
-@pytest.mark.parametrize("charset", ["utf-7", "idna", "zlib", "x" * 1000, "iso-8859-99", "cp1", "a\0b"])
+@pytest.mark.parametrize(
+    "charset", ["utf-7", "idna", "zlib", "x" * 1000, "iso-8859-99", "cp1", "a\0b"]
+)
 def test_a_charset_that_is_none_is_not_used(charset: str):
     assert "eighty degrees" in read(ORDINARY, charset)
     assert "eighty degrees" in read(ORDINARY, charset, "text/plain")
 
 
 def test_a_hostile_page_is_replaced_by_the_next_result():
-    routes = {"/bad": Served(("<p>x" * 150_000).encode()), "/tea": html(*[PROSE[3:-4]] * 2, title="Tea")}
+    routes = {
+        "/bad": Served(("<p>x" * 150_000).encode()),
+        "/tea": html(*[PROSE[3:-4]] * 2, title="Tea"),
+    }
     with PagesServer(routes) as server:
         results = [Result(f"{server.url}/{name}", name) for name in ("bad", "tea")]
         source = open_web("web", allow_hosts=[server.host], search=lambda _query, _count: results)
         (document,) = source.invoke("green tea")
     assert document.metadata["source"].endswith("/tea")
-    assert document.metadata[NOTES] == [f"{server.url}/bad cannot be read: it has more than 100,000 tags"]
+    assert document.metadata[NOTES] == [
+        f"{server.url}/bad cannot be read: it has more than 100,000 tags"
+    ]
 
 
 def parsed(data: bytes) -> object:
@@ -106,7 +113,8 @@ def test_a_parser_that_fails_costs_its_document(data: bytes, why: str):
 @pytest.mark.parametrize("data", [b"memory", b"exit"])
 def test_a_document_that_a_used_process_cannot_parse_gets_a_new_one(data: bytes):
     used, new = (
-        isolated("tests.security.failing_parser:fails_the_second_time", data, seconds=5) for _ in "12"
+        isolated("tests.security.failing_parser:fails_the_second_time", data, seconds=5)
+        for _ in "12"
     )
     assert used != new
 

@@ -16,12 +16,14 @@ import pytest
 from typer.testing import CliRunner
 
 from stepcraft.cli import app
-from stepcraft.cli.output import complain, print_json, say
+from stepcraft.cli.output import note, print_json, say
 from tests.servers.openai_server import OpenAIServer
 
 ROOT = Path(__file__).parents[2]
 STEPCRAFT = [sys.executable, "-c", "from stepcraft.cli import main; main()"]
-HOSTILE = "Rye\x1b]0;title\x07 \x1b[2J\x9b31m over\rwritten\x08\x08 \u202eexe.fdp\u2066 \x00\x7fbread"
+HOSTILE = (
+    "Rye\x1b]0;title\x07 \x1b[2J\x9b31m over\rwritten\x08\x08 \u202eexe.fdp\u2066 \x00\x7fbread"
+)
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 OF_RICH = re.compile(r"\r?\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r\n")
 """Colours, the cursor of a spinner, and how a terminal ends a line."""
@@ -30,7 +32,12 @@ OF_RICH = re.compile(r"\r?\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r\n")
 @pytest.fixture
 def kitchen(tmp_path: Path) -> Path:
     """A folder with a memory, a corpus and files that cannot be read, all of them hostile."""
-    record = {"output": HOSTILE, "input": f"flour, {HOSTILE}", "steps": [HOSTILE, "bake"], "source": HOSTILE}
+    record = {
+        "output": HOSTILE,
+        "input": f"flour, {HOSTILE}",
+        "steps": [HOSTILE, "bake"],
+        "source": HOSTILE,
+    }
     (tmp_path / "memory.jsonl").write_text(json.dumps(record) + "\n")
     (tmp_path / "bad.jsonl").write_text(json.dumps({HOSTILE: HOSTILE}) + "\n")
     (tmp_path / "half.jsonl").write_text(
@@ -38,7 +45,9 @@ def kitchen(tmp_path: Path) -> Path:
     )
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "rye\x1b[2J\x07\u202e.md").write_text(
-        f"# {HOSTILE}\n\nRye bread {HOSTILE}.\n".replace("\0", "")  # with a NUL it would not be read as text
+        f"# {HOSTILE}\n\nRye bread {HOSTILE}.\n".replace(
+            "\0", ""
+        )  # with a NUL it would not be read as text
     )
     return tmp_path
 
@@ -61,7 +70,13 @@ COMMANDS: dict[str, list[str]] = {
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200", "PYTHONIOENCODING": "utf-8", **more}
+    return {
+        **os.environ,
+        "TERM": "xterm-256color",
+        "COLUMNS": "200",
+        "PYTHONIOENCODING": "utf-8",
+        **more,
+    }
 
 
 def in_a_pipe(arguments: list[str], folder: Path, env: dict[str, str]) -> str:
@@ -102,7 +117,9 @@ def test_a_command(command: str, shown_in: Callable[..., str], kitchen: Path) ->
 
 @pytest.mark.parametrize("shown_in", [in_a_pipe, in_a_terminal])
 @pytest.mark.parametrize("json_too", [[], ["--json"]])
-def test_the_reply_of_a_model(shown_in: Callable[..., str], json_too: list[str], tmp_path: Path) -> None:
+def test_the_reply_of_a_model(
+    shown_in: Callable[..., str], json_too: list[str], tmp_path: Path
+) -> None:
     with OpenAIServer(lambda _body: f"Rye bread. {HOSTILE}") as server:
         env = environment(OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="k")
         shown = shown_in(["run", "direct", "How?", "--model", "openai:m", *json_too], tmp_path, env)
@@ -115,16 +132,18 @@ def test_json_keeps_what_is_escaped(capsys: Any) -> None:
     print_json(value)
     shown = capsys.readouterr().out
     assert FORBIDDEN.findall(shown) == []
-    assert all(code in shown for code in (r"\u009b", r"\u202e", r"\u2066", r"\u001b", r"\u007f", "é漢"))
+    assert all(
+        code in shown for code in (r"\u009b", r"\u202e", r"\u2066", r"\u001b", r"\u007f", "é漢")
+    )
     assert json.loads(shown) == value
 
 
 def test_text_and_errors(capsys: Any) -> None:
     say(f"one\ttwo\n{HOSTILE}")
-    complain(f"{HOSTILE}\nsecond line")
+    note(f"{HOSTILE}\nsecond line")
     shown = capsys.readouterr()
     assert shown.out == "one\ttwo\nRye]0;title [2J31m over\nwritten exe.fdp bread\n"
-    assert shown.err == "stepcraft: Rye]0;title [2J31m over written exe.fdp bread second line\n"
+    assert shown.err == "Rye]0;title [2J31m over written exe.fdp bread second line\n"
 
 
 def test_nothing_else_prints() -> None:

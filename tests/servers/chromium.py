@@ -40,6 +40,10 @@ def chromium() -> str | None:
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
+DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""Resolves when the page has been drawn as it is: a mouse that moves before hits the old places."""
+
+
 def _sandbox_flags() -> list[str]:
     """Chromium does not start as root with its sandbox."""
     return ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
@@ -111,7 +115,9 @@ class Tab:
 
     def js(self, expression: str) -> Any:
         """Evaluate an expression in the page; its content security policy does not apply to this."""
-        told = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        told = self.ask(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")
 
@@ -132,15 +138,20 @@ class Tab:
         )
 
     def colours(self, scheme: str) -> None:
-        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.ask(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
 
     def point(self, selector: str, number: int = 0) -> tuple[float, float]:
         """Move the mouse over the first line of an element and return the position."""
         found = f"document.querySelectorAll({json.dumps(selector)})[{number}]"
         self.js(f"{found}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        self.js(DRAWN)
         box = f"(b => [b.x + Math.min(b.width / 2, 20), b.y + b.height / 2])({found}.getClientRects()[0])"
         x, y = self.js(box)
         self._mouse("mouseMoved", x, y)
+        self.js(DRAWN)
         return x, y
 
     def away(self) -> None:
@@ -176,7 +187,9 @@ def _ask(
     commands: IO[bytes], replies: IO[bytes], method: str, given: dict[str, Any], session: str = ""
 ) -> Any:
     named = {"sessionId": session} if session else {}
-    commands.write(json.dumps({"id": 1, "method": method, "params": given, **named}).encode() + b"\0")
+    commands.write(
+        json.dumps({"id": 1, "method": method, "params": given, **named}).encode() + b"\0"
+    )
     commands.flush()
     while True:
         told = json.loads(_message(replies))
@@ -206,7 +219,15 @@ def opened(page: Path | str, profile: Path) -> Iterator[Tab]:
         "--remote-debugging-pipe",
     ]
     browser = subprocess.Popen(
-        [sys.executable, "-c", _EXEC_WITH_PIPE, str(to_read), str(to_write), *command, "about:blank"],
+        [
+            sys.executable,
+            "-c",
+            _EXEC_WITH_PIPE,
+            str(to_read),
+            str(to_write),
+            *command,
+            "about:blank",
+        ],
         pass_fds=(to_read, to_write),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -223,7 +244,9 @@ def opened(page: Path | str, profile: Path) -> Iterator[Tab]:
 
 def _loaded(url: str, out: IO[bytes], back: IO[bytes]) -> Tab:
     target = _ask(out, back, "Target.createTarget", {"url": "about:blank"})["targetId"]
-    session = _ask(out, back, "Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+    session = _ask(out, back, "Target.attachToTarget", {"targetId": target, "flatten": True})[
+        "sessionId"
+    ]
     tab = Tab(out, back, session)
     tab.go(url)
     return tab

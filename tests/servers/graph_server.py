@@ -85,7 +85,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif body["assistant_id"] not in owner.graphs:
             self._send(422, {"detail": f"Invalid assistant: {body['assistant_id']!r}"})
         else:
-            self._send(200, owner.run(body), {"Content-Location": f"/threads/{uuid4()}/runs/{uuid4()}"})
+            self._send(
+                200, owner.run(body), {"Content-Location": f"/threads/{uuid4()}/runs/{uuid4()}"}
+            )
 
     def _send(self, status: int, value: Any, headers: Mapping[str, str] | None = None) -> None:
         content = json.dumps(value).encode()

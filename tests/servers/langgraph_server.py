@@ -90,13 +90,26 @@ class LangGraphServer:
         """
         Path(self._folder.name, "stepcraft").symlink_to(ROOT / "stepcraft")
         port = self.url.rpartition(":")[2]
-        options = ["--no-browser", "--no-reload", "--port", port, "--config", str(self.config), *self.options]
+        options = [
+            "--no-browser",
+            "--no-reload",
+            "--port",
+            port,
+            "--config",
+            str(self.config),
+            *self.options,
+        ]
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "langgraph_cli", "dev", *options],
                 cwd=self._folder.name,
-                env={**os.environ, **_SETTINGS, **self.settings, "PYTHONPATH": os.pathsep.join(paths)},
+                env={
+                    **os.environ,
+                    **_SETTINGS,
+                    **self.settings,
+                    "PYTHONPATH": os.pathsep.join(paths),
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -107,7 +120,9 @@ class LangGraphServer:
         deadline = time.monotonic() + self.patience
         while not _answers(f"{self.url}/ok"):
             if self._process.poll() is not None:
-                raise RuntimeError(f"langgraph dev ended with {self._process.returncode}:\n{self.log}")
+                raise RuntimeError(
+                    f"langgraph dev ended with {self._process.returncode}:\n{self.log}"
+                )
             if time.monotonic() > deadline:
                 raise TimeoutError(f"langgraph dev was not up after {self.patience} s:\n{self.log}")
             time.sleep(0.1)

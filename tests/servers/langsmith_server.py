@@ -59,7 +59,9 @@ class LangSmithServer:
     def __enter__(self) -> Self:
         self._http = _Server(self)
         self.url = f"http://127.0.0.1:{self._http.server_port}"
-        self._thread = Thread(target=self._http.serve_forever, args=(0.02,), name="langsmith-server")
+        self._thread = Thread(
+            target=self._http.serve_forever, args=(0.02,), name="langsmith-server"
+        )
         self._thread.start()
         return self
 
@@ -102,7 +104,9 @@ class LangSmithServer:
         start = int(body.get("cursor") or 0)
         after = str(start + 2) if start + 2 < len(found) else None
         page = [{**run, "feedback_stats": self.feedback(run)} for run in found[start : start + 2]]
-        chosen = [{name: value for name, value in run.items() if name in body["select"]} for run in page]
+        chosen = [
+            {name: value for name, value in run.items() if name in body["select"]} for run in page
+        ]
         return {"runs": chosen, "cursors": {"next": after}}
 
     def feedback(self, run: Record) -> Record:
@@ -153,10 +157,15 @@ class LangSmithServer:
         for child in self.children(run):
             key = (metadata(child).get("langgraph_step", 0), child["name"], self.tree(child))
             steps[key] = steps.get(key, 0) + 1
-        lines = [run["name"] if run["run_type"] == "chain" else f"{run['name']} ({run['run_type']})"]
+        lines = [
+            run["name"] if run["run_type"] == "chain" else f"{run['name']} ({run['run_type']})"
+        ]
         for (_, _, below), count in sorted(steps.items()):
             first, *others = below.splitlines()
-            lines += [f"  {first} ×{count}" if count > 1 else f"  {first}", *(f"  {line}" for line in others)]
+            lines += [
+                f"  {first} ×{count}" if count > 1 else f"  {first}",
+                *(f"  {line}" for line in others),
+            ]
         return "\n".join(lines)
 
 
@@ -182,7 +191,9 @@ class _Handler(BaseHTTPRequestHandler):
         owner = self.server.owner
         is_info = parts.path == "/info"
         self._answer(
-            "GET", 200, owner.info if is_info else owner.found(parts.path.strip("/"), parse_qs(parts.query))
+            "GET",
+            200,
+            owner.info if is_info else owner.found(parts.path.strip("/"), parse_qs(parts.query)),
         )
 
     def do_POST(self) -> None:
@@ -211,7 +222,10 @@ class _Handler(BaseHTTPRequestHandler):
         if kind not in owner.kept:
             return self._answer("POST", 404, {"detail": "Not Found"})
         body = json.loads(content)
-        if owner.limit is not None and sum(one.startswith("POST") for one in owner.requests) >= owner.limit:
+        if (
+            owner.limit is not None
+            and sum(one.startswith("POST") for one in owner.requests) >= owner.limit
+        ):
             return self._answer("POST", 400, {"detail": "no"})
         return self._answer("POST", *owner.add(kind, body))
 

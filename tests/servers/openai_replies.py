@@ -38,7 +38,9 @@ class Reply:
     """Reply only when this event is set, or never if the client disconnects or the server closes first."""
 
 
-def error(status: int, message: str = "scripted", *, code: str | None = None, **headers: str) -> Reply:
+def error(
+    status: int, message: str = "scripted", *, code: str | None = None, **headers: str
+) -> Reply:
     """An error in OpenAI's JSON; `retry_after="2"` sends the header Retry-After."""
     kind, usual = _KINDS.get(status, ("invalid_request_error", None))
     problem = {"message": message, "type": kind, "param": None, "code": code or usual}
@@ -48,9 +50,7 @@ def error(status: int, message: str = "scripted", *, code: str | None = None, **
 
 def overflow() -> Reply:
     """The error for a prompt that exceeds the model's context window."""
-    message = (
-        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
-    )
+    message = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
     return error(400, message, code="context_length_exceeded")
 
 
@@ -106,7 +106,12 @@ def whole(reply: Reply, body: Body) -> Body:
     message = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
     if reply.reasoning is not None:
         message["reasoning_content"] = reply.reasoning
-    choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": reply.finish_reason,
+        "logprobs": None,
+    }
     return _completion(body["model"], [choice], usage=_usage(reply, body))
 
 

@@ -119,7 +119,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.path.endswith("/chat/completions"):
             return self._send(error(404, f"no route {self.path}"), body)
         request = Request(
-            self.path, {name.lower(): value for name, value in self.headers.items()}, body, time.monotonic()
+            self.path,
+            {name.lower(): value for name, value in self.headers.items()},
+            body,
+            time.monotonic(),
         )
         reply = self.server.owner.answer(request)
         if self._wait(reply):

@@ -102,7 +102,10 @@ class PostgresServer:
             nobody, installed = _NOBODY, self._folder / installed.parent.name / installed.name
             libraries = installed.parent.name + ".libs"
             shutil.copytree(
-                self._installed, installed, symlinks=True, ignore=shutil.ignore_patterns("include", "*.a")
+                self._installed,
+                installed,
+                symlinks=True,
+                ignore=shutil.ignore_patterns("include", "*.a"),
             )
             shutil.copytree(self._installed.parent.parent / libraries, self._folder / libraries)
             os.chown(self._folder, nobody["user"], nobody["group"])
@@ -154,9 +157,13 @@ class PostgresServer:
             try:
                 psycopg.connect(self.url).close()
             except psycopg.OperationalError:
-                told = (self._folder / "server.log").read_text(encoding="utf-8", errors="replace")[-4000:]
+                told = (self._folder / "server.log").read_text(encoding="utf-8", errors="replace")[
+                    -4000:
+                ]
                 if self._process.poll() is not None:
-                    raise RuntimeError(f"Postgres ended with {self._process.returncode}:\n{told}") from None
+                    raise RuntimeError(
+                        f"Postgres ended with {self._process.returncode}:\n{told}"
+                    ) from None
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"Postgres was not ready in time:\n{told}") from None
                 time.sleep(0.05)

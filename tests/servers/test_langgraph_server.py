@@ -30,11 +30,15 @@ graph = (
 def config(folder: Path, target: str) -> Path:
     (folder / "shouting.py").write_text(GRAPH, encoding="utf-8")
     file = folder / "langgraph.json"
-    file.write_text(json.dumps({"dependencies": ["."], "graphs": {"shout": target}}), encoding="utf-8")
+    file.write_text(
+        json.dumps({"dependencies": ["."], "graphs": {"shout": target}}), encoding="utf-8"
+    )
     return file
 
 
-def test_it_serves_a_graph_and_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_serves_a_graph_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     state = ROOT / ".langgraph_api"
     before = state.exists()
@@ -47,7 +51,12 @@ def test_it_serves_a_graph_and_leaves_nothing_behind(tmp_path: Path, monkeypatch
         os.killpg(group, 0)
 
 
-def test_a_server_that_cannot_start_shows_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_cannot_start_shows_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match="shouting"), LangGraphServer(config(tmp_path, "shouting:nothing")):
+    with (
+        pytest.raises(RuntimeError, match="shouting"),
+        LangGraphServer(config(tmp_path, "shouting:nothing")),
+    ):
         pass

@@ -86,7 +86,10 @@ async def test_it_serves_async_clients() -> None:
     ],
 )
 def test_errors_carry_status_and_headers(status: int, kind: type[openai.APIStatusError]) -> None:
-    with OpenAIServer([serve.error(status, retry_after="7")]) as server, pytest.raises(kind) as caught:
+    with (
+        OpenAIServer([serve.error(status, retry_after="7")]) as server,
+        pytest.raises(kind) as caught,
+    ):
         chat(server).invoke("hi")
     assert caught.value.status_code == status
     assert caught.value.response.headers["retry-after"] == "7"
@@ -94,7 +97,10 @@ def test_errors_carry_status_and_headers(status: int, kind: type[openai.APIStatu
 
 
 def test_an_overflow_names_its_code() -> None:
-    with OpenAIServer([serve.overflow()]) as server, pytest.raises(openai.BadRequestError) as caught:
+    with (
+        OpenAIServer([serve.overflow()]) as server,
+        pytest.raises(openai.BadRequestError) as caught,
+    ):
         chat(server).invoke("hi")
     assert caught.value.code == "context_length_exceeded"
 

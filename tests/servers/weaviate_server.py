@@ -134,7 +134,15 @@ class WeaviateServer:
         self.data.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(binary()), "--host", "127.0.0.1", "--port", str(self.port), "--scheme", "http"],
+                [
+                    str(binary()),
+                    "--host",
+                    "127.0.0.1",
+                    "--port",
+                    str(self.port),
+                    "--scheme",
+                    "http",
+                ],
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -161,13 +169,18 @@ class WeaviateServer:
         os.kill(self.pid, signal.SIGCONT)
 
     def _environment(self) -> dict[str, str]:
-        places = {"PERSISTENCE_DATA_PATH": str(self.data / "data"), "GRPC_PORT": str(self.grpc_port)}
+        places = {
+            "PERSISTENCE_DATA_PATH": str(self.data / "data"),
+            "GRPC_PORT": str(self.grpc_port),
+        }
         return {**os.environ, **_SETTINGS, **self._ports.settings, **places, **self._settings}
 
     def _wait(self, deadline: float) -> None:
         while not _ready(self.port) or not listens(self.grpc_port):
             if self._process and self._process.poll() is not None:
-                raise RuntimeError(f"Weaviate ended with {self._process.returncode}:\n{self._tail()}")
+                raise RuntimeError(
+                    f"Weaviate ended with {self._process.returncode}:\n{self._tail()}"
+                )
             if time.monotonic() > deadline:
                 self.kill()
                 raise TimeoutError(f"Weaviate was not ready in time:\n{self._tail()}")
@@ -192,7 +205,9 @@ class WeaviateServer:
 
 def _ready(port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/.well-known/ready", timeout=2) as response:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{port}/v1/.well-known/ready", timeout=2
+        ) as response:
             return bool(response.status == 200)
     except urllib.error.HTTPError as refusal:
         refusal.close()

@@ -26,7 +26,9 @@ class WithField(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
         return [
-            Document(page_content=text, id=text, metadata={"url": "https://tea.example", "score": 0.5})
+            Document(
+                page_content=text, id=text, metadata={"url": "https://tea.example", "score": 0.5}
+            )
             for text in TEXTS[: self.k]
         ]
 
@@ -48,7 +50,7 @@ class Failing(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        raise ConnectionError("Bearer abcdef refused")
+        raise ConnectionError("Bearer abcdefghijklm123 refused")
 
 
 fixed = Fixed()

@@ -150,7 +150,8 @@ def test_a_host_with_this_address_is_refused(address: str):
     network = Recording()
     fetcher = Fetcher(resolve=lambda host, port: [address], network=network)
     with pytest.raises(
-        FetchRefused, match=r"is not fetched: the host is pages\.test, whose address .* is not public"
+        FetchRefused,
+        match=r"is not fetched: the host is pages\.test, whose address .* is not public",
     ):
         fetcher.fetch("http://pages.test/")
     assert network.connected == []

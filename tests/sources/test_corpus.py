@@ -43,7 +43,9 @@ def opened(tmp_path: Path, folder: Path):
 
     def open_(**options: Any) -> CorpusRetriever:
         corpora.append(
-            open_corpus([folder], **{"index": tmp_path / "index.db", "embeddings": "none"} | options)
+            open_corpus(
+                [folder], **{"index": tmp_path / "index.db", "embeddings": "none"} | options
+            )
         )
         return corpora[-1]
 
@@ -155,7 +157,13 @@ def test_a_file_touched_but_not_changed_is_not_embedded_again(opened, folder: Pa
 
 
 def test_what_is_left_out_of_folders(opened, folder: Path):
-    for name in (".git/config", ".hidden.md", "node_modules/x/readme.md", "env/lib/tea.py", "logo.png"):
+    for name in (
+        ".git/config",
+        ".hidden.md",
+        "node_modules/x/readme.md",
+        "env/lib/tea.py",
+        "logo.png",
+    ):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("tea")
@@ -188,7 +196,9 @@ def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(opened, folder: Path):
     assert document.metadata["source"] == f"{folder}/caf\ufffd.txt:1"
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything"
+)
 def test_a_file_without_permission_is_read_once_it_has_one(opened, folder: Path):
     (folder / "tea.md").chmod(0)
     assert "Permission denied" in opened().notes[0]
@@ -210,7 +220,9 @@ def test_nothing_to_search_is_refused(tmp_path: Path):
 
 def test_an_index_that_cannot_be_used_is_named(opened, tmp_path: Path, folder: Path):
     opened()
-    with pytest.raises(SourceFailure, match=r"index\.db was made with embeddings 'none', not 'wordllama'"):
+    with pytest.raises(
+        SourceFailure, match=r"index\.db was made with embeddings 'none', not 'wordllama'"
+    ):
         opened(embeddings="wordllama")
     (tmp_path / "text.db").write_text("this is no database, but quite a long text " * 50)
     with pytest.raises(SourceFailure, match="no SQLite database"):
@@ -226,7 +238,11 @@ print(corpus.index.path, corpus.report.read, len(corpus.invoke("tea", k=50)))
 
 
 def in_a_process(folder: Path, embeddings: str = "none") -> subprocess.Popen[str]:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(folder.parent / "cache"), "HOME": str(folder.parent)}
+    environment = {
+        **os.environ,
+        "XDG_CACHE_HOME": str(folder.parent / "cache"),
+        "HOME": str(folder.parent),
+    }
     command = [sys.executable, "-W", "error", "-c", CODE, str(folder), embeddings]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
@@ -286,7 +302,9 @@ def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, delete
 def test_threads_may_search_at_once(opened):
     corpus = opened()
     results: list[list[str]] = []
-    threads = [threading.Thread(target=lambda: results.append(found(corpus, "tea"))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: results.append(found(corpus, "tea"))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -300,7 +318,8 @@ def entries(corpus: CorpusRetriever) -> list[tuple[str, str, str]]:
 
 NAMES = st.sampled_from(["a.md", "b.txt", "sub/c.md", "sub/d.jsonl"])
 TEXTS = st.lists(
-    st.sampled_from(["# Tea", "## Green", "Steep tea.", "Boil water.", '{"text": "milk"}', ""]), max_size=6
+    st.sampled_from(["# Tea", "## Green", "Steep tea.", "Boil water.", '{"text": "milk"}', ""]),
+    max_size=6,
 ).map("\n".join)
 STATES = st.lists(st.dictionaries(NAMES, TEXTS), min_size=1, max_size=4)
 

@@ -33,7 +33,9 @@ def test_markdown_has_its_headings_as_titles_and_lines_as_places(tmp_path: Path)
 
 def test_what_readers_of_markdown_do_not_see_is_no_passage(tmp_path: Path):
     path = tmp_path / "bread.md"
-    path.write_text("# Bread\n<!-- hidden:\n## Ask the baker -->\nBake it.\n\n`<!-- -->` is a comment.\n")
+    path.write_text(
+        "# Bread\n<!-- hidden:\n## Ask the baker -->\nBake it.\n\n`<!-- -->` is a comment.\n"
+    )
     (passage,) = passages(path, [])
     assert (passage.title, passage.place) == ("Bread", ":4")
     assert passage.text == "Bake it.\n\n`<!-- -->` is a comment."
@@ -98,7 +100,11 @@ def test_a_notebook_gives_cells(tmp_path: Path):
 
 def pdf(*pages: str) -> bytes:
     """A PDF of pages with one line of text each."""
-    objects = ["<</Type/Catalog/Pages 2 0 R>>", "", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
+    objects = [
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
     kids: list[str] = []
     for text in pages:
         stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
@@ -175,7 +181,9 @@ def test_records_are_passages(tmp_path: Path):
     assert [item.text for item in read(tmp_path, "a.json", json.dumps(lines))] == [
         item.text for item in expected
     ]
-    assert read(tmp_path, "a.csv", "title,text\nTea,About tea.\n") == [Passage("Tea", "About tea.", ":2")]
+    assert read(tmp_path, "a.csv", "title,text\nTea,About tea.\n") == [
+        Passage("Tea", "About tea.", ":2")
+    ]
 
 
 def test_json_that_is_no_list_is_read_as_text(tmp_path: Path):
@@ -195,7 +203,9 @@ def test_code_is_split_at_its_functions(tmp_path: Path):
     found = read(tmp_path, "a.py", code)
     assert all(item.text.startswith("def ") for item in found)
     lines = code.splitlines()
-    assert [lines[int(item.place[1:]) - 1] for item in found] == [item.text.splitlines()[0] for item in found]
+    assert [lines[int(item.place[1:]) - 1] for item in found] == [
+        item.text.splitlines()[0] for item in found
+    ]
 
 
 WRITING = st.lists(

@@ -35,7 +35,11 @@ def test_what_tavily_is_asked():
         (request,) = server.asked
     assert (request.method, request.path) == ("POST", "/search")
     assert request.headers["authorization"] == "Bearer tvly-sesame"
-    assert json.loads(request.body) == {"query": "rye " * 100, "max_results": 12, "search_depth": "basic"}
+    assert json.loads(request.body) == {
+        "query": "rye " * 100,
+        "max_results": 12,
+        "search_depth": "basic",
+    }
 
 
 def test_what_exa_is_asked():
@@ -64,7 +68,11 @@ def engines(url: str) -> list[Search]:
     ("served", "why", "of_searxng"),
     [
         (Served(b"", 401), r"refuses the request \(401\): check ", "answered 401; check "),
-        (Served(b"", 403), r"refuses the request \(403\): check ", r"answered 403 \(forbidden\); check "),
+        (
+            Served(b"", 403),
+            r"refuses the request \(403\): check ",
+            r"answered 403 \(forbidden\); check ",
+        ),
         (
             Served(b"", 429),
             r"limits the rate, or the plan is used up \(429\)",
@@ -76,7 +84,11 @@ def engines(url: str) -> list[Search]:
             "answered 302$",
             "redirects more than 0",
         ),
-        (Served(b"<html>"), "did not answer with JSON", "it is text/html, and only application/json is read"),
+        (
+            Served(b"<html>"),
+            "did not answer with JSON",
+            "it is text/html, and only application/json is read",
+        ),
         (answer([]), "did not answer with an object", "did not answer with an object"),
         (answer("x" * 2_100_000), "answered more than 2,000,000 bytes", "did not answer with JSON"),
         (
@@ -88,7 +100,10 @@ def engines(url: str) -> list[Search]:
 )
 def test_an_engine_that_fails(place: int, served: Served, why: str, of_searxng: str):
     why = of_searxng if place == 2 else why
-    with PagesServer({"/search": served}) as server, pytest.raises(SourceFailure, match=why) as caught:
+    with (
+        PagesServer({"/search": served}) as server,
+        pytest.raises(SourceFailure, match=why) as caught,
+    ):
         engines(server.url)[place]("rye bread", 3)
     assert "sesame" not in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -118,8 +133,12 @@ def test_ddgs_without_a_network(monkeypatch: pytest.MonkeyPatch):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("spec", "variable"), [("web:tavily", "TAVILY_API_KEY"), ("web:exa", "EXA_API_KEY")])
-def test_a_key_is_asked_for_before_any_work(spec: str, variable: str, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("spec", "variable"), [("web:tavily", "TAVILY_API_KEY"), ("web:exa", "EXA_API_KEY")]
+)
+def test_a_key_is_asked_for_before_any_work(
+    spec: str, variable: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(BadInput, match=f"^{spec} needs a key: set {variable}$"):
         open_web(spec)
@@ -195,4 +214,7 @@ except BadInput as error:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.stdout, done.stderr) == ('web needs ddgs, trafilatura: pip install "stepcraft[web]"\n', "")
+    assert (done.stdout, done.stderr) == (
+        'web needs ddgs, trafilatura: pip install "stepcraft[web]"\n',
+        "",
+    )

@@ -30,7 +30,9 @@ def fetched(route: Route, limits: Limits | None = None) -> Fetched:
 
 
 @contextmanager
-def fails(match: str, kind: type[Exception] = FetchFailed, *, within_s: float = 5) -> Iterator[None]:
+def fails(
+    match: str, kind: type[Exception] = FetchFailed, *, within_s: float = 5
+) -> Iterator[None]:
     began = time.monotonic()
     with pytest.raises(kind, match=match) as caught:
         yield
@@ -40,7 +42,12 @@ def fails(match: str, kind: type[Exception] = FetchFailed, *, within_s: float = 
 
 def test_a_page_comes_with_its_type_and_charset():
     page = fetched(Served("r\u00f8d".encode("latin-1"), type="text/plain; charset=ISO-8859-1"))
-    assert (page.body, page.type, page.charset, page.cut) == (b"r\xf8d", "text/plain", "iso-8859-1", False)
+    assert (page.body, page.type, page.charset, page.cut) == (
+        b"r\xf8d",
+        "text/plain",
+        "iso-8859-1",
+        False,
+    )
 
 
 async def test_it_serves_async_callers():
@@ -52,13 +59,22 @@ async def test_it_serves_async_callers():
 def test_the_server_sees_who_asks_and_no_cookie_or_credential(monkeypatch: pytest.MonkeyPatch):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/")
-    routes = {"/a": Served(status=302, headers={"Location": "/b", "Set-Cookie": "a=b"}), "/b": html("Rye.")}
+    routes = {
+        "/a": Served(status=302, headers={"Location": "/b", "Set-Cookie": "a=b"}),
+        "/b": html("Rye."),
+    }
     with PagesServer(routes) as server:
         Fetcher(allow_hosts=[server.host]).fetch(f"{server.url}/a")
         first, second = server.asked
     assert first.headers["user-agent"].startswith("stepcraft/")
     assert first.headers["host"] == server.host
-    assert set(second.headers) == {"host", "user-agent", "accept", "accept-encoding", "accept-language"}
+    assert set(second.headers) == {
+        "host",
+        "user-agent",
+        "accept",
+        "accept-encoding",
+        "accept-language",
+    }
 
 
 def test_a_gzipped_page():
@@ -133,14 +149,18 @@ def test_redirects_share_one_deadline():
 
 def test_a_name_that_is_never_resolved():
     with fails(r"pages\.test was not resolved in time", within_s=2):
-        Fetcher(resolve=lambda host, port: time.sleep(5) or [], limits=SHORT).fetch("http://pages.test/")
+        Fetcher(resolve=lambda host, port: time.sleep(5) or [], limits=SHORT).fetch(
+            "http://pages.test/"
+        )
 
 
 def test_a_name_that_has_no_address():
     def resolve(host: str, port: int) -> list[str]:
         raise OSError(-2, "Name or service not known")
 
-    with fails(r"^http://pages\.test/a\?… cannot be fetched: pages\.test has no address that can be found"):
+    with fails(
+        r"^http://pages\.test/a\?… cannot be fetched: pages\.test has no address that can be found"
+    ):
         Fetcher(resolve=resolve).fetch("http://pages.test/a?token=sesame")
 
 
@@ -159,7 +179,9 @@ def test_a_status_that_is_no_page(status: int):
 
 
 def test_five_redirects_are_followed():
-    routes = {f"/{number}": redirect(f"/{number + 1}") for number in range(5)} | {"/5": html("Rye.")}
+    routes = {f"/{number}": redirect(f"/{number + 1}") for number in range(5)} | {
+        "/5": html("Rye.")
+    }
     with PagesServer(routes) as server:
         assert Fetcher(allow_hosts=[server.host]).fetch(f"{server.url}/0").url == f"{server.url}/5"
 
@@ -203,9 +225,13 @@ def test_an_allowed_name_counts_for_every_port():
     assert page.url == f"{inner.url}/"
 
 
-@pytest.mark.parametrize("host", ["Pages.TEST", "b\u00fccher.test", "xn--bcher-kva.test", "::1", "[::1]:80"])
+@pytest.mark.parametrize(
+    "host", ["Pages.TEST", "b\u00fccher.test", "xn--bcher-kva.test", "::1", "[::1]:80"]
+)
 def test_an_allowed_host_is_the_same_however_it_is_written(host: str):
-    allowed = Fetcher(allow_hosts=[host], resolve=lambda *_: ["127.0.0.1"], network=Detour(1), limits=SHORT)
+    allowed = Fetcher(
+        allow_hosts=[host], resolve=lambda *_: ["127.0.0.1"], network=Detour(1), limits=SHORT
+    )
     url = f"http://[{host}]/" if host == "::1" else f"http://{host.lower()}/"
     with fails("cannot be fetched: .*refused"):
         allowed.fetch(url)
@@ -233,7 +259,9 @@ def test_a_name_that_changes_its_address_after_the_check():
     answers = iter([["93.184.216.34"], ["127.0.0.1"]])
     with PagesServer({"/page": html("Rye.")}) as server:
         network = Detour(server.port)
-        Fetcher(resolve=lambda host, port: next(answers), network=network).fetch("http://pages.test/page")
+        Fetcher(resolve=lambda host, port: next(answers), network=network).fetch(
+            "http://pages.test/page"
+        )
         (request,) = server.asked
     assert network.addresses == ["93.184.216.34"]
     assert next(answers) == ["127.0.0.1"]
@@ -257,7 +285,9 @@ def test_the_next_address_is_tried():
     with PagesServer({"/page": html("Rye.")}) as server:
         url = f"http://pages.test:{server.port}/page"
         addresses = ["127.0.0.99", "127.0.0.1"]
-        fetcher = Fetcher(resolve=lambda host, port: addresses, allow_hosts=[f"pages.test:{server.port}"])
+        fetcher = Fetcher(
+            resolve=lambda host, port: addresses, allow_hosts=[f"pages.test:{server.port}"]
+        )
         assert fetcher.fetch(url).type == "text/html"
 
 
@@ -304,7 +334,9 @@ def test_a_certificate_that_nobody_vouches_for():
 def test_the_certificate_is_verified_for_the_name_not_the_address():
     with over_tls("pages.test") as (server, trusting):
         names = ["pages.test", "other.test"]
-        fetcher = Fetcher(allow_hosts=names, resolve=lambda host, port: ["127.0.0.1"], ssl_context=trusting)
+        fetcher = Fetcher(
+            allow_hosts=names, resolve=lambda host, port: ["127.0.0.1"], ssl_context=trusting
+        )
         assert fetcher.fetch(f"https://pages.test:{server.port}/page").type == "text/html"
         with fails("certificate verify failed"):
             fetcher.fetch(f"https://other.test:{server.port}/page")

@@ -52,7 +52,9 @@ def test_the_same_file_as_documents_and_as_procedures(folder: Path):
     assert document.metadata["source"] == "procedures.jsonl:1"
     (procedure,) = open_source("memory:procedures.jsonl").invoke("soup")
     assert procedure.metadata["title"] == "soup"
-    with pytest.raises(BadInput, match=r"corpus:procedures\.jsonl for documents, memory:procedures"):
+    with pytest.raises(
+        BadInput, match=r"corpus:procedures\.jsonl for documents, memory:procedures"
+    ):
         open_source("procedures.jsonl")
 
 
@@ -76,7 +78,9 @@ def test_k_below_one_is_refused():
         open_source("memory", k=0)
 
 
-@pytest.mark.parametrize("name", ["fixed", "with_field", "over_store", "made", "Fixed", "rooms.inner"])
+@pytest.mark.parametrize(
+    "name", ["fixed", "with_field", "over_store", "made", "Fixed", "rooms.inner"]
+)
 async def test_retrievers_of_ones_own_give_as_many_as_are_asked_for(name):
     source = open_source(f"{OWN}:{name}", k=3)
     assert len(source.invoke("tea")) == 3
@@ -118,7 +122,9 @@ def test_a_wrong_name_is_one_sentence(name, error, why):
 
 async def test_a_retriever_that_fails_is_a_failure_of_the_source():
     source = open_source(f"{OWN}:failing")
-    with pytest.raises(SourceFailure, match=r"own:failing failed: ConnectionError: Bearer \*\*\* refused"):
+    with pytest.raises(
+        SourceFailure, match=r"own:failing failed: ConnectionError: Bearer \*\*\* refused"
+    ):
         source.invoke("tea")
     with pytest.raises(SourceFailure, match="ConnectionError"):
         await source.ainvoke("tea")

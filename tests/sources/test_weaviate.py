@@ -41,13 +41,17 @@ def collection(client: weaviate.WeaviateClient):
     name = f"Test{uuid.uuid4().hex}"
     made = client.collections.create(
         name,
-        properties=[Property(name=field, data_type=DataType.TEXT) for field in ("body", "name", "url")],
+        properties=[
+            Property(name=field, data_type=DataType.TEXT) for field in ("body", "name", "url")
+        ],
         vector_config=Configure.Vectors.self_provided(),
     )
     vectors = WordLlamaEmbedder().embed_documents(list(TEXTS.values()))
     made.data.insert_many(
         [
-            DataObject({"name": title, "body": text, "url": f"https://tea.example/{number}"}, vector=vector)
+            DataObject(
+                {"name": title, "body": text, "url": f"https://tea.example/{number}"}, vector=vector
+            )
             for number, ((title, text), vector) in enumerate(
                 zip(TEXTS.items(), vectors.tolist(), strict=True)
             )
@@ -93,11 +97,15 @@ def test_properties_may_be_named(weaviate_url: str, collection: str):
     (first, *_) = source.invoke("soup")
     assert (first.page_content, first.metadata["title"]) == ("Soup", "https://tea.example/2")
     source.close()
-    with pytest.raises(BadInput, match=r"has no text property 'words'; it has body, name, url: name one"):
+    with pytest.raises(
+        BadInput, match=r"has no text property 'words'; it has body, name, url: name one"
+    ):
         open_source(named(weaviate_url, collection, text="words"))
 
 
-def test_a_collection_of_procedures_gives_procedures(weaviate_url: str, client: weaviate.WeaviateClient):
+def test_a_collection_of_procedures_gives_procedures(
+    weaviate_url: str, client: weaviate.WeaviateClient
+):
     name = f"Test{uuid.uuid4().hex}"
     url = named(weaviate_url, name)
     with open_memory(url, embeddings="none") as memory:

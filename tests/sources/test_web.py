@@ -139,7 +139,9 @@ def test_a_long_paragraph_is_split():
 
 
 def test_plain_text_and_markdown_are_read():
-    text = Served(b"# Rye\n\n" + b"Rye bread is made of rye flour and a starter. " * 4, type="text/markdown")
+    text = Served(
+        b"# Rye\n\n" + b"Rye bread is made of rye flour and a starter. " * 4, type="text/markdown"
+    )
     with the_web("rye.md", **{"rye.md": text}) as (source, _):
         (document,) = source.invoke("rye bread")
     assert document.metadata["title"] == "rye.md: Rye"
@@ -158,7 +160,10 @@ def test_a_charset_is_heeded():
 
 
 BAD: dict[str, tuple[Served, str]] = {
-    "gone": (Served(b"no such page", 404), r"/gone cannot be fetched: the server answered 404 \(not found\)"),
+    "gone": (
+        Served(b"no such page", 404),
+        r"/gone cannot be fetched: the server answered 404 \(not found\)",
+    ),
     "busy": (Served(b"later", 429), r"the server answered 429 \(too many requests\)"),
     "json": (Served(b"{}", type="application/json"), "only HTML and plain text are read"),
     "empty": (html(""), "/empty cannot be read: there is no text on it"),
@@ -193,7 +198,10 @@ def test_the_next_result_takes_the_place_of_a_bad_page(name: str):
 
 
 def test_results_of_private_hosts_are_refused():
-    with the_web("http://localhost:1/admin", "http://169.254.169.254/latest/", "rye", rye=RYE) as (source, _):
+    with the_web("http://localhost:1/admin", "http://169.254.169.254/latest/", "rye", rye=RYE) as (
+        source,
+        _,
+    ):
         first, *_ = source.invoke("rye bread")
     assert len(first.metadata[NOTES]) == 2
     assert all("is not public" in note for note in first.metadata[NOTES])
@@ -201,7 +209,9 @@ def test_results_of_private_hosts_are_refused():
 
 def test_nothing_that_can_be_read_is_a_failure_with_the_reasons():
     pages = {name: BAD[name][0] for name in ("gone", "captcha")}
-    failure = pytest.raises(SourceFailure, match=r"^no page that the web search names can be read: .*404")
+    failure = pytest.raises(
+        SourceFailure, match=r"^no page that the web search names can be read: .*404"
+    )
     with the_web(*pages, **pages) as (source, _), failure as caught:
         source.invoke("rye bread")
     assert "CAPTCHA" in str(caught.value)
@@ -234,7 +244,10 @@ def test_searches_from_threads_and_event_loops_share_pages():
             return list(await asyncio.gather(*(source.ainvoke("rye bread") for _ in range(5))))
 
         results: list[Any] = []
-        threads = [threading.Thread(target=lambda: results.extend(asyncio.run(several()))) for _ in range(4)]
+        threads = [
+            threading.Thread(target=lambda: results.extend(asyncio.run(several())))
+            for _ in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -314,7 +327,9 @@ def test_a_search_of_ones_own():
         return [Result(f"{server.url}/rye#history"), Result(f"{server.url}/rye")]
 
     with PagesServer({"/rye": RYE}) as server:
-        open_web("web", search=search, allow_hosts=[server.host]).invoke("  rye \n bread " + "a" * 2000)
+        open_web("web", search=search, allow_hosts=[server.host]).invoke(
+            "  rye \n bread " + "a" * 2000
+        )
         assert server.paths == ["/rye"]
     assert asked == [("rye bread " + "a" * 990, 12)]
 

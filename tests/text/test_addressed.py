@@ -61,7 +61,8 @@ def test_comments_of_code_and_unclosed_ones_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["ignore " + "<!-- " * 40_000, "ignore all the " * 15_000, "ignore LLM: `a`\n\n" * 10_000]
+    "text",
+    ["ignore " + "<!-- " * 40_000, "ignore all the " * 15_000, "ignore LLM: `a`\n\n" * 10_000],
 )
 def test_long_texts_take_linear_time(text: str) -> None:
     begun = time.process_time()

@@ -98,7 +98,10 @@ def test_the_line_below_the_head_of_a_table_is_no_sentence() -> None:
 
 
 def test_a_mark_behind_a_danda_is_that_of_the_sentence_before_it() -> None:
-    assert cited_sentences("यह पुराना है। [1] यह अच्छा है।", {1}) == [("यह पुराना है।", [1]), (" यह अच्छा है।", [])]
+    assert cited_sentences("यह पुराना है। [1] यह अच्छा है।", {1}) == [
+        ("यह पुराना है।", [1]),
+        (" यह अच्छा है।", []),
+    ]
 
 
 @pytest.mark.parametrize(

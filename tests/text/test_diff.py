@@ -52,9 +52,12 @@ def test_pieces_are_never_empty_nor_of_one_kind_in_a_row(old: str, new: str) -> 
     pieces = word_diff(old, new)
     kinds = [kind for kind, _ in pieces]
     assert all(text for _, text in pieces)
-    assert not {("same", "same"), ("removed", "removed"), ("added", "added"), ("added", "removed")} & set(
-        pairwise(kinds)
-    )
+    assert not {
+        ("same", "same"),
+        ("removed", "removed"),
+        ("added", "added"),
+        ("added", "removed"),
+    } & set(pairwise(kinds))
 
 
 @given(texts())
@@ -66,16 +69,27 @@ def test_a_text_is_the_same_as_itself(text: str) -> None:
     ("old", "new", "shown"),
     [
         pytest.param(
-            "It was built in 1566.", "It was built in 1567.", "It was built in [-1566-]{+1567+}.", id="a word"
+            "It was built in 1566.",
+            "It was built in 1567.",
+            "It was built in [-1566-]{+1567+}.",
+            id="a word",
         ),
         pytest.param(
-            "about 1,566 arches", "about 1,567 arches", "about [-1,566-]{+1,567+} arches", id="a number"
+            "about 1,566 arches",
+            "about 1,567 arches",
+            "about [-1,566-]{+1,567+} arches",
+            id="a number",
         ),
         pytest.param(
-            "It doesn't stand.", "It didn't stand.", "It [-doesn't-]{+didn't+} stand.", id="an apostrophe"
+            "It doesn't stand.",
+            "It didn't stand.",
+            "It [-doesn't-]{+didn't+} stand.",
+            id="an apostrophe",
         ),
         pytest.param("Its builder.", "Its famous builder.", "Its {+famous +}builder.", id="added"),
-        pytest.param("Its famous builder.", "Its builder.", "Its [-famous -]builder.", id="removed"),
+        pytest.param(
+            "Its famous builder.", "Its builder.", "Its [-famous -]builder.", id="removed"
+        ),
         pytest.param(
             "It was built in 1566, they say.",
             "It was rebuilt in 2004, they say.",
@@ -89,13 +103,23 @@ def test_a_text_is_the_same_as_itself(text: str) -> None:
             id="two changes",
         ),
         pytest.param(
-            "One.\n\nTwo.", "Eins.\n\nZwei.", "[-One-]{+Eins+}.\n\n[-Two-]{+Zwei+}.", id="paragraphs stay"
+            "One.\n\nTwo.",
+            "Eins.\n\nZwei.",
+            "[-One-]{+Eins+}.\n\n[-Two-]{+Zwei+}.",
+            id="paragraphs stay",
         ),
-        pytest.param("老桥建于1566年。", "老桥建于1567年。", "老桥建于[-1566-]{+1567+}年。", id="Chinese"),
         pytest.param(
-            "他在北京学习中文。", "他在上海学习中文。", "他在[-北京-]{+上海+}学习中文。", id="characters"
+            "老桥建于1566年。", "老桥建于1567年。", "老桥建于[-1566-]{+1567+}年。", id="Chinese"
         ),
-        pytest.param("नमस्ते दुनिया", "नमस्ते दोस्त", "नमस्ते [-दुनिया-]{+दोस्त+}", id="marks stay on their letters"),
+        pytest.param(
+            "他在北京学习中文。",
+            "他在上海学习中文。",
+            "他在[-北京-]{+上海+}学习中文。",
+            id="characters",
+        ),
+        pytest.param(
+            "नमस्ते दुनिया", "नमस्ते दोस्त", "नमस्ते [-दुनिया-]{+दोस्त+}", id="marks stay on their letters"
+        ),
     ],
 )
 def test_how_it_reads(old: str, new: str, shown: str) -> None:
@@ -123,7 +147,9 @@ def test_every_change_in_a_long_text_is_found() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param("".join(long_text(1, 20_000)), "".join(long_text(2, 20_000)), id="another text"),
+        pytest.param(
+            "".join(long_text(1, 20_000)), "".join(long_text(2, 20_000)), id="another text"
+        ),
         pytest.param("a b " * 10_000, "a a b " * 7_000, id="one line again and again"),
         pytest.param("word " * 20_000, "word\n" * 20_000, id="other blanks"),
         pytest.param("的一是了" * 5_000, "是的了一" * 5_000, id="Chinese"),
@@ -140,7 +166,11 @@ def test_long_texts_take_no_long_time(old: str, new: str) -> None:
 def test_long_stretches_are_shortened_beside_the_changes_only() -> None:
     stretch = " ".join(f"word{number}" for number in range(100))
     removed, added = Piece("removed", "x" * 500), Piece("added", "y")
-    start, middle, end = Piece("same", stretch), Piece("same", f" {stretch} "), Piece("same", stretch)
+    start, middle, end = (
+        Piece("same", stretch),
+        Piece("same", f" {stretch} "),
+        Piece("same", stretch),
+    )
     assert shortened([start, removed, middle, added, end], 20) == [
         Piece("same", "… word98 word99"),
         removed,
@@ -153,7 +183,10 @@ def test_long_stretches_are_shortened_beside_the_changes_only() -> None:
 def test_what_is_short_or_without_blanks_is_shortened_too() -> None:
     added = Piece("added", "y")
     assert shortened([Piece("same", "short"), added], 20) == [Piece("same", "short"), added]
-    assert shortened([Piece("same", "桥" * 500), added], 20) == [Piece("same", "…" + "桥" * 20), added]
+    assert shortened([Piece("same", "桥" * 500), added], 20) == [
+        Piece("same", "…" + "桥" * 20),
+        added,
+    ]
 
 
 def test_a_text_without_changes_is_not_shortened() -> None:

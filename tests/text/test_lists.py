@@ -23,7 +23,9 @@ STYLES = [
 
 def written(style: str, steps: list[str], between: str) -> str:
     bullets = [
-        style.format(n=n + 1, a="abc"[n], i=("i", "ii", "iii")[n], f="１２３"[n], c="一二三"[n], o="①②③"[n])
+        style.format(
+            n=n + 1, a="abc"[n], i=("i", "ii", "iii")[n], f="１２３"[n], c="一二三"[n], o="①②③"[n]
+        )
         for n in range(len(steps))
     ]
     return between.join(bullet + step for bullet, step in zip(bullets, steps, strict=True))
@@ -36,7 +38,10 @@ def written(style: str, steps: list[str], between: str) -> str:
 def test_every_bullet_is_read(style: str, between: str, steps: list[str]) -> None:
     text = written(style, steps, between)
     assert read_steps(text) == steps
-    assert read_steps(f"Sure, here are the steps:\n\n{text}\n\nLet me know if you have questions.") == steps
+    assert (
+        read_steps(f"Sure, here are the steps:\n\n{text}\n\nLet me know if you have questions.")
+        == steps
+    )
     assert read_steps(f"```\n{text}\n```") == steps
     named = [item for item in read_bullets(text) if not item.endswith(tuple(steps))]
     assert named == []
@@ -64,7 +69,10 @@ REPLIES = {
     "headings for steps, with nested bullets": (
         "# Adding memory\n\n### Step 1: Make a store\n- Import `Store`.\n- Build it.\n\n### Step 2: Pass it on\n"
         "#### Details\nGive it to `compile`.\n\n### Summary\nIt remembers now.",
-        ["Make a store\n- Import `Store`.\n- Build it.", "Pass it on\n#### Details\nGive it to `compile`."],
+        [
+            "Make a store\n- Import `Store`.\n- Build it.",
+            "Pass it on\n#### Details\nGive it to `compile`.",
+        ],
     ),
     "phases": (
         "## Phase 1: Prepare\n1. Peel.\n2. Cut.\n\n## Phase 2: Cook\n\nNow it gets hot.\n\n3. Fry.\n\n**Serve**\n\n4. Plate.",
@@ -82,7 +90,10 @@ REPLIES = {
         "- Prepare:\n  1. wash\n  2. peel\n- Boil.",
         ["Prepare:\n1. wash\n2. peel", "Boil."],
     ),
-    "letters below numbers": ("1. Prepare\na) wash\nb) peel\n2. Boil", ["Prepare\na) wash\nb) peel", "Boil"]),
+    "letters below numbers": (
+        "1. Prepare\na) wash\nb) peel\n2. Boil",
+        ["Prepare\na) wash\nb) peel", "Boil"],
+    ),
     "decimal sub-numbers": (
         "1. Prepare\n1.1 Wash\n1.2 Peel\n2. Boil",
         ["Prepare\n1.1 Wash\n1.2 Peel", "Boil"],
@@ -101,12 +112,18 @@ REPLIES = {
     ),
     "an unclosed fence around the list": ("```\n1. Peel\n2. Boil", ["Peel", "Boil"]),
     "a stray fence at the end": ("1. Peel\n2. Boil\n```", ["Peel", "Boil"]),
-    "a closing remark without a blank line": ("1. Peel\n2. Boil\nLet me know how it goes!", ["Peel", "Boil"]),
+    "a closing remark without a blank line": (
+        "1. Peel\n2. Boil\nLet me know how it goes!",
+        ["Peel", "Boil"],
+    ),
     "a closing remark of its own kind": (
         "1. Peel\n2. Boil\n\nThe soup is mild and keeps for days.",
         ["Peel", "Boil"],
     ),
-    "a rule and a section at the end": ("1. Peel\n2. Boil\n\n---\n\n## Notes\n- It is hot", ["Peel", "Boil"]),
+    "a rule and a section at the end": (
+        "1. Peel\n2. Boil\n\n---\n\n## Notes\n- It is hot",
+        ["Peel", "Boil"],
+    ),
     "other lists before and after": (
         "**Requirements:**\n- a pot\n- a knife\n\n**Steps:**\n1. Peel\n2. Boil\n\n**Tips:**\n- Use thyme",
         ["Peel", "Boil"],
@@ -120,8 +137,14 @@ REPLIES = {
     "blank items": ("1. Peel\n2. \n3. **\n4. Boil", ["Peel", "Boil"]),
     "nothing between number and text": ("1.安装\n2.运行 `x`", ["安装", "运行 `x`"]),
     "one item": ("Sure:\n\n1. Peel them.\n\nEat them raw.", ["Peel them.\nEat them raw."]),
-    "lines without bullets": ("Sure, here it is:\nPeel.\n\nBoil.\nI hope this helps!", ["Peel.", "Boil."]),
-    "lines without bullets, with code": ("Run:\nthis\n```\nx\n```\nStop", ["this\n```\nx\n```", "Stop"]),
+    "lines without bullets": (
+        "Sure, here it is:\nPeel.\n\nBoil.\nI hope this helps!",
+        ["Peel.", "Boil."],
+    ),
+    "lines without bullets, with code": (
+        "Run:\nthis\n```\nx\n```\nStop",
+        ["this\n```\nx\n```", "Stop"],
+    ),
     "mixed bullets": ("* Peel\n- Cut\n+ Boil", ["Peel", "Cut", "Boil"]),
     "tabs": ("1.\tPeel\n\t- thinly\n2.\tBoil", ["Peel\n- thinly", "Boil"]),
     "right-aligned numbers": (" 9. Peel\n10. Boil", ["Peel", "Boil"]),
@@ -149,13 +172,16 @@ def test_no_letter_of_a_step_is_cut_off(style: str, step: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " \n\t", "Peel the potatoes and boil them.", "#", "```\n```", "1.", "- \n- ", "---"]
+    "text",
+    ["", " \n\t", "Peel the potatoes and boil them.", "#", "```\n```", "1.", "- \n- ", "---"],
 )
 def test_no_list_gives_no_steps(text: str) -> None:
     assert read_steps(text) == []
 
 
-FURTHER = st.lists(st.tuples(st.sampled_from(["", "- ", "1. ", "  "]), SENTENCE).map("".join), max_size=3)
+FURTHER = st.lists(
+    st.tuples(st.sampled_from(["", "- ", "1. ", "  "]), SENTENCE).map("".join), max_size=3
+)
 
 
 @st.composite
@@ -165,7 +191,12 @@ def clean_step(draw: st.DrawFn) -> str:
         further[0] = further[0].strip()
     code = draw(st.sampled_from(["", "\n```py\nx = 1\n\n    2. y\n- z\n```"]))
     return (
-        "\n".join([draw(st.sampled_from(["", "- ", "2. ", "3.5 ", "# ", "**"])) + draw(SENTENCE), *further])
+        "\n".join(
+            [
+                draw(st.sampled_from(["", "- ", "2. ", "3.5 ", "# ", "**"])) + draw(SENTENCE),
+                *further,
+            ]
+        )
         + code
     )
 
@@ -192,7 +223,9 @@ def test_no_step_loses_what_stands_below_it(items: list[list[str]], below: str) 
         for n, (first, *rest) in enumerate(items, 1)
     )
     steps = read_steps(text)
-    assert [" ".join(step.replace("- ", "").split()) for step in steps] == [" ".join(item) for item in items]
+    assert [" ".join(step.replace("- ", "").split()) for step in steps] == [
+        " ".join(item) for item in items
+    ]
 
 
 def test_numbered_indents_below_the_text() -> None:
@@ -232,7 +265,9 @@ def test_read_lines_of_a_fence() -> None:
 
 
 def test_read_bullets_takes_bullets_only() -> None:
-    assert read_bullets("The steps lack two things:\n\n* Use the store\n  in step 2.\n* Name the key.") == [
+    assert read_bullets(
+        "The steps lack two things:\n\n* Use the store\n  in step 2.\n* Name the key."
+    ) == [
         "Use the store\nin step 2.",
         "Name the key.",
     ]

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from stepcraft.text.markdown import code_blocks, lines, outside_code
 
 MARKDOWN = st.lists(
-    st.sampled_from(["```", "````", "~~~", "```py", "`", "a", "[1]", "]]", " ", "\t", "\n", "\n", "\r\n"])
+    st.sampled_from(
+        ["```", "````", "~~~", "```py", "`", "a", "[1]", "]]", " ", "\t", "\n", "\n", "\r\n"]
+    )
 ).map("".join)
 
 

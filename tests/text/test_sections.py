@@ -5,11 +5,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcraft.text.clean import clean
-from stepcraft.text.sections import NAMES, parse, restored, section
+from stepcraft.text.sections import Section, parse, restored, written
+
+NAMES = ("text", "passage", "question")
+
+
+def shown(name: str, text: str) -> Section:
+    """Return the first section of a prompt with all of the names, as a model sees it."""
+    others = [Section(other, "", "") for other in NAMES if other != name]
+    return next(iter(parse(written([Section(name, "1", text), *others]))))
+
 
 TAGS = st.lists(
     st.sampled_from(
-        ["<", ">", "/", " ", "\n", "text", "evidence", 'id="1"', "id = '1'", "</text>", "<text>", "a"]
+        [
+            "<",
+            ">",
+            "/",
+            " ",
+            "\n",
+            "text",
+            "passage",
+            'id="1"',
+            "id = '1'",
+            "</text>",
+            "<text>",
+            "a",
+        ]
     )
 ).map("".join)
 
@@ -19,19 +41,19 @@ TAGS = st.lists(
     [
         "<question>",
         "</question>",
-        '<evidence id="1">',
-        "<evidence id='1'>",
-        "</ evidence >",
+        '<passage id="1">',
+        "<passage id='1'>",
+        "</ passage >",
         "< text>",
         "<TEXT>",
         "</\ntext\n>",
-        '< evidence  id = "1" >',
+        '< passage  id = "1" >',
     ],
 )
 def test_a_tag_that_could_open_or_close_a_section_is_neutralised(tag: str) -> None:
-    (found,) = parse(section("text", f"a {tag} b"))
+    found = shown("text", f"a {tag} b")
     assert found.text == f"a \u2039{tag[1:]} b"
-    assert restored(found.text) == f"a {tag} b"
+    assert restored(found.text, frozenset(NAMES)) == f"a {tag} b"
 
 
 @pytest.mark.parametrize(
@@ -47,26 +69,31 @@ def test_a_tag_that_could_open_or_close_a_section_is_neutralised(tag: str) -> No
     ],
 )
 def test_other_angle_brackets_stay(text: str) -> None:
-    (found,) = parse(section("question", text))
+    found = shown("question", text)
     assert found.text == text
-    assert restored(text) == text
+    assert restored(text, frozenset(NAMES)) == text
+
+
+def test_only_tags_of_the_same_prompt_are_neutralised() -> None:
+    prompt = written([Section("part", "1", "use `<conversation>` and `</part>`")])
+    assert "`<conversation>` and `\u2039/part>`" in prompt
 
 
 def test_sections_are_parsed_in_order() -> None:
-    prompt = "\n\n".join([section("goal", "a\nb"), "<text>\nunclosed", section("evidence", "", id="7"), "c"])
-    assert [(one.name, one.id, one.text) for one in parse(prompt)] == [
-        ("goal", "", "a\nb"),
-        ("evidence", "7", ""),
-    ]
+    prompt = "\n\n".join(
+        [
+            written([Section("goal", "", "a\nb")]),
+            "<text>\nunclosed",
+            written([Section("passage", "7", "")]),
+            "c",
+        ]
+    )
+    assert list(parse(prompt)) == [Section("goal", "", "a\nb"), Section("passage", "7", "")]
 
 
 @given(st.sampled_from(NAMES), TAGS)
 def test_no_text_leaves_its_section(name: str, text: str) -> None:
-    whole = section(name, text, id="1") + "\n\n" + section("goal", "b")
-    assert [(one.name, one.id) for one in parse(whole)] == [(name, "1"), ("goal", "")]
-    assert restored(next(parse(whole)).text) == clean(text)
-
-
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'verse' .*NAMES"):
-        section("verse", "a")
+    whole = written([Section(name, "1", text), Section("goal", "", "b")])
+    first, second = parse(whole)
+    assert (first.name, second) == (name, Section("goal", "", "b"))
+    assert restored(first.text, frozenset([name, "goal"])) == clean(text)

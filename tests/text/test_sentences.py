@@ -11,7 +11,9 @@ from stepcraft.text.sentences import LONGEST, passage_sentences
 
 ANY = st.text(st.characters())
 PROSE = st.lists(
-    st.sampled_from(['"', "\u201c", "\u201d", ". ", "! ", "He", "a b c", "\n", "```", "\u3002", "3.5 "])
+    st.sampled_from(
+        ['"', "\u201c", "\u201d", ". ", "! ", "He", "a b c", "\n", "```", "\u3002", "3.5 "]
+    )
 ).map("".join)
 
 
@@ -76,7 +78,9 @@ def test_nothing_is_lost(text: str) -> None:
 @given(PROSE)
 def test_no_fragment_stands_beside_others(text: str) -> None:
     found = passage_sentences(text)
-    assert len(found) < 2 or all(len(re.findall(r"\w+", one)) >= 3 or len(one) > 30 for one in found)
+    assert len(found) < 2 or all(
+        len(re.findall(r"\w+", one)) >= 3 or len(one) > 30 for one in found
+    )
 
 
 @pytest.mark.parametrize("letter", ["a", "word ", "中", "a.", '"', "1 "])

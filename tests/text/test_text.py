@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.text.clean import clean, is_refusal, marked, normalised, terms, unfenced, without_markers
+from stepcraft.text.clean import (
+    clean,
+    is_refusal,
+    marked,
+    normalised,
+    terms,
+    unfenced,
+    without_markers,
+)
 from stepcraft.text.sentences import sentences
 
 ANY = st.text(st.characters())  # lone surrogates included
@@ -42,7 +50,13 @@ def test_normalised_folds_what_cannot_be_seen() -> None:
 
 
 def test_terms_are_the_words_that_matter() -> None:
-    assert terms("How to add the Long-term memory_store to it") == ["add", "long", "term", "memory", "store"]
+    assert terms("How to add the Long-term memory_store to it") == [
+        "add",
+        "long",
+        "term",
+        "memory",
+        "store",
+    ]
     assert terms("安装Python 3包") == ["安", "装", "python", "3", "包"]
 
 
@@ -51,13 +65,19 @@ def test_terms_are_the_words_that_matter() -> None:
     [
         ("Mix it. Bake it! Ready? Yes.", ["Mix it.", "Bake it!", "Ready?", "Yes."]),
         ("Use e.g. Paris, i.e. France. Then go.", ["Use e.g. Paris, i.e. France.", "Then go."]),
-        ("Dr. Smith took 3.5 g. Nobody saw v1.2.3.", ["Dr. Smith took 3.5 g.", "Nobody saw v1.2.3."]),
+        (
+            "Dr. Smith took 3.5 g. Nobody saw v1.2.3.",
+            ["Dr. Smith took 3.5 g.", "Nobody saw v1.2.3."],
+        ),
         ("Is the answer no. Then stop.", ["Is the answer no.", "Then stop."]),
         ("Call `a. B` and `x.y.z`. Wait.", ["Call `a. B` and `x.y.z`.", "Wait."]),
         ('He said "Go." Then he left.', ['He said "Go."', "Then he left."]),
         ("它会运行。好吗？好！", ["它会运行。", "好吗？", "好！"]),
         ("1. Mix the eggs.\n2. Bake", ["1. Mix the eggs.", "2. Bake"]),
-        ("A line that\nis broken. And\n\nA paragraph", ["A line that is broken.", "And", "A paragraph"]),
+        (
+            "A line that\nis broken. And\n\nA paragraph",
+            ["A line that is broken.", "And", "A paragraph"],
+        ),
         ("An unclosed `tick. And\nMore. End.", ["An unclosed `tick. And", "More.", "End."]),
         ("  \n ", []),
     ],
@@ -120,9 +140,9 @@ def test_words_that_are_marked_in_code_are_doubts() -> None:
     assert marked(step) == ["which one", "name of the runs table", "it"]
 
 
-PROSE = st.lists(st.sampled_from(["a", "b", " ", ".", ",", "`f(x[0])`", "é", "中", "\n"]), min_size=1).map(
-    "".join
-)
+PROSE = st.lists(
+    st.sampled_from(["a", "b", " ", ".", ",", "`f(x[0])`", "é", "中", "\n"]), min_size=1
+).map("".join)
 
 
 @given(st.lists(PROSE))
@@ -145,7 +165,10 @@ def test_only_brackets_are_lost(text: str) -> None:
     [
         ("Paris.", "Paris."),
         ("```\nParis.\n```", "Paris."),
-        ("```markdown\n1. Run\n```bash\npip\n```\n2. Go\n```\n", "1. Run\n```bash\npip\n```\n2. Go"),
+        (
+            "```markdown\n1. Run\n```bash\npip\n```\n2. Go\n```\n",
+            "1. Run\n```bash\npip\n```\n2. Go",
+        ),
         ("Sure, here is the answer:\n\nParis.", "Paris."),
         ("Here\u2019s the query:\n```\nparis capital\n```", "paris capital"),
         ("```text\nHere is the answer:\nParis.\n```", "Paris."),

@@ -1,12 +1,10 @@
 """Drafts cut into thoughts: nothing is lost, and what belongs together stays together."""
 
-from itertools import accumulate, pairwise
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stepcraft.text.thoughts import placed_in, split_thoughts
+from stepcraft.text.thoughts import split_thoughts
 
 LINES = [
     "",
@@ -67,7 +65,11 @@ CASES: dict[str, list[str]] = {
     "bold words in a sentence": ["**It** was built by **him**\n\n", "**Two** came.\n\n", "Three."],
     "underlined headings": ["Part\n====\n\nOne.\n\n", "Part\n---\n\nTwo."],
     "a rule": ["One.\n\n", "---\n\nTwo.\n\n", "* * *\n\nThree."],
-    "a list": ["Names:\n- one\n- two\n\n", "- three\n\n  its second paragraph\n\n  its third\n\n", "Four."],
+    "a list": [
+        "Names:\n- one\n- two\n\n",
+        "- three\n\n  its second paragraph\n\n  its third\n\n",
+        "Four.",
+    ],
     "a list under a heading": ["# Part\n\n- one\n\n  more of it\n\n", "- two"],
     "items apart": ["1. one\n\n", "2. two\n\n   more of it\n\n", "  3. three"],
     "indented after a paragraph": ["One.\n\n", "  Two."],
@@ -92,35 +94,3 @@ CASES: dict[str, list[str]] = {
 @pytest.mark.parametrize("thoughts", CASES.values(), ids=CASES)
 def test_cases(thoughts: list[str]) -> None:
     assert split_thoughts("".join(thoughts)) == thoughts
-
-
-@given(drafts, st.lists(st.integers(0, 400)), st.sampled_from([" ", "\n\n", ""]))
-def test_parts_are_found_in_their_draft_whatever_their_blanks(
-    draft: str, places: list[int], blank: str
-) -> None:
-    ends = [0, *sorted(places), len(draft)]
-    parts = [blank + draft[start:end].strip() + blank for start, end in pairwise(ends)]
-    thoughts = placed_in(draft, parts)
-    assert thoughts is not None
-    assert "".join(thoughts) == draft
-    assert all(thoughts)
-    said = {"".join(draft[:end].split()) for end in ends}
-    assert {"".join(text.split()) for text in accumulate(thoughts)} <= said, "cut where a part ends"
-
-
-def test_parts_keep_the_blanks_of_the_draft() -> None:
-    draft = "# Title\n\nOne.\n\n\n  Two  three."
-    assert placed_in(draft, ["# Title One.", "Two", "three."]) == [
-        "# Title\n\nOne.\n\n\n  ",
-        "Two  ",
-        "three.",
-    ]
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [["One."], ["One.", "Two."], ["One.", "two.", "three."], ["two.", "One."], []],
-    ids=["less", "a word changed", "more", "another order", "nothing"],
-)
-def test_parts_of_another_text(parts: list[str]) -> None:
-    assert placed_in("One.\n\ntwo.", parts) is None

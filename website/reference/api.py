@@ -1,37 +1,31 @@
-"""The page of the Python API: every public name once, in groups; mkdocstrings fills in signatures and docstrings."""
+"""The page of the Python API: every public name once, in groups; mkdocstrings adds the rest."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from importlib import import_module
 
-from website.reference.schemas import context_class, graphs
+from website.reference.schemas import graphs, settings_type
 
 GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Graphs": (
-        "Functions that build a compiled graph of LangGraph. Invoke and stream it as any other: [results](results.md) lists "
-        "what each takes and returns.",
+        "Functions that build a compiled graph of LangGraph, and those that return it before it is "
+        "compiled, so that nodes can be added and replaced ([nodes](../how-to/nodes.md)). "
+        "[Results](results.md) lists what each graph takes and returns.",
         (
             "stepcraft.build_aag",
             "stepcraft.build_rat",
             "stepcraft.build_rpg",
             "stepcraft.build_chat",
+            "stepcraft.aag_builder",
+            "stepcraft.rat_builder",
+            "stepcraft.rpg_builder",
+            "stepcraft.get_graph",
             "stepcraft.build_extract",
             "stepcraft.build_duplicates",
-            "stepcraft.get_graph",
-        ),
-    ),
-    "Baselines": (
-        "The methods that the others are compared with, built as they are.",
-        (
-            "stepcraft.graphs.baselines.build_direct",
-            "stepcraft.graphs.baselines.build_cot",
-            "stepcraft.graphs.baselines.build_rag",
-            "stepcraft.graphs.baselines.build_few_shot",
-            "stepcraft.graphs.baselines.build_react",
         ),
     ),
     "Contexts": (
-        "The settings of a run, a frozen dataclass for each graph. [Settings](settings.md) describes every field.",
+        "The settings of a run, a frozen pydantic model for each graph. [Settings](settings.md) "
+        "describes every field, also those of the baselines and the papers' graphs.",
         (
             "stepcraft.AagContext",
             "stepcraft.RatContext",
@@ -39,30 +33,27 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "stepcraft.ChatContext",
             "stepcraft.ExtractContext",
             "stepcraft.DuplicatesContext",
-            "stepcraft.graphs.baselines.DirectContext",
-            "stepcraft.graphs.baselines.CotContext",
-            "stepcraft.graphs.baselines.RagContext",
-            "stepcraft.graphs.baselines.FewShotContext",
-            "stepcraft.graphs.baselines.ReactContext",
         ),
     ),
     "In a graph or an agent of your own": (
-        "What puts a graph into another: see [embedding](../embedding.md).",
+        "See [embedding](../embedding.md).",
         (
-            "stepcraft.as_node",
             "stepcraft.as_tool",
             "stepcraft.memory_tools",
-            "stepcraft.MergedResults",
-            "stepcraft.add_answer",
             "stepcraft.add_usage",
             "stepcraft.add_warnings",
-            "stepcraft.merge_evidence",
             "stepcraft.Evidence",
             "stepcraft.Usage",
+            "stepcraft.AagInput",
+            "stepcraft.AagOutput",
+            "stepcraft.RatInput",
+            "stepcraft.RatOutput",
+            "stepcraft.RpgInput",
+            "stepcraft.RpgOutput",
         ),
     ),
-    "Memories": (
-        "Procedures, and where they are kept: see [memory](../memory.md).",
+    "Memories and sources": (
+        "See [memory](../memory.md) and [sources](../how-to/sources.md).",
         (
             "stepcraft.open_memory",
             "stepcraft.ProcedureMemory",
@@ -70,14 +61,13 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "stepcraft.Found",
             "stepcraft.AddReport",
             "stepcraft.compose",
+            "stepcraft.open_source",
+            "stepcraft.sources.open_corpus",
+            "stepcraft.sources.CorpusRetriever",
         ),
     ),
-    "Sources": (
-        "Sources of evidence: see [RAT](../rat.md).",
-        ("stepcraft.open_source", "stepcraft.sources.open_corpus", "stepcraft.sources.CorpusRetriever"),
-    ),
     "Building memories": (
-        "What fills a memory from documents: see [extraction](../extraction.md).",
+        "See [extraction](../extraction.md).",
         (
             "stepcraft.building.build_memory",
             "stepcraft.building.BuildReport",
@@ -86,7 +76,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Evaluations": (
-        "What measures methods on questions: see [evals](../evals.md).",
+        "See [evals](../evals.md).",
         (
             "stepcraft.evals.samples.read_samples",
             "stepcraft.evals.samples.Sample",
@@ -99,26 +89,20 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "stepcraft.evals.reports.markdown.markdown",
         ),
     ),
-    "Reports, traces and embeddings": (
-        "What pages, [traces](../tracing.md) and a [server's store](../serving.md) take from the package.",
+    "Reports, traces and servers": (
+        "See [traces](../tracing.md) and [serving](../serving.md).",
         (
             "stepcraft.report.page",
-            "stepcraft.secrets.redacted",
+            "stepcraft.anonymizer",
             "stepcraft.models.embeddings.WordLlamaEmbedder",
-        ),
-    ),
-    "Server": (
-        "What runs may name ([security](../security.md)), and the objects that a `langgraph.json` names: see "
-        "[serving](../serving.md) and [access](../access.md).",
-        (
-            "stepcraft.policy.Policy",
             "stepcraft.server.app.app",
             "stepcraft.server.auth.auth",
             "stepcraft.server.embeddings.embeddings",
         ),
     ),
     "Errors": (
-        "Every error that the package raises on purpose derives from `StepcraftError`. [Messages](messages.md) lists their texts.",
+        "Every error that the package raises on purpose derives from `StepcraftError`: those of a "
+        "caller also from `ValueError`, those of a network from `ConnectionError`.",
         (
             "stepcraft.StepcraftError",
             "stepcraft.BadInput",
@@ -131,7 +115,6 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "stepcraft.FetchRefused",
             "stepcraft.ModelFailure",
             "stepcraft.UnreadableReply",
-            "stepcraft.LimitsFailure",
             "stepcraft.NoAnswer",
             "stepcraft.RunStopped",
             "stepcraft.SandboxFailure",
@@ -140,34 +123,37 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 
 _RECORDS = {
+    "AagInput",
+    "AagOutput",
     "AddReport",
     "BuildReport",
     "Document",
     "Evidence",
     "Found",
-    "MergedResults",
     "Method",
     "OwnMethod",
+    "RatInput",
+    "RatOutput",
+    "RpgInput",
+    "RpgOutput",
     "Sample",
     "Summary",
     "Usage",
 }
-"""Classes whose fields are all shown, those without a docstring and the inherited ones included."""
+"""Classes whose fields are all shown, those without a docstring and the inherited ones, too."""
 
 
 def page() -> str:
-    """The Markdown of the page."""
+    """Return the Markdown of the page."""
     return "\n".join(_lines()).rstrip() + "\n"
 
 
 def _lines() -> Iterator[str]:
     yield "# Python API"
     yield ""
-    yield "This page lists the public names of the package for those who call it from Python, with their signatures and"
-    yield "docstrings. What is not on it may change without notice. `import stepcraft` does not load LangGraph; a name is loaded"
-    yield "when it is first used."
+    yield "The public names of the package; what is not on this page may change without notice."
     yield ""
-    contexts = {context_class(graph).__name__: context_class(graph) for graph in graphs().values()}
+    contexts = {settings_type(graph).__name__: settings_type(graph) for graph in graphs().values()}
     for title, (about, names) in GROUPS.items():
         yield f"## {title}"
         yield ""
@@ -188,15 +174,16 @@ def _lines() -> Iterator[str]:
                 yield '      filters: ["!^_"]'
             yield ""
             if name in contexts:
-                own = ", ".join(
-                    f"[`{one.name}`](settings.md#{name}.{one.name})" for one in fields(contexts[name])
-                )
-                yield f"Fields: {own}."
+                links = [
+                    f"[`{field}`](settings.md#{name}.{field})"
+                    for field in contexts[name].model_fields
+                ]
+                yield f"Fields: {', '.join(links)}."
                 yield ""
 
 
 def resolve(identifier: str) -> object:
-    """The object that a name stands for.
+    """Return the object that a name stands for.
 
     Raises:
         AttributeError: There is none.

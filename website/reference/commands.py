@@ -29,27 +29,33 @@ class Command(NamedTuple):
 
 
 def page() -> str:
-    """The Markdown of the page."""
+    """Return the Markdown of the page."""
     return "\n".join(_lines()).rstrip() + "\n"
 
 
 def commands() -> list[Command]:
-    """All commands, each group before its own."""
+    """Return all commands, each group before its own."""
 
     def walk(command: Click, name: str, above: Click) -> Iterator[Command]:
         context = command.context_class(command, info_name=name, parent=above)
         within = dict(getattr(command, "commands", {}))
         words = context.command_path
         parameters = [
-            one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)
+            each
+            for each in command.params
+            if each.name != "help" and not getattr(each, "hidden", False)
         ]
         pieces = (
-            ["COMMAND [ARGS]..."] if within else [_argument(one) for one in parameters if not _is_option(one)]
+            ["COMMAND [ARGS]..."]
+            if within
+            else [_argument(each) for each in parameters if not _is_option(each)]
         )
-        usage = " ".join([words, *(["[OPTIONS]"] if any(map(_is_option, parameters)) else []), *pieces])
+        usage = " ".join(
+            [words, *(["[OPTIONS]"] if any(map(_is_option, parameters)) else []), *pieces]
+        )
         yield Command(words, usage, inspect.cleandoc(command.help or ""), parameters, list(within))
-        for named, one in within.items():
-            yield from walk(one, named, context)
+        for word, inner in within.items():
+            yield from walk(inner, word, context)
 
     return list(walk(get_command(app), "stepcraft", None))
 
@@ -57,10 +63,8 @@ def commands() -> list[Command]:
 def _lines() -> Iterator[str]:
     yield "# Commands"
     yield ""
-    yield "This page lists every command of the command line with its arguments and options. Each command prints its own part"
-    yield "of it with `--help`. A command ends with status 0, with 2 where what it was given cannot be used, with 130 after"
-    yield "Ctrl-C, and with 1 after any other failure; the failure is one line on the standard error, which"
-    yield "[messages](messages.md) lists."
+    yield "Each command prints its part of this page with `--help`. A command ends with status 0, with"
+    yield "2 where its input cannot be used, with 130 after Ctrl-C, and with 1 after any other failure."
     yield ""
     for command in commands():
         yield from _section(command)
@@ -68,7 +72,8 @@ def _lines() -> Iterator[str]:
 
 def _section(command: Command) -> Iterator[str]:
     is_group = bool(command.subcommands)
-    yield f"{'##' if is_group or command.name.count(' ') == 1 else '###'} {command.name} {{ #{command.name.replace(' ', '-')} }}"
+    marks = "##" if is_group or command.name.count(" ") == 1 else "###"
+    yield f"{marks} {command.name} {{ #{command.name.replace(' ', '-')} }}"
     yield ""
     yield from (line.strip() for line in command.help.split("\f")[0].splitlines())
     yield ""
@@ -81,12 +86,16 @@ def _section(command: Command) -> Iterator[str]:
         yield f"- [`{words}`](#{words.replace(' ', '-')})"
     if command.subcommands:
         yield ""
-    for kind, note in (("argument", {False: " May be left out."}), ("option", {True: " Required."})):
-        if shown := [one for one in command.parameters if one.param_type_name == kind]:
+    for kind, note in (
+        ("argument", {False: " May be left out."}),
+        ("option", {True: " Required."}),
+    ):
+        if shown := [each for each in command.parameters if each.param_type_name == kind]:
             yield f"| {kind} | |"
             yield "|---|---|"
-            for one in shown:
-                yield f"| {_names(one)} | {_cell(one.help)}{note.get(one.required, '')}{_default(one)} |"
+            for each in shown:
+                text = f"{_cell(each.help)}{note.get(each.required, '')}{_default(each)}"
+                yield f"| {_names(each)} | {text} |"
             yield ""
 
 
@@ -104,10 +113,14 @@ def _is_option(parameter: Click) -> bool:
 
 
 def _argument(argument: Click) -> str:
-    """An argument in the usage of its command: in brackets where it may be left out."""
+    """Return an argument in the usage of its command: in brackets where it may be left out."""
     name = _metavar(argument)
     shown = name if argument.required or name.startswith("[") else f"[{name}]"
-    return f"{shown.removesuffix('…')}..." if argument.nargs == -1 and not shown.endswith("...") else shown
+    return (
+        f"{shown.removesuffix('…')}..."
+        if argument.nargs == -1 and not shown.endswith("...")
+        else shown
+    )
 
 
 def _metavar(parameter: Click) -> str:
@@ -115,17 +128,17 @@ def _metavar(parameter: Click) -> str:
         return str(parameter.metavar or parameter.name.upper())
     kind = _type(parameter)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return "|".join(str(one.value) for one in kind)
+        return "|".join(str(each.value) for each in kind)
     if get_origin(kind) is Literal:
         return "|".join(map(str, get_args(kind)))
     return str(parameter.metavar or _TYPES.get(kind, "VALUE"))
 
 
 def _type(parameter: Click) -> object:
-    """The type of a value; of a list or of one that may be None, that of what it holds."""
-    found = getattr(getattr(parameter, "type_descriptor", None), "annotation", str)
-    inner = [one for one in get_args(found) if one is not type(None)]
-    return found if get_origin(found) is Literal or not inner else inner[0]
+    """Return the type of a value; of a list or of one that may be None, that of what it holds."""
+    annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", str)
+    inner = [each for each in get_args(annotation) if each is not type(None)]
+    return annotation if get_origin(annotation) is Literal or not inner else inner[0]
 
 
 def _cell(text: str | None) -> str:

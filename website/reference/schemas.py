@@ -7,11 +7,18 @@ from typing import Any, cast
 from langgraph.graph.state import CompiledStateGraph
 
 from stepcraft import build_duplicates, build_extract, get_graph
-from stepcraft.contexts.base import Context
-from stepcraft.graphs.registry import CHAT, GRAPHS
+from stepcraft.contexts.base import Settings
+from stepcraft.graphs.registry import GRAPHS
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Schema = Mapping[str, Any]
+
+BUILDING = {
+    "extract": "Reads one document and writes the procedures that it teaches, as "
+    "`stepcraft memory build` does",
+    "duplicates": "Compares two procedures, as `stepcraft memory dedupe` does",
+}
+"""The graphs that fill memories, which the registry does not list."""
 
 _TYPES = {
     "string": "text",
@@ -33,42 +40,47 @@ _PLURALS = {
 
 @cache
 def graphs() -> Mapping[str, Graph]:
-    """Every graph by its name: those that are registered, and those that fill memories."""
-    named = {name: get_graph(name) for name in (*GRAPHS, *CHAT)}
+    """Return every graph by its name: those of the registry, and those that fill memories."""
+    named = {name: get_graph(name) for name in GRAPHS}
     return {**named, "extract": build_extract(), "duplicates": build_duplicates()}
 
 
-def context_class(graph: Graph) -> type[Context]:
-    """The class of a graph's context."""
-    return cast("type[Context]", graph.builder.context_schema)
+def sentence(name: str) -> str:
+    """Return what a graph is for."""
+    return f"{GRAPHS[name].sentence if name in GRAPHS else BUILDING[name]}."
+
+
+def settings_type(graph: Graph) -> type[Settings]:
+    """Return the class of a graph's settings."""
+    return cast("type[Settings]", graph.context_schema)
 
 
 def type_in_words(schema: Schema) -> str:
-    """The type of a field, with links to the parts of this page that describe objects."""
+    """Return the type of a field, with links to the objects that the page describes."""
     words = list(dict.fromkeys(_alternatives(schema)))
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
 
 
 def bounds_in_words(schema: Schema) -> str:
-    """The bounds of a field; "" if it has none."""
-    found: list[str] = []
-    for one in schema.get("anyOf", [schema]):
-        low, high = one.get("minimum"), one.get("maximum")
+    """Return the bounds of a field; "" if it has none."""
+    bounds: list[str] = []
+    for each in schema.get("anyOf", [schema]):
+        low, high = each.get("minimum"), each.get("maximum")
         if low is not None and high is not None:
-            found.append(f"from {_number(low)} to {_number(high)}")
-        elif low is not None and "exclusiveMaximum" in one:
-            found.append(f"from {_number(low)} to below {_number(one['exclusiveMaximum'])}")
+            bounds.append(f"from {_number(low)} to {_number(high)}")
+        elif low is not None and "exclusiveMaximum" in each:
+            bounds.append(f"from {_number(low)} to below {_number(each['exclusiveMaximum'])}")
         elif low is not None:
-            found.append(f"at least {_number(low)}")
+            bounds.append(f"at least {_number(low)}")
         elif high is not None:
-            found.append(f"at most {_number(high)}")
-        if "exclusiveMinimum" in one:
-            found.append(f"above {_number(one['exclusiveMinimum'])}")
-        if "maxLength" in one:
-            found.append(f"{one.get('minLength', 0)} to {one['maxLength']:,} characters")
-        if "maxItems" in one:
-            found.append(f"at most {one['maxItems']:,} of them")
-    return "; ".join(dict.fromkeys(found))
+            bounds.append(f"at most {_number(high)}")
+        if "exclusiveMinimum" in each:
+            bounds.append(f"above {_number(each['exclusiveMinimum'])}")
+        if "maxLength" in each:
+            bounds.append(f"{each.get('minLength', 0)} to {each['maxLength']:,} characters")
+        if "maxItems" in each:
+            bounds.append(f"at most {each['maxItems']:,} of them")
+    return "; ".join(dict.fromkeys(bounds))
 
 
 def _number(value: float) -> str:
@@ -81,11 +93,12 @@ def _number(value: float) -> str:
 def _alternatives(schema: Schema) -> Iterator[str]:
     if "$ref" in schema:
         yield _part(schema)
-    elif "anyOf" in schema or "oneOf" in schema:
-        for one in schema.get("anyOf", schema.get("oneOf", [])):
-            yield from _alternatives(one)
+    elif alternatives := schema.get("anyOf", schema.get("oneOf")):
+        for each in alternatives:
+            yield from _alternatives(each)
     elif "enum" in schema or "const" in schema:
-        yield from (f"`{value!r}`".replace("'", '"') for value in schema.get("enum", [schema.get("const")]))
+        for value in schema.get("enum", [schema.get("const")]):
+            yield f"`{value!r}`".replace("'", '"')
     elif schema.get("type") == "array":
         yield f"list of {_plural(schema.get('items', {}))}"
     elif isinstance(schema.get("additionalProperties"), Mapping):
@@ -95,11 +108,15 @@ def _alternatives(schema: Schema) -> Iterator[str]:
 
 
 def _plural(schema: Schema) -> str:
-    ones = schema.get("anyOf", schema.get("oneOf", [schema]))
-    kinds = [_part(one) if "$ref" in one else _PLURALS.get(one.get("type", ""), "values") for one in ones]
+    alternatives = schema.get("anyOf", schema.get("oneOf", [schema]))
+    kinds = [
+        _part(each) if "$ref" in each else _PLURALS.get(each.get("type", ""), "values")
+        for each in alternatives
+    ]
     return " or ".join(dict.fromkeys(kinds))
 
 
 def _part(schema: Schema) -> str:
     name = schema["$ref"].rpartition("/")[2]
-    return "messages" if name.removesuffix("Chunk").endswith("Message") else f"[`{name}`](#{name})"
+    is_message = name.removesuffix("Chunk").endswith("Message")
+    return "messages" if is_message else f"[`{name}`](#{name})"

@@ -89,7 +89,9 @@ def _differential(job: Mapping[str, Any]) -> Iterator[bool | None]:
     """Compare the function with the benchmark's own solution, on the inputs of each suite up to the first that fails."""
     entry, shape = job["entry"], _SHAPES[job["shape"]]
     reference = _run("", job["solution"])[entry]
-    suites: list[list[Arguments]] = [[shape(arguments) for arguments in suite] for suite in job["suites"]]
+    suites: list[list[Arguments]] = [
+        [shape(arguments) for arguments in suite] for suite in job["suites"]
+    ]
     known: list[list[tuple[Any, float]]] = []
     for suite in suites:
         known.append([])
@@ -140,12 +142,16 @@ def _limits(known: Sequence[tuple[Any, float]]) -> list[float]:
 
 def _is_right(entry: str, arguments: Arguments, result: Any, expected: Any, atol: float) -> bool:  # noqa: ANN401, PLR0911
     if entry == "find_zero":
-        powers = (coefficient * math.pow(result, power) for power, coefficient in enumerate(arguments[0]))
+        powers = (
+            coefficient * math.pow(result, power) for power, coefficient in enumerate(arguments[0])
+        )
         return bool(abs(sum(powers)) <= atol)
     if entry in _SAME_ELEMENTS:
         return bool(set(result) == set(expected))
     if entry in _ANY_VALUE:
-        return (result if isinstance(result, bool) else result is not None) == (expected is not None)
+        return (result if isinstance(result, bool) else result is not None) == (
+            expected is not None
+        )
     if result == expected or entry == "are_equivalent":
         return True
     if entry == "sum_div" and result == 0:
@@ -172,8 +178,12 @@ def _is_floats(value: Any) -> bool:  # noqa: ANN401
 
 def _is_close(result: Any, expected: Any, atol: float) -> bool:  # noqa: ANN401
     if isinstance(expected, list | tuple):
-        return len(result) == len(expected) and all(map(_is_close, result, expected, [atol] * len(expected)))
-    if not isinstance(result, int | float | complex) or not isinstance(expected, int | float | complex):
+        return len(result) == len(expected) and all(
+            map(_is_close, result, expected, [atol] * len(expected))
+        )
+    if not isinstance(result, int | float | complex) or not isinstance(
+        expected, int | float | complex
+    ):
         return False
     if result == expected or math.isinf(abs(expected)):
         return result == expected
@@ -210,7 +220,9 @@ def _limit_processor(seconds: float) -> None:
     used = time.process_time()
     highest = resource.getrlimit(resource.RLIMIT_CPU)[1]
     wanted = math.ceil(used + seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (min(wanted, highest) if highest > 0 else wanted, highest))
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (min(wanted, highest) if highest > 0 else wanted, highest)
+    )
 
 
 def _tuples(value: Any) -> Any:  # noqa: ANN401
@@ -244,7 +256,9 @@ _SHAPES: Mapping[str, Callable[[Arguments], Arguments]] = {
     "sets first": _first(
         lambda value: [set(item) if isinstance(item, list) and item else {} for item in value]
     ),
-    "dictionary of tuples first": _first(lambda value: {key: tuple(item) for key, item in value.items()}),
+    "dictionary of tuples first": _first(
+        lambda value: {key: tuple(item) for key, item in value.items()}
+    ),
     "float and complex": lambda arguments: [float(arguments[0]), complex(arguments[1])],
     "complex": lambda arguments: [complex(arguments[0])],
     "all tuples": _tuples,

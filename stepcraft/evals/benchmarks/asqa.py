@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from stepcraft.evals.benchmarks.benchmark import Benchmark
-from stepcraft.evals.benchmarks.entries import Entry, checked, entries, refuse, text_of, texts_of, whole
+from stepcraft.evals.benchmarks.entries import (
+    Entry,
+    checked,
+    entries,
+    refuse,
+    text_of,
+    texts_of,
+    whole,
+)
 from stepcraft.evals.gold import retrieval_scores
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.scores import contains, need_rouge, rouge_lsum
@@ -35,14 +43,21 @@ def _questions(file: Path) -> list[Sample]:
     samples: list[Sample] = []
     for one in _rows(file):
         question = text_of(one.fields, "ambiguous_question", "question")
-        readings = [texts_of(pair.get("short_answers")) for pair in _objects(one.fields.get("qa_pairs"))]
+        readings = [
+            texts_of(pair.get("short_answers")) for pair in _objects(one.fields.get("qa_pairs"))
+        ]
         told = [text_of(given, "long_answer") for given in _objects(one.fields.get("annotations"))]
         if not question or not any(readings) or not any(told):
             refuse(
-                one.where, "ASQA", "question, no short_answers in qa_pairs, or no long_answer in annotations"
+                one.where,
+                "ASQA",
+                "question, no short_answers in qa_pairs, or no long_answer in annotations",
             )
         sample = Sample(id=one.id, question=question)
-        sample["contains"], sample["long_answers"] = [*filter(None, readings)], [*filter(None, told)]
+        sample["contains"], sample["long_answers"] = (
+            [*filter(None, readings)],
+            [*filter(None, told)],
+        )
         samples.append(sample)
     return checked(samples, file, "ASQA")
 

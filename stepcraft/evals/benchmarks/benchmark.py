@@ -80,6 +80,11 @@ class Benchmark:
             BadInput: No file is named and there is no other, or the file cannot be used.
             SourceFailure: It cannot be downloaded.
         """
-        told = {"name": self.name, "source": self.source, "licence": self.licence, "citation": self.citation}
+        told = {
+            "name": self.name,
+            "source": self.source,
+            "licence": self.licence,
+            "citation": self.citation,
+        }
         has_file = data or self.packaged or self.release
         return {**told, "sha256": digest(self.file(data))} if has_file else told

@@ -39,7 +39,9 @@ def solution_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, floa
         Sample(id="", question="", steps=sample.get("steps", [])), {"answer": told, "steps": steps}
     )
     last = steps[-1] if steps else told
-    return scores | {"right answer": float(any(_names(last, answer) for answer in sample.get("answers", ())))}
+    return scores | {
+        "right answer": float(any(_names(last, answer) for answer in sample.get("answers", ())))
+    }
 
 
 def _names(step: str, answer: str) -> bool:
@@ -49,7 +51,9 @@ def _names(step: str, answer: str) -> bool:
     at = letters.find(wanted) if wanted else -1
     while at >= 0:
         start, stop = places[at], places[at + len(wanted) - 1] + 1
-        if not _GOES_BEFORE.search(text[max(0, start - 2) : start]) and not _GOES_ON.match(text, stop):
+        if not _GOES_BEFORE.search(text[max(0, start - 2) : start]) and not _GOES_ON.match(
+            text, stop
+        ):
             return True
         at = letters.find(wanted, at + 1)
     return False
@@ -64,7 +68,9 @@ def _problems(file: Path) -> Iterator[Read]:
     problems: Any = value.get("problems") if isinstance(value, Mapping) else None
     if isinstance(problems, Mapping):
         for name, fields in problems.items():
-            yield _champ(str(name), f"{file}, {name}", fields if isinstance(fields, Mapping) else {})
+            yield _champ(
+                str(name), f"{file}, {name}", fields if isinstance(fields, Mapping) else {}
+            )
         return
     yield from map(_math, entries(file, "uid", "id"))
 
@@ -82,7 +88,9 @@ def _champ(name: str, where: str, fields: Mapping[str, Any]) -> Read:
     if not problem or not answer or not steps or not all(steps):
         refuse(where, "CHAMP", "text, answer or steps")
     area = text_of(fields, "category") or "mathematics"
-    return Read(id=name, output=problem, input=area, steps=_with_answer(steps, answer), answer=answer)
+    return Read(
+        id=name, output=problem, input=area, steps=_with_answer(steps, answer), answer=answer
+    )
 
 
 def _math(one: Entry) -> Read:

@@ -30,7 +30,7 @@ def pooled(file: Path) -> dict[str, Any]:
         BadInput: A record has passages that cannot be read, or the cache cannot be written.
     """
     corpus = derived(f"{file.stem}-passages", _pool(file))
-    return {"retriever": [f"corpus:{corpus}"]} if corpus else {}
+    return {"sources": [f"corpus:{corpus}"]} if corpus else {}
 
 
 def _pool(file: Path) -> Iterator[dict[str, Any]]:
@@ -38,7 +38,9 @@ def _pool(file: Path) -> Iterator[dict[str, Any]]:
     for record in records(file):
         for title, sentences in passages_of(record.values or {}, f"{file}:{record.line}"):
             passage = {"title": title, "text": " ".join(filter(None, sentences))}
-            digest = hashlib.blake2b(f"{title}\n{passage['text']}".encode(), digest_size=16).digest()
+            digest = hashlib.blake2b(
+                f"{title}\n{passage['text']}".encode(), digest_size=16
+            ).digest()
             if passage["text"] and digest not in seen:
                 seen.add(digest)
                 yield passage

@@ -41,7 +41,9 @@ def entries(file: Path, *ids: str) -> Iterator[Entry]:
         where = f"{file}:{record.line}"
         if record.values is None:
             raise BadInput(f"{where} cannot be read: {record.reason}")
-        given = [str(record.values[name]) for name in ids if record.values.get(name) not in (None, "")]
+        given = [
+            str(record.values[name]) for name in ids if record.values.get(name) not in (None, "")
+        ]
         yield Entry(record.values, where, given[0] if given else str(number))
 
 
@@ -89,7 +91,9 @@ def refuse(where: str, name: str, needed: str) -> NoReturn:
     Raises:
         BadInput: Always.
     """
-    raise BadInput(f"{where} is no record of {name}: it has no {needed}; name its official file with --data")
+    raise BadInput(
+        f"{where} is no record of {name}: it has no {needed}; name its official file with --data"
+    )
 
 
 def checked(samples: list[Sample], file: Path, name: str) -> list[Sample]:
@@ -103,6 +107,8 @@ def checked(samples: list[Sample], file: Path, name: str) -> list[Sample]:
     seen: set[str] = set()
     for sample in samples:
         if sample["id"] in seen:
-            raise BadInput(f"{file} has the id {sample['id']!r:.80} twice; give each record an id of its own")
+            raise BadInput(
+                f"{file} has the id {sample['id']!r:.80} twice; give each record an id of its own"
+            )
         seen.add(sample["id"])
     return samples

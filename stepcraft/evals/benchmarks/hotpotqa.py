@@ -14,7 +14,7 @@ BENCHMARKS = (
         "questions of several hops with short answers: exact match and F1, recall of gold passages and sentences",
         "CC BY-SA 4.0",
         "https://hotpotqa.github.io",
-        fields={"kind": "multihop"},
+        fields={"kind": "short", "rpg_paper": {"kind": "multihop"}},
         citation="Yang et al., HotpotQA: A Dataset for Diverse, Explainable Multi-hop Question Answering, EMNLP 2018",
     ),
 )

@@ -38,7 +38,15 @@ def plus_tasks(file: Path) -> list[Task]:
     Raises:
         BadInput: The file cannot be read, or is not that of HumanEval+.
     """
-    needed = ("task_id", "prompt", "entry_point", "canonical_solution", "base_input", "plus_input", "atol")
+    needed = (
+        "task_id",
+        "prompt",
+        "entry_point",
+        "canonical_solution",
+        "base_input",
+        "plus_input",
+        "atol",
+    )
     return [
         _task(
             one,

@@ -72,7 +72,15 @@ def plus_tasks(file: Path) -> list[Task]:
     Raises:
         BadInput: The file cannot be read, or is not that of MBPP+.
     """
-    needed = ("task_id", "prompt", "entry_point", "canonical_solution", "base_input", "plus_input", "atol")
+    needed = (
+        "task_id",
+        "prompt",
+        "entry_point",
+        "canonical_solution",
+        "base_input",
+        "plus_input",
+        "atol",
+    )
     found: list[Task] = []
     for one in task_records(file, (*needed, "assertion"), _PLUS_SOURCE)[:_PLUS_TASKS]:
         told = [line for line in one["prompt"].strip().strip("\"'").splitlines() if line.strip()]

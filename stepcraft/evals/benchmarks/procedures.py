@@ -12,7 +12,10 @@ from stepcraft.evals.benchmarks.derived import derived
 from stepcraft.evals.samples import Sample
 
 Split = Literal["val", "test"]
-SPLITS: tuple[tuple[Split, str], ...] = (("val", "tenth of middle length"), ("test", "longest fifth"))
+SPLITS: tuple[tuple[Split, str], ...] = (
+    ("val", "tenth of middle length"),
+    ("test", "longest fifth"),
+)
 """The splits whose procedures are asked for, each with what it is in words."""
 
 
@@ -48,7 +51,9 @@ class Splits:
         _, val, test = self._split(file)
         samples: list[Sample] = []
         for one in {"val": val, "test": test}[split]:
-            sample = Sample(id=one["id"], question=one["output"], resources=one["input"], steps=one["steps"])
+            sample = Sample(
+                id=one["id"], question=one["output"], resources=one["input"], steps=one["steps"]
+            )
             if "answer" in one:
                 sample["answers"] = [one["answer"]]
             samples.append(sample)
@@ -60,7 +65,10 @@ class Splits:
         Raises:
             BadInput: As for `samples`, or the cache cannot be written.
         """
-        rest = [{name: one[name] for name in ("output", "input", "steps")} for one in self._split(file)[0]]
+        rest = [
+            {name: one[name] for name in ("output", "input", "steps")}
+            for one in self._split(file)[0]
+        ]
         return {"memory": str(derived(f"{file.stem}-memory", rest))}
 
     def _split(self, file: Path) -> tuple[list[Read], list[Read], list[Read]]:
@@ -72,4 +80,8 @@ class Splits:
             )
         count = len(found)
         test, val = round(count * 0.2), round(count * 0.1)
-        return found[: count - test - val], found[count - test - val : count - test], found[count - test :]
+        return (
+            found[: count - test - val],
+            found[count - test - val : count - test],
+            found[count - test :],
+        )

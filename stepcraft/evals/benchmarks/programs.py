@@ -15,7 +15,7 @@ from stepcraft.evals.evaluate import Scorer
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.sandbox import Outcome, Sandbox
 from stepcraft.files import open_regular
-from stepcraft.llm.reply import text_of
+from stepcraft.text.clean import clean, unfenced
 from stepcraft.text.markdown import code_blocks
 
 _MOST_SECONDS = 180
@@ -24,8 +24,12 @@ _MEGABYTES = 4096
 """The memory of a program (evalplus 0.3.1)."""
 
 
-SETTINGS: Mapping[str, Any] = {"rat": {"finish": "code", "query": "draft", "max_retrievals": 5}}
-"""How RAT writes programs: the text so far is the query, and there are five searches at most (RAT §4)."""
+SETTINGS: Mapping[str, Any] = {
+    "rat": {"finish": "code"},
+    "rat_paper": {"finish": "code", "query": "draft", "max_retrievals": 5, "k": 1},
+}
+"""How RAT writes programs; in its paper the text so far is the query of five searches at most, each
+of which finds one passage (§4)."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ def program_of(answer: str, entry: str = "") -> str:
     """The program in an answer: the longest fenced block, among those that have the function; else all of it."""
     blocks = [answer[block.start : block.stop] for block in code_blocks(answer)]
     having = [block for block in blocks if f"def {entry}" in block]
-    return text_of(max(having or blocks, key=len, default=answer))
+    return unfenced(clean(max(having or blocks, key=len, default=answer))).strip()
 
 
 async def passes(sandbox: Sandbox, task: Task, output: Mapping[str, Any]) -> dict[str, float]:
@@ -68,9 +72,15 @@ async def passes(sandbox: Sandbox, task: Task, output: Mapping[str, Any]) -> dic
     job = {"token": token, "program": program, "prelude": task.prelude}
     if task.comparison is None:
         tests = "\n".join(task.suites.values())
-        ran = await _checked(sandbox, {**job, "tests": tests, "seconds": task.seconds}, task.seconds + 2)
+        ran = await _checked(
+            sandbox, {**job, "tests": tests, "seconds": task.seconds}, task.seconds + 2
+        )
     else:
-        inputs = {"suites": list(task.suites.values()), "entry": task.entry, "solution": task.solution}
+        inputs = {
+            "suites": list(task.suites.values()),
+            "entry": task.entry,
+            "solution": task.solution,
+        }
         ran = await _checked(sandbox, {**job, **inputs, **task.comparison}, _MOST_SECONDS)
     told = ran.stdout.splitlines()
     if token not in told:
@@ -123,7 +133,9 @@ def task_records(file: Path, needed: tuple[str, ...], source: str) -> list[dict[
                 if line.strip():
                     found.append(_record(line, f"{file}:{number}", needed, source))
     except OSError as error:
-        raise BadInput(f"{file} cannot be read: {error.strerror}; get the file from {source}") from error
+        raise BadInput(
+            f"{file} cannot be read: {error.strerror}; get the file from {source}"
+        ) from error
     if not found:
         raise BadInput(f"{file} has no tasks; get the file from {source}")
     return found
@@ -136,6 +148,8 @@ def _record(line: bytes, where: str, needed: tuple[str, ...], source: str) -> di
         raise BadInput(f"{where} cannot be read: {error}; get the file from {source}") from error
     missing = [name for name in needed if not isinstance(fields, dict) or name not in fields]
     if missing:
-        raise BadInput(f"{where} is no task, as it has no {missing[0]!r}; get the file from {source}")
+        raise BadInput(
+            f"{where} is no task, as it has no {missing[0]!r}; get the file from {source}"
+        )
     known: dict[str, Any] = fields
     return known

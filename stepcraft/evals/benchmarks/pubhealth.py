@@ -44,7 +44,9 @@ def _claims(file: Path) -> list[Sample]:
         if label.isdecimal() and int(label) < len(LABELS):
             label = LABELS[int(label)]
         if claim and label in LABELS:
-            samples.append(Sample(id=str(number), question=_QUESTION.format(claim), answers=[label]))
+            samples.append(
+                Sample(id=str(number), question=_QUESTION.format(claim), answers=[label])
+            )
     return checked(samples, file, "PubHealth")
 
 

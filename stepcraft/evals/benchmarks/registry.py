@@ -92,7 +92,9 @@ def named_samples(
             {**known.fields, **(known.settings(known.file(data)) if data or known.release else {})},
         )
     if data is not None:
-        raise BadInput(f"--data {data} is for a benchmark, and {named} is a file of its own; leave it out")
+        raise BadInput(
+            f"--data {data} is for a benchmark, and {named} is a file of its own; leave it out"
+        )
     file = Path(named)
     return read_samples(file, limit), known_scores, pooled(file)
 

@@ -71,16 +71,14 @@ def fetched(release: Release, cache: Path | None = None) -> Path:
                 )
         else:
             with _written(file) as partial:
-                found = _download(release.address, partial)
-                if known and found != known:
-                    remedy = "" if release.sha256 else f", or delete {record} to take what is there now"
-                    raise SourceFailure(
-                        f"{release.address} sent another file than the one that is known (its SHA-256 is {found} instead "
-                        f"of {known}); get the right one and name it with --data{remedy}"
-                    )
-                # The record comes first: a process that is killed in between leaves no file that nothing vouches for.
+                remedy = "" if release.sha256 else f", or delete {record} to take what is there now"
+                downloaded = _checked_download(release.address, partial, known, remedy)
+                # The record comes first: a process that is killed in between leaves no file that
+                # nothing vouches for.
                 with _written(record) as noted:
-                    noted.write(f"{found}\n".encode("ascii"))
+                    noted.write(f"{downloaded}\n".encode("ascii"))
+    except SourceFailure:  # an OSError, too
+        raise
     except OSError as error:
         raise BadInput(
             f"{folder} cannot be used for a download: {error.strerror}; get {release.address} and name the file with --data"
@@ -127,6 +125,21 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _checked_download(address: str, to: BinaryIO, known: str, remedy: str) -> str:
+    """Write what an address serves into a file, and return its SHA-256, which has to be `known`.
+
+    Raises:
+        SourceFailure: It cannot be downloaded, is too large, or is another file.
+    """
+    downloaded = _download(address, to)
+    if known and downloaded != known:
+        raise SourceFailure(
+            f"{address} sent another file than the one that is known (its SHA-256 is {downloaded} "
+            f"instead of {known}); get the right one and name it with --data{remedy}"
+        )
+    return downloaded
+
+
 def _download(address: str, to: BinaryIO) -> str:
     """Write what an address serves into a file, and return its SHA-256.
 
@@ -144,11 +157,15 @@ def _download(address: str, to: BinaryIO) -> str:
         ) as response:
             response.raise_for_status()
             if urlsplit(address).scheme == "https" and response.url.scheme != "https":
-                raise SourceFailure(f"{address} leads to an address without TLS, {response.url}; {_BY_HAND}")
+                raise SourceFailure(
+                    f"{address} leads to an address without TLS, {response.url}; {_BY_HAND}"
+                )
             for chunk in response.iter_raw(_CHUNK):
                 size += len(chunk)
                 if size > MOST_BYTES:
-                    raise SourceFailure(f"{address} is larger than {MOST_BYTES:,} bytes; {_BY_HAND}")
+                    raise SourceFailure(
+                        f"{address} is larger than {MOST_BYTES:,} bytes; {_BY_HAND}"
+                    )
                 hashed.update(chunk)
                 to.write(chunk)
     except httpx.HTTPStatusError as error:

@@ -39,7 +39,7 @@ BENCHMARKS = (
         "Apache 2.0",
         "https://github.com/Alab-NII/2wikimultihop",
         read=_questions,
-        fields={"kind": "multihop"},
+        fields={"kind": "short", "rpg_paper": {"kind": "multihop"}},
         citation="Ho et al., Constructing A Multi-hop QA Dataset for Comprehensive Evaluation of Reasoning Steps, COLING 2020",
     ),
 )

@@ -17,7 +17,9 @@ from stepcraft.records import records
 _PROGRAM = "Answer with a Python program in one fenced block that computes the answer and prints nothing but the number."
 
 
-async def program_accuracy(sandbox: Sandbox, sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
+async def program_accuracy(
+    sandbox: Sandbox, sample: Sample, output: Mapping[str, Any]
+) -> dict[str, float]:
     """Whether the program in an answer prints the right number, in its last line.
 
     Raises:
@@ -26,7 +28,9 @@ async def program_accuracy(sandbox: Sandbox, sample: Sample, output: Mapping[str
     ran = await sandbox.arun(program_of(str(output.get("answer") or "")))
     printed = ran.stdout.split()
     right = (
-        ran.ended == "done" and bool(printed) and numbers_equal(printed[-1], sample.get("answers", [""])[0])
+        ran.ended == "done"
+        and bool(printed)
+        and numbers_equal(printed[-1], sample.get("answers", [""])[0])
     )
     return {"right": float(right), "program ran": float(ran.ended == "done")}
 
@@ -39,7 +43,9 @@ def _problems(file: Path) -> list[Sample]:
         question = fields.get("question", fields.get("input"))
         answer = fields.get("target", str(fields.get("answer", "")).rpartition("####")[2])
         if not question or not str(answer).strip():
-            raise BadInput(f"{file}:{record.line} is no word problem: it has no question or no answer")
+            raise BadInput(
+                f"{file}:{record.line} is no word problem: it has no question or no answer"
+            )
         samples.append(
             Sample(
                 id=str(record.line),
@@ -60,7 +66,7 @@ BENCHMARKS = tuple(
         release=release,
         read=_problems,
         score_code=lambda sandbox, _: partial(program_accuracy, sandbox),
-        fields={"rat": {"finish": "code"}},
+        fields={"rat": {"finish": "code"}, "rat_paper": {"finish": "code", "k": 1}},
     )
     for name, told, licence, source, citation, release in (
         (

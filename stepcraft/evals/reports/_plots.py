@@ -128,7 +128,9 @@ def rows(title: str, x_name: str, values: Sequence[Value], base: float | None = 
         y = float(_ROW * place + 32)
         label = one.label if len(one.label) <= _LABEL else f"{one.label[: _LABEL - 1]}…"
         told = f"{one.label}: {_told(one.y)}"
-        points.append(Point(one.number, label, told, across(one.y.mean), y, across(low), across(high), y, y))
+        points.append(
+            Point(one.number, label, told, across(one.y.mean), y, across(low), across(high), y, y)
+        )
     return Plot(
         title=title,
         told=f"{title}. " + "; ".join(point.told for point in points),

@@ -73,7 +73,9 @@ def packed(
             output = one["output"]
             entry["runs"][run] = {
                 "answer": texts.number(_answer(output)),
-                "scores": {_cleaned(score): round(value, 4) for score, value in one["scores"].items()},
+                "scores": {
+                    _cleaned(score): round(value, 4) for score, value in one["scores"].items()
+                },
                 "cost": [one["usage"].get("calls", 0), tokens_of(one), round(one["seconds"], 2)],
                 "warnings": [texts.number(text) for text in one["warnings"]],
                 "error": texts.number(one["error"]),
@@ -83,10 +85,14 @@ def packed(
                 ],
                 "votes": votes.get((one["method"], one["id"]), []),
             }
-    return _fitted([_cleaned(label) for label in labels.values()], list(samples.values()), texts, most)
+    return _fitted(
+        [_cleaned(label) for label in labels.values()], list(samples.values()), texts, most
+    )
 
 
-def _fitted(runs: list[str], samples: list[dict[str, Any]], texts: "_Texts", most: int) -> PackedSamples:
+def _fitted(
+    runs: list[str], samples: list[dict[str, Any]], texts: "_Texts", most: int
+) -> PackedSamples:
     """Cut texts, and at last samples, until they fit."""
     where = f"the whole is in {SAMPLES} of the directory"
     rest = len(_json(samples))
@@ -101,7 +107,9 @@ def _fitted(runs: list[str], samples: list[dict[str, Any]], texts: "_Texts", mos
         data = _compressed(_json({"runs": runs, "texts": texts.cut(limit), "samples": samples}))
         if len(data) <= most:
             longer = int((lengths > limit).sum())
-            note = f"{longer:,} texts are cut after {limit:,} characters; {where}." if longer else ""
+            note = (
+                f"{longer:,} texts are cut after {limit:,} characters; {where}." if longer else ""
+            )
             return PackedSamples(data, len(samples), note)
         most_unpacked = size * most / len(data)
     data, kept = "", len(samples)
@@ -143,7 +151,9 @@ class _Texts:
         return number
 
     def cut(self, limit: int, count: int | None = None) -> list[str]:
-        return [text if len(text) <= limit else f"{text[:limit]}…" for text in self._cleaned[:count]]
+        return [
+            text if len(text) <= limit else f"{text[:limit]}…" for text in self._cleaned[:count]
+        ]
 
     def lengths(self) -> NDArray[np.int64]:
         return np.fromiter(map(len, self._cleaned), np.int64)
@@ -174,7 +184,9 @@ def _votes(judgements: Iterable[Judgement]) -> dict[tuple[str, str], list[str]]:
                 if flagged is None
                 else f"{len(set(sentences) - set(flagged))} of {len(sentences)} sentences are borne out"
             )
-            found.setdefault((one["method"], one["id"]), []).append(f"{_cleaned(one['judge'])}: {borne_out}")
+            found.setdefault((one["method"], one["id"]), []).append(
+                f"{_cleaned(one['judge'])}: {borne_out}"
+            )
     for (method, id_, judge, against), counted in counts.items():
         told = ", ".join(
             f"{counted[verdict]} {noun}"

@@ -27,7 +27,9 @@ def _lines(summary: Summary, title: str) -> Iterator[str]:
     yield "| " + " | ".join(columns) + " |"
     yield "|---" * len(columns) + "|"
     for method in summary.methods:
-        scores = [interval_text(method.scores[name]) if name in method.scores else "" for name in names]
+        scores = [
+            interval_text(method.scores[name]) if name in method.scores else "" for name in names
+        ]
         costs = [f"{method.calls:.1f}", f"{method.tokens:,.0f}", f"{method.seconds:.1f}"]
         costs += ["" if method.usd is None else f"{method.usd:.4f}" for _ in priced]
         cells = [method.name, *scores, *costs, str(method.samples), str(method.failed)]
@@ -73,7 +75,11 @@ def _lines(summary: Summary, title: str) -> Iterator[str]:
 def origin_line(summary: Summary) -> str:
     """The source, licence and paper of the benchmark; "" for questions of one's own."""
     told = {"source": "from", "licence": "licence:", "citation": "paper:"}
-    known = [f"{words} {summary.benchmark[key]}" for key, words in told.items() if summary.benchmark.get(key)]
+    known = [
+        f"{words} {summary.benchmark[key]}"
+        for key, words in told.items()
+        if summary.benchmark.get(key)
+    ]
     return f"{summary.benchmark['name']}: {'; '.join(known)}." if known else ""
 
 
@@ -116,9 +122,16 @@ def _judged(summary: Summary) -> Iterator[str]:
         yield "|---" * 13 + "|"
         for one in summary.preferences:
             counts = [one.wins, one.losses, one.ties, one.undecided]
-            biases = [_share(one.order_bias), "" if one.length_bias is None else f"{one.length_bias:+.2f}"]
+            biases = [
+                _share(one.order_bias),
+                "" if one.length_bias is None else f"{one.length_bias:+.2f}",
+            ]
             cells = [one.judge, one.method, one.against, *map(str, counts), p_text(one.p), *biases]
-            yield "| " + " | ".join([*cells, *map(str, (one.votes, one.unreadable, one.failed))]) + " |"
+            yield (
+                "| "
+                + " | ".join([*cells, *map(str, (one.votes, one.unreadable, one.failed))])
+                + " |"
+            )
         yield from (
             "",
             "*For the first* is the share of the votes for the answer that was shown first (without bias 0.50), *for the "
@@ -130,7 +143,11 @@ def _judged(summary: Summary) -> Iterator[str]:
         yield "|---" * 11 + "|"
         for pair in summary.judge_pairs:
             cells = [" and ".join(pair.judges), pair.method, pair.against]
-            yield "| " + " | ".join([*cells, *alike_cells(pair.majorities), *alike_cells(pair.votes)]) + " |"
+            yield (
+                "| "
+                + " | ".join([*cells, *alike_cells(pair.majorities), *alike_cells(pair.votes)])
+                + " |"
+            )
         yield from (
             "",
             "Cohen's *kappa* and Krippendorff's *alpha* are 1 where judges always agree and 0 where they do by chance.",
@@ -170,7 +187,9 @@ def agreement_line(one: Agreement) -> str:
 
 def mauve_line(summary: Summary) -> str:
     """The MAUVE of the methods, in a sentence."""
-    told = ", ".join(f"{one.method} {one.score:.3f} ({one.samples:,} samples)" for one in summary.mauves)
+    told = ", ".join(
+        f"{one.method} {one.score:.3f} ({one.samples:,} samples)" for one in summary.mauves
+    )
     return f"MAUVE with the features {summary.mauves[0].features}: {told}."
 
 
@@ -204,14 +223,20 @@ def _preferred(one: Preference) -> str:
     counts = f"{one.wins} wins, {one.losses} losses, {one.ties} ties, p {p_text(one.p)}"
     told = f"No preference of the judge {one.judge} between {one.method} and {one.against} could be shown ({counts})."
     if one.p < 1 - LEVEL:
-        better, worse = (one.method, one.against) if one.wins > one.losses else (one.against, one.method)
+        better, worse = (
+            (one.method, one.against) if one.wins > one.losses else (one.against, one.method)
+        )
         told = f"The judge {one.judge} prefers {better} to {worse} ({one.method}: {counts})."
     if one.order_bias is not None and one.is_order_biased:
-        place, share = ("first", one.order_bias) if one.order_bias > 0.5 else ("second", 1 - one.order_bias)
+        place, share = (
+            ("first", one.order_bias) if one.order_bias > 0.5 else ("second", 1 - one.order_bias)
+        )
         told += f" **{share:.0%} of its votes are for the answer that is shown {place}: do not rely on it.**"
     if one.unreadable > one.votes:
         total = one.unreadable + one.votes
-        told += f" **{one.unreadable:,} of its {total:,} replies were no vote: take another judge.**"
+        told += (
+            f" **{one.unreadable:,} of its {total:,} replies were no vote: take another judge.**"
+        )
     return told
 
 
@@ -234,7 +259,11 @@ def _others(comparisons: Sequence[Comparison]) -> str:
     clauses = [
         f"{word} in {_listed([f'{one.score} ({one.difference.mean:+.3f})' for one in found])}"
         for word, sign in (("better", 1), ("worse", -1))
-        if (found := [one for one in comparisons if _is_shown(one) and one.difference.mean * sign > 0])
+        if (
+            found := [
+                one for one in comparisons if _is_shown(one) and one.difference.mean * sign > 0
+            ]
+        )
     ]
     rest = [one.score for one in comparisons if not _is_shown(one)]
     if not clauses:

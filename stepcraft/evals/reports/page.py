@@ -58,7 +58,10 @@ class _Group:
 
 
 def page(
-    directories: Mapping[str, Path], summaries: Mapping[str, Summary], *, most_packed: int = 18_500_000
+    directories: Mapping[str, Path],
+    summaries: Mapping[str, Summary],
+    *,
+    most_packed: int = 18_500_000,
 ) -> str:
     """Return the page of evaluations, side by side.
 
@@ -78,7 +81,9 @@ def page(
         {(group.name, row.summary.name): row.label for group in groups for row in group.rows},
         most_packed,
     )
-    has_judges = any(one.preferences or one.supports or one.agreements for one in summaries.values())
+    has_judges = any(
+        one.preferences or one.supports or one.agreements for one in summaries.values()
+    )
     comparisons = [(group.name, one) for group in groups for one in group.summary.comparisons]
     told = [
         f"{name}: {text}" if len(groups) > 1 else text
@@ -103,7 +108,9 @@ def page(
         style=(_HERE / "evaluation.css").read_text("utf-8"),
         script=(_HERE / "evaluation.js").read_text("utf-8"),
         title="Evaluation",
-        heading=" · ".join(dict.fromkeys(one.benchmark.get("name", name) for name, one in summaries.items())),
+        heading=" · ".join(
+            dict.fromkeys(one.benchmark.get("name", name) for name, one in summaries.items())
+        ),
         facts=[
             counted(len(methods), "method"),
             counted(samples.count, "sample"),
@@ -153,7 +160,9 @@ def _groups(summaries: Mapping[str, Summary]) -> list[_Group]:
             label = f"{name}: {method.name}" if len(summaries) > 1 else method.name
             found.append(_Row(number, label, summary.models.get(method.name, ""), method))
         groups.append(
-            _Group(name, verdict(summary), found, published(summary.benchmark.get("name", "")), summary)
+            _Group(
+                name, verdict(summary), found, published(summary.benchmark.get("name", "")), summary
+            )
         )
     return groups
 

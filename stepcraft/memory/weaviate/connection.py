@@ -44,7 +44,14 @@ _STARTUP_S = 4.0
 _STARTUP_PAUSE_S = 0.1
 _OLDEST = (1, 27)
 _TIMEOUT = Timeout(init=2, query=30, insert=120)
-_FAULTS = (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, grpc.aio.UsageError, ValueError, OSError)
+_FAULTS = (
+    WeaviateBaseError,
+    httpx.HTTPError,
+    grpc.RpcError,
+    grpc.aio.UsageError,
+    ValueError,
+    OSError,
+)
 """The exceptions of the client."""
 
 _NO_KEY = f"asks for a key; set {KEY_VARIABLE} to one that the server knows"
@@ -240,7 +247,9 @@ class Connection:
                 raise
             BackgroundLoop.current().clients[client] = partial(_close, client)
             # The arguments are of our own making, and the client takes its time to validate them.
-            objects: Objects = client.collections.use(self._address.collection, skip_argument_validation=True)
+            objects: Objects = client.collections.use(
+                self._address.collection, skip_argument_validation=True
+            )
             if self._address.tenant:
                 objects = objects.with_tenant(self._address.tenant)
             self._session = Session(client, server, objects)
@@ -346,7 +355,9 @@ def unreachable(server: Server) -> str:
 def ready(server: Server) -> bool:
     """Whether a server has loaded its collections."""
     try:
-        return httpx.get(f"{server.http}/v1/.well-known/ready", timeout=PROBE_S, trust_env=False).is_success
+        return httpx.get(
+            f"{server.http}/v1/.well-known/ready", timeout=PROBE_S, trust_env=False
+        ).is_success
     except httpx.TransportError:
         return False
 
@@ -354,7 +365,9 @@ def ready(server: Server) -> bool:
 def _probe(server: Server) -> str:
     headers = {"Authorization": f"Bearer {server.api_key}"} if server.api_key else {}
     try:
-        reply = httpx.get(f"{server.http}/v1/meta", headers=headers, timeout=PROBE_S, trust_env=False)
+        reply = httpx.get(
+            f"{server.http}/v1/meta", headers=headers, timeout=PROBE_S, trust_env=False
+        )
     except (httpx.TransportError, httpx.InvalidURL) as error:
         return _http_fault(server, error)
     if reply.status_code in (401, 403):
@@ -365,7 +378,9 @@ def _probe(server: Server) -> str:
         return f"is no Weaviate: {server.http}/v1/meta answers {reply.status_code}; check host and port"
     found = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
     if found < _OLDEST:
-        return f"is Weaviate {version}, which is too old; it takes {_OLDEST[0]}.{_OLDEST[1]} or newer"
+        return (
+            f"is Weaviate {version}, which is too old; it takes {_OLDEST[0]}.{_OLDEST[1]} or newer"
+        )
     return _probe_grpc(server)
 
 
@@ -374,9 +389,7 @@ def _http_fault(server: Server, error: httpx.TransportError | httpx.InvalidURL) 
     if isinstance(error, httpx.InvalidURL):
         return f"cannot be reached: {server.http} is no address ({text}); check host and port"
     if isinstance(error, httpx.TimeoutException):
-        return (
-            f"cannot be reached: {server.http} did not answer within {PROBE_S} s; is Weaviate running there?"
-        )
+        return f"cannot be reached: {server.http} did not answer within {PROBE_S} s; is Weaviate running there?"
     if isinstance(error.__cause__, ssl.SSLError) or "SSL" in text or "CERTIFICATE" in text:
         return f"cannot be reached over TLS at {server.http} ({text}); check the port, and whether it is tls=true"
     if isinstance(error, httpx.RemoteProtocolError):
@@ -388,7 +401,11 @@ def _probe_grpc(server: Server) -> str:
     """A health check by hand: the client's own looks up versions on the package index."""
     target = f"{server.grpc_host}:{server.grpc_port}"
     secured = grpc.ssl_channel_credentials() if server.tls else None
-    with grpc.secure_channel(target, secured) if secured else grpc.insecure_channel(target) as channel:
+    with (
+        grpc.secure_channel(target, secured)
+        if secured
+        else grpc.insecure_channel(target) as channel
+    ):
         try:
             channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=PROBE_S)
         except grpc.RpcError as error:

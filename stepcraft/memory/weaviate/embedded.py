@@ -188,7 +188,9 @@ class _Other:
         try:
             known = json.loads((folder / _RECORD).read_text("utf-8"))
             pid, started, port, grpc = (known[name] for name in ("pid", "started", "port", "grpc"))
-            server = Server("127.0.0.1", int(port), "127.0.0.1", int(grpc), key=str(known.get("key", "")))
+            server = Server(
+                "127.0.0.1", int(port), "127.0.0.1", int(grpc), key=str(known.get("key", ""))
+            )
             return _Other(int(pid), str(started), server)
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None

@@ -5,7 +5,16 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -153,11 +162,18 @@ class Import:
                 sending.exception()  # wait: what is stored under a shared id is known only then
         kept = self._wait(partial(stored, ids=unique))
         broken = self._wait(partial(half_stored, ids=kept, dimensions=self._made_with.dimensions))
-        changed = {name: unique[name] for name in broken} | changes(_procedures(kept), unique.values())
-        made = vectors_of(
-            [item for item in changed.values() if known[item.id] is None], self._embedder, self._made_with
+        changed = {name: unique[name] for name in broken} | changes(
+            _procedures(kept), unique.values()
         )
-        now, batch = datetime.now(UTC), _Batch(len(group), {}, {}, {}, [], len(group) - len(changed))
+        made = vectors_of(
+            [item for item in changed.values() if known[item.id] is None],
+            self._embedder,
+            self._made_with,
+        )
+        now, batch = (
+            datetime.now(UTC),
+            _Batch(len(group), {}, {}, {}, [], len(group) - len(changed)),
+        )
         for name, procedure in changed.items():
             given = known[name]
             vector = made[name] if given is None else given
@@ -214,7 +230,9 @@ class Import:
         """Send again what a restarted server lost of a recent batch; later batches decide about shared ids."""
         batch, *later = [*self._recent, *(batch for batch, _ in self._under_way)][place:]
         batch.silences = self._silences
-        others = {failed.where for failed in self._report.failed}.union(*(other.items for other in later))
+        others = {failed.where for failed in self._report.failed}.union(
+            *(other.items for other in later)
+        )
         refused = self._wait(
             partial(_mend, batch=batch, others=others, dimensions=self._made_with.dimensions)
         )
@@ -270,7 +288,11 @@ class Import:
         except MemoryFailure:
             return list(wanted)
         for batch in unanswered:
-            written = {name for name in batch.items if name in kept and kept[name].procedure == wanted[name]}
+            written = {
+                name
+                for name in batch.items
+                if name in kept and kept[name].procedure == wanted[name]
+            }
             if written:
                 self._report.include(batch.report(written))
         return []
@@ -337,7 +359,11 @@ async def _mend(objects: Objects, batch: _Batch, others: Set[str], dimensions: i
     kept = await _lookup(objects, items.keys(), dimensions)
     return await send(
         objects,
-        [item for name, item in items.items() if name not in kept or kept[name].procedure != item[0]],
+        [
+            item
+            for name, item in items.items()
+            if name not in kept or kept[name].procedure != item[0]
+        ],
     )
 
 
@@ -353,16 +379,21 @@ async def send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
     try:
         errors = (await objects.data.insert_many([_object(*item) for item in items])).errors
         refused = [
-            Failed(items[place][0].id, without_secrets(error.message)) for place, error in errors.items()
+            Failed(items[place][0].id, without_secrets(error.message))
+            for place, error in errors.items()
         ]
     except WeaviateInsertManyAllFailedError as error:
-        reason = " ".join(without_secrets(str(error)).rpartition("set of all errors: ")[2].split())[:300]
+        reason = " ".join(without_secrets(str(error)).rpartition("set of all errors: ")[2].split())[
+            :300
+        ]
         refused = [Failed(item[0].id, reason) for item in items]
     except WeaviateQueryError as error:
         if "larger than max" not in str(error):
             raise
         if len(items) == 1:
-            return [Failed(items[0][0].id, "it is larger than a message to Weaviate may be; shorten it")]
+            return [
+                Failed(items[0][0].id, "it is larger than a message to Weaviate may be; shorten it")
+            ]
         half = len(items) // 2
         return await send(objects, items[:half]) + await send(objects, items[half:])
     finally:
@@ -376,7 +407,9 @@ async def send(objects: Objects, items: Sequence[_Item]) -> list[Failed]:
     return refused
 
 
-def _object(item: Procedure, vector: _Vector, created: datetime) -> DataObject[dict[str, Any], None]:
+def _object(
+    item: Procedure, vector: _Vector, created: datetime
+) -> DataObject[dict[str, Any], None]:
     """Make an object; empty properties are left out, which is quicker, and zero vectors, which have no angle."""
     properties: dict[str, Any] = {
         "input": item.input,

@@ -32,7 +32,9 @@ class BackgroundLoop:
         self._loop = asyncio.new_event_loop()
         self._forked = threading.Event()
         self._stopped = False
-        self._thread = threading.Thread(target=self._loop.run_forever, name="stepcraft-weaviate", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="stepcraft-weaviate", daemon=True
+        )
         self._thread.start()
         atexit.register(self._stop)
 
@@ -72,7 +74,9 @@ class BackgroundLoop:
                 return
             task = self._loop.create_task(run())
             future.add_done_callback(
-                lambda done: self._loop.call_soon_threadsafe(task.cancel) if done.cancelled() else None
+                lambda done: (
+                    self._loop.call_soon_threadsafe(task.cancel) if done.cancelled() else None
+                )
             )
 
         self._loop.call_soon_threadsafe(launch)

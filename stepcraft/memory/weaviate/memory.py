@@ -100,14 +100,20 @@ class WeaviateMemory(VectorMemory):
             AddStopped: it did not come back, or the collection became read-only; with an exact account.
             MemoryFailure: it failed before anything was sent.
         """
-        return self.add_with_vectors(((procedure, None) for procedure in procedures), progress=progress)
+        return self.add_with_vectors(
+            ((procedure, None) for procedure in procedures), progress=progress
+        )
 
     def add_with_vectors(
         self, items: Iterable[WithVector], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
         """As `add`; only vectors that are None are made."""
         importing = Import(
-            self._connection, self._embedder, self._made_with, self._reconnect_timeout_s, self._changing
+            self._connection,
+            self._embedder,
+            self._made_with,
+            self._reconnect_timeout_s,
+            self._changing,
         )
         return importing.run(items, progress)
 
@@ -145,9 +151,13 @@ class WeaviateMemory(VectorMemory):
     async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """As `search`, without blocking the event loop."""
         weight = _weight(k, alpha)
-        vector = await aquery_vector(self._embedder, clean(query)) if weight and self._embedder else None
+        vector = (
+            await aquery_vector(self._embedder, clean(query)) if weight and self._embedder else None
+        )
         search = self._search(query, vector, k, weight)
-        return await self._connection.acall(lambda session: search(session.objects)) if search else []
+        return (
+            await self._connection.acall(lambda session: search(session.objects)) if search else []
+        )
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """Return the procedure with this id, or None."""
@@ -174,7 +184,9 @@ class WeaviateMemory(VectorMemory):
 
     def with_vectors(self) -> Iterator[WithVector]:
         """All procedures with their vectors, as `__iter__`."""
-        return ((procedure, objects.vector_of(item)) for procedure, item in self._read(vectors=True))
+        return (
+            (procedure, objects.vector_of(item)) for procedure, item in self._read(vectors=True)
+        )
 
     def close(self) -> None:
         """Close the connection, and an embedded server that nobody else uses; it may be called twice."""

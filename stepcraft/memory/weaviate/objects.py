@@ -100,19 +100,25 @@ async def stored(objects: Objects, ids: Iterable[str]) -> dict[str, Stored]:
         return {}
     found = await objects.query.fetch_objects_by_ids(wanted, limit=len(wanted))
     return {
-        str(item.uuid): Stored(procedure_of(str(item.uuid), item.properties), item.properties.get("created"))
+        str(item.uuid): Stored(
+            procedure_of(str(item.uuid), item.properties), item.properties.get("created")
+        )
         for item in found.objects
     }
 
 
-async def stored_with_vector(objects: Objects, name: str) -> tuple[Stored, NDArray[np.float32]] | None:
+async def stored_with_vector(
+    objects: Objects, name: str
+) -> tuple[Stored, NDArray[np.float32]] | None:
     """Look up an id, and return what is stored under it with its vector; None if nothing is."""
     item = await objects.query.fetch_object_by_id(
         name, return_properties=[*CONTENT, "created"], include_vector=True
     )
     if item is None:  # pyright: ignore[reportUnnecessaryComparison] - the client's type leaves it out
         return None
-    return Stored(procedure_of(name, item.properties), item.properties.get("created")), vector_of(item)
+    return Stored(procedure_of(name, item.properties), item.properties.get("created")), vector_of(
+        item
+    )
 
 
 async def indexed(objects: Objects, ids: Iterable[str], dimensions: int) -> set[str]:
@@ -122,7 +128,10 @@ async def indexed(objects: Objects, ids: Iterable[str], dimensions: int) -> set[
         return set()
     any_vector = [1.0] + [0.0] * (dimensions - 1)
     found = await objects.query.near_vector(
-        any_vector, filters=Filter.by_id().contains_any(wanted), limit=len(wanted), return_properties=[]
+        any_vector,
+        filters=Filter.by_id().contains_any(wanted),
+        limit=len(wanted),
+        return_properties=[],
     )
     return {str(item.uuid) for item in found.objects}
 

@@ -43,7 +43,8 @@ def start_time(pid: int) -> str:
             return ""
         return "" if state in "ZX" else numbers[18]
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split(maxsplit=1)  # noqa: S603 - constant but for a number
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - constant but for a number
+    found = listed.stdout.split(maxsplit=1)
     return found[1].strip() if found and not found[0].startswith("Z") else ""
 
 

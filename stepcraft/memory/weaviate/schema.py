@@ -71,7 +71,9 @@ def open_collection(
         embedder = resolve_embeddings(asked)
         dimensions = len(embedder.embed_query("procedure")) if embedder else 0
         made_with = MadeWith(
-            embedder.name if embedder else "none", dimensions, checked_template(template or TEMPLATE)
+            embedder.name if embedder else "none",
+            dimensions,
+            checked_template(template or TEMPLATE),
         )
         connection.call(lambda session: _create(session, address, made_with))
     else:
@@ -91,7 +93,9 @@ async def _made_with(session: Session, address: Address) -> MadeWith | None:
     _check_shape(config, address)
     try:
         found = json.loads((config.description or "").removeprefix(_DESCRIPTION))
-        made_with = MadeWith(str(found["embeddings"]), int(found["dimensions"]), str(found["template"]))
+        made_with = MadeWith(
+            str(found["embeddings"]), int(found["dimensions"]), str(found["template"])
+        )
     except (ValueError, LookupError, TypeError) as error:
         raise MemoryFailure(
             f"the collection {address.collection} does not say which embeddings it was made with, so that stepcraft "
@@ -150,7 +154,9 @@ async def _create(session: Session, address: Address, made_with: MadeWith) -> No
                 max_connections=index.max_connections,
             ),
         ),
-        replication_config=Configure.replication(factor=address.replicas) if address.replicas else None,
+        replication_config=Configure.replication(factor=address.replicas)
+        if address.replicas
+        else None,
         multi_tenancy_config=Configure.multi_tenancy(enabled=True) if address.tenant else None,
     )
 
@@ -188,7 +194,9 @@ def _check_shape(config: CollectionConfig, address: Address) -> None:
             f"the collection {address.collection} has another shape: {'; '.join(wrong)}; name another collection"
         )
     if config.multi_tenancy_config.enabled and not address.tenant:
-        raise BadInput(f"{address.name} names no tenant, and the collection has tenants; add ?tenant=NAME")
+        raise BadInput(
+            f"{address.name} names no tenant, and the collection has tenants; add ?tenant=NAME"
+        )
     if address.tenant and not config.multi_tenancy_config.enabled:
         raise BadInput(
             f"{address.name} names a tenant, and the collection has none; leave out tenant={address.tenant}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from stepcraft.errors import BadInput
-from stepcraft.policy import Reference, real_path
+from stepcraft.files import named_path
 
 KEY_VARIABLE = "WEAVIATE_API_KEY"
 """The environment variable that holds the API key of a server that requires one."""
@@ -110,20 +110,6 @@ class Address:
     quantizer: str = ""
     """Of a new collection; "" for none."""
     index: IndexSettings = IndexSettings()
-    options: tuple[tuple[str, str], ...] = ()
-    """The options of the URL, in alphabetical order."""
-
-    @property
-    def references(self) -> list[Reference]:
-        """What the URL refers to, for the rules on what a run may name."""
-        shown = "&".join(f"{name}={value}" for name, value in self.options if name != "binary")
-        query = f"?{shown}" if shown else ""
-        scheme = self.name.partition(":")[0].lower()
-        if self.server is None:
-            program = [Reference("import", str(self.binary))] if self.binary else []
-            return [Reference(scheme, f"{scheme}://{self.folder}/{self.collection}{query}"), *program]
-        host = self.server.host if scheme == "weaviate+cloud" else self.server.http.partition("://")[2]
-        return [Reference(scheme, f"{scheme}://{host}/{self.collection}{query}")]
 
 
 def parse_url(url: str) -> Address:
@@ -159,13 +145,14 @@ def parse_url(url: str) -> Address:
         index=IndexSettings(
             numbers.get("ef"), numbers.get("ef_construction"), numbers.get("max_connections")
         ),
-        options=tuple(sorted(options.items())),
     )
     if scheme == "weaviate+embedded":
         if parts.netloc or not folder.strip("/"):
-            raise BadInput(f"{url} is not understood; write {_EXAMPLES[scheme]}, with three slashes")
+            raise BadInput(
+                f"{url} is not understood; write {_EXAMPLES[scheme]}, with three slashes"
+            )
         binary = Path(options["binary"]).expanduser() if "binary" in options else None
-        return replace(address, folder=real_path(folder), binary=binary)
+        return replace(address, folder=named_path(folder).resolve(), binary=binary)
     if not parts.hostname or folder.strip("/"):
         raise BadInput(f"{url} is not understood; write {_EXAMPLES[scheme]}")
     if scheme == "weaviate+cloud":

@@ -1,1 +1,1 @@
-"""The keyless model: a chat model that recombines sentences of its prompt, without a language model behind it."""
+"""The keyless model: a chat model that recombines sentences of its prompt by rules."""

@@ -1,103 +1,97 @@
-"""Replies of the keyless model to documents: the lists and the imperative sentences of their sections as procedures."""
+"""Replies of the keyless model on documents and stored procedures, for building a memory."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from stepcraft.models.keyless.material import Material
+from stepcraft.models.keyless.material import Material, statements
+from stepcraft.text.clean import normalised
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.markdown import lines
 from stepcraft.text.names import names_in
-from stepcraft.text.sections import UNDECIDED
 from stepcraft.text.sentences import sentences
 
-MAX_STEPS = 20
-_MAX_INPUTS = 3
-_LONGEST_STEP = 600
-
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(.*)")
-_ITEM = re.compile(r"[ \t]{0,3}\d{1,3}[.)][ \t]+\S")
-_BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
-_CALL = re.compile(r"Call \d+: `(.+)`")
-_HOW_TO = re.compile(r"(?:how to|how do you|how do i)\s+", re.IGNORECASE)
+_MAX_STEPS = 20
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(?!(?:Goal|At hand|Answer|Call \d+: .*)$)(.*)")
+"""A heading that is not one of a transcript, which is a section as a whole."""
+_LIST = re.compile(r"(?ms)^[ \t]{0,3}\d{1,3}[.)][ \t]+\S.*")
+_BULLET = re.compile(r"(?m)^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
+_CALL = re.compile(r"(?ms)^# Call \d+: `([^\n]+)`\n\n(?>(`{3,})\n(.*?)\n\2)(?!\n\nIt failed:)")
+_ARGUMENT = re.compile(r"(?m)^(\w+): ")
+_NUMBERED_HOW_TO = re.compile(r"(?i)^(?:\d+(?:\.\d+)*[.)]?\s+)?(?:how (?:to|do you|do i)\s+)?")
 _IMPERATIVE = re.compile(
-    r"(?:(?:first|then|next|now|finally|optionally|afterwards)[, ]+)?(?:add|adjust|append|apply|assign|attach|build|call|change|check"
-    r"|choose|clear|click|clone|close|commit|compile|configure|confirm|connect|copy|create|declare|define|delete|deploy"
-    r"|disable|download|edit|enable|ensure|enter|execute|export|fill|find|follow|generate|give|go to|grant|import|include|initiali[sz]e|insert"
-    r"|inspect|install|instantiate|invoke|launch|load|log in|look up|make|mark|modify|move|name|navigate|open|paste|pass|pick|place|prepare"
-    r"|press|provide|publish|pull|push|put|read|register|reload|remove|rename|replace|restart|return|review|run|save|scroll"
-    r"|select|send|set|share|sign in|sign up|specify|start|stop|store|submit|switch|test|toggle|turn|type|update|upgrade|upload|use|verify"
-    r"|visit|wait|wrap|write)\b(?! (?:case|cases)\b)",
-    re.IGNORECASE,
+    r"(?i)(?!.*\?$)(?:(?:first|then|next|now|finally|optionally|afterwards)[, ]+)?(?:add|adjust"
+    r"|append|apply|assign|attach|build|call|change|check|choose|clear|click|clone|close|commit"
+    r"|compile|configure|confirm|connect|copy|create|declare|define|delete|deploy|disable|download"
+    r"|edit|enable|ensure|enter|execute|export|fill|find|follow|generate|give|go to|grant|import"
+    r"|include|initiali[sz]e|insert|inspect|install|instantiate|invoke|launch|load|log in|look up"
+    r"|make|mark|modify|move|name|navigate|open|paste|pass|pick|place|prepare|press|provide|publish"
+    r"|pull|push|put|read|register|reload|remove|rename|replace|restart|return|review|run|save"
+    r"|scroll|select|send|set|share|sign in|sign up|specify|start|stop|store|submit|switch|test"
+    r"|toggle|turn|type|update|upgrade|upload|use|verify|visit|wait|wrap|write)\b(?! cases?\b)"
 )
 
 
 def find_procedures(material: Material) -> str:
-    """One procedure for each section with a numbered list or two imperative sentences; the text is rejected without any."""
-    title = material.text("titles").partition("\n")[0]
-    text = material.text("text")
-    if calls := _calls(text):
-        return _block(title, calls, "\n".join(calls))
-    blocks = [
-        _block(heading or title, steps, body)
-        for heading, body in _sections(text)
-        if len(steps := _steps(body)) > 1 and (heading or title)
-    ]
-    if blocks:
-        return "\n\n".join(blocks)
-    first = next((one for one in sentences(text) if one[-1:] in ".!?"), "")
-    return (
+    """Make procedures of a transcript's calls, or of sections with a list or imperatives."""
+    title, text = material.text("titles").partition("\n")[0], material.text("text")
+    sections = [(heading or title, _steps(body), body) for heading, body in _sections(text)]
+    blocks = [_block(*section) for section in sections if section[0] and len(section[1]) > 1]
+    return "\n\n".join(blocks) or (
         f"REJECTED\nOutput: {title or 'a text without a title'}\n"
-        f"Reason: no section has a list of steps or imperative sentences\nSentence: {first}"
+        "Reason: no section has a list of steps or imperative sentences\n"
+        f"Sentence: {''.join(statements(text)[:1])}"
     )
 
 
-def verdict(_material: Material) -> str:
-    """It cannot follow steps."""
-    return UNDECIDED
+def judge(material: Material) -> str:
+    """Tell whether the last call of a transcript succeeded."""
+    failed = "\nIt failed:\n" in material.text("text").rpartition("\n# Call ")[2]
+    return f"{'NOT ' * failed}REACHED\nThe last call {'failed' if failed else 'succeeded'}."
+
+
+def compare(material: Material) -> str:
+    """Tell whether two outputs are equal; a procedure with all steps of both takes their place."""
+    texts = [section.text for section in material.named("procedure")]
+    if len({normalised(text.partition("\n")[0]).casefold() for text in texts}) > 1:
+        return "DIFFERENCE: their outputs are not equal\nVERDICT: DIFFERENT"
+    longest = max(texts, key=lambda text: len(read_steps(text)), default="")
+    has_all = all(set(read_steps(text)) <= set(read_steps(longest)) for text in texts)
+    return f"DIFFERENCE: NONE\nVERDICT: SAME\n{longest if has_all else ''}"
 
 
 def _calls(text: str) -> list[str]:
-    """The calls of a transcript that did not fail, as steps; none of any other text."""
-    if not text.startswith("# Goal\n"):
-        return []
-    steps: list[str] = []
-    for heading, body in _sections(text):
-        if (call := _CALL.fullmatch(heading)) and "\nIt failed:\n" not in body:
-            given = body.strip().partition("\n")[2].partition("\n```")[0]
-            names = [line.partition(": ")[0] for line in given.splitlines() if ": " in line]
-            steps.append(
-                f"Call `{call[1]}`" + (f" with {', '.join(f'`{name}`' for name in names)}." if names else ".")
-            )
-    return list(dict.fromkeys(steps))[:MAX_STEPS]
+    """Return the calls of a transcript that did not fail, as steps."""
+    return [
+        f"Call `{tool}` with "
+        f"{', '.join(f'`{name}`' for name in _ARGUMENT.findall(arguments)) or 'no arguments'}."
+        for tool, _, arguments in _CALL.findall(text)
+    ]
 
 
 def _block(heading: str, steps: Sequence[str], body: str) -> str:
-    output = _HOW_TO.sub("", re.sub(r"^\d+(?:\.\d+)*[.)]?\s+", "", heading)).strip(" ?.") or heading
-    names = [f"`{name}`" for name in list(names_in([body]))[:_MAX_INPUTS]]
-    given = ", ".join(names) or f"what {heading!r} starts from"
-    return f"PROCEDURE\nHeading: {heading}\nOutput: {output[0].lower()}{output[1:]}\nInput: {given}\n{numbered(steps)}"
+    output = _NUMBERED_HOW_TO.sub("", heading).strip(" ?.") or heading
+    names = ", ".join(f"`{name}`" for name in [*names_in([body])][:3])
+    resources = names or f"what {heading!r} starts from"
+    head = f"PROCEDURE\nHeading: {heading}\nOutput: {output[0].lower()}{output[1:]}"
+    return f"{head}\nInput: {resources}\n{numbered(steps)}"
 
 
 def _steps(body: str) -> list[str]:
-    """The items of the first numbered list, else the sentences that tell the reader to do something."""
-    rows = list(lines(body))
-    first = next((place for place, (row, code) in enumerate(rows) if not code and _ITEM.match(row)), None)
-    if first is not None:
-        listed = "".join(row for row, _ in rows[first:])
-        if len(steps := read_steps(listed)) > 1:
-            return [step[:_LONGEST_STEP] for step in steps[:MAX_STEPS]]
-    prose = "".join(_BULLET.sub("", row) if not code else "\n" for row, code in rows)
-    told = [one for one in sentences(prose) if _IMPERATIVE.match(one) and not one.endswith("?")]
-    return list(dict.fromkeys(one[:_LONGEST_STEP].rstrip(":") for one in told))[:MAX_STEPS]
+    """Return the calls, else the items of the first list, else the imperative sentences."""
+    steps = _calls(body) or read_steps("".join(_LIST.findall(body)))
+    if len(steps) < 2:
+        prose = "".join("\n" if is_code else row for row, is_code in lines(body))
+        imperatives = filter(_IMPERATIVE.match, sentences(_BULLET.sub("", prose)))
+        steps = [sentence.rstrip(":") for sentence in imperatives]
+    return list(dict.fromkeys(steps))[:_MAX_STEPS]
 
 
-def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each heading with the text below it, up to the next; what stands before the first has none."""
-    heading, body = "", ""
-    for row, code in lines(text):
-        if not code and (found := _HEADING.match(row.rstrip("\n"))):
-            yield heading, body
-            heading, body = found[1].rstrip(" \t#"), ""
+def _sections(text: str) -> list[list[str]]:
+    """Return each heading with the text below it; what stands before the first has none."""
+    sections = [["", ""]]
+    for row, is_code in lines(text):
+        if not is_code and (heading := _HEADING.match(row)):
+            sections.append([heading[1].rstrip(" \t#"), ""])
         else:
-            body += row
-    yield heading, body
+            sections[-1][1] += row
+    return sections

@@ -1,263 +1,168 @@
-"""Replies of the keyless model in RAT, RPG and the baselines: thoughts, queries, plans, segments and answers."""
+"""Replies of the keyless model in prose: plans, queries, drafts, answers and their changes."""
 
 import re
-from collections.abc import Sequence
 
-from stepcraft.models.keyless import procedures
-from stepcraft.models.keyless.material import Material, fit, is_alike, weights
-from stepcraft.text.citations import with_marks
-from stepcraft.text.clean import CAPITALS, SPACELESS_STOPS, STOP_WORDS, STOPS, stems, terms
-from stepcraft.text.lists import read_steps
-from stepcraft.text.sections import COMPLETE, NOT_SAID, UNCHANGED
+from stepcraft.contexts.base import UNCHANGED
+from stepcraft.models.keyless.material import Material, best, nearest, statements
+from stepcraft.models.keyless.procedures import missing_steps
+from stepcraft.text.citations import with_marks_of
+from stepcraft.text.clean import CAPITALS, STOP_WORDS, stems, terms
 from stepcraft.text.sentences import sentences
-from stepcraft.text.thoughts import split_thoughts
 
-MAX_THOUGHTS = 5
-_MAX_ADDED = 2
-_MAX_ANSWER = 5
-_MAX_SEGMENT_WORDS = 70
-_MAX_SEGMENT = 3
-_MAX_TRIED = 100
-"""The most sentences that are compared with all those of the text so far, the best first."""
-
-_NAME = re.compile(
-    r"[\"\u201c\u300c\u300a]([^\"\u201c\u201d\u300c\u300d\u300a\u300b\n]{2,60})[\"\u201d\u300d\u300b]"  # quoted
-    r"|`([^`\n]{2,60})`"
-    rf"|\b([{CAPITALS}][\w.&'\u2019-]*(?:\s+(?:(?:of|the|and|de|la|von|van|in|for|on)\s+)*[{CAPITALS}0-9][\w.&'\u2019-]*)*)"
-)
-_ASKING = STOP_WORDS | {
-    "name",
-    "list",
-    "give",
-    "tell",
-    "explain",
-    "describe",
-    "write",
-    "compare",
-    "are",
-    "the",
-}
-_PARAGRAPH = re.compile(r"^\[[0-9]{1,3}\] ", re.MULTILINE)
-_LIST_NUMBER = re.compile(r"\A\d{1,3}[.)]\s+")
-_ENDED = re.compile(rf"[{STOPS}{SPACELESS_STOPS}][\"'\u201d\u2019)\]\u300d]*\Z")
-"""The end of a sentence, which titles and headings lack."""
-_END = ".!?\u3002\uff01\uff1f\"'\u201d)"
-
-_BEARS = ": what is known of it bears on the question."
-_SOUGHT = "What is sought: "
 _NOTHING = "No evidence was found for this."
-_ONE_FACT = re.compile(
-    r"\s*(?:who|when|where|whose|how (?:many|much|old|long|tall|far)|(?:in )?(?:which|what) \w+ (?:was|is|did|does))\b",
-    re.IGNORECASE,
+_ASKING = "|".join(STOP_WORDS) + "|name|list|give|tell|explain|describe|write|compare"
+_NAME = re.compile(
+    r"[\"\u201c\u300c\u300a][^\"\u201c-\u201f\u300a-\u300d\n]{2,60}[\"\u201d\u300d\u300b]"
+    rf"|`[^`\n]{{2,60}}`|\b(?!(?i:{_ASKING})\b)[{CAPITALS}][\w.&'\u2019-]+"
+    rf"(?:\s+(?:(?:of|the|de|la|von|van)\s+)*[{CAPITALS}0-9][\w.&'\u2019-]*)*"
 )
-_SUBJECT = re.compile(rf"(.+){re.escape(_BEARS)}")
-_SCAFFOLD = re.compile(rf"{re.escape(_BEARS)}$|^{re.escape(_SOUGHT)}")
-
-
-def think(material: Material) -> str:
-    """Write one thought for each thing that the question names, and one for what it asks about them."""
-    question = material.text("question")
-    named = _subjects(question)
-    sought = " ".join(word for word in terms(question) if not any(word in name.lower() for name in named))
-    about = [f"{name}{_BEARS}" for name in named]
-    return "\n\n".join([*about, f"{_SOUGHT}{sought or question.strip()}."][:MAX_THOUGHTS])
-
-
-def reason(material: Material) -> str:
-    """Write thoughts, and the last of them again as the answer."""
-    thoughts = think(material)
-    return f"{thoughts}\n\nANSWER\n{thoughts.rpartition(chr(10) * 2)[2]}"
-
-
-def reply(material: Material) -> str:
-    """Answer from the evidence, as procedures or as prose; without evidence, write thoughts."""
-    passages = material.text("evidence")
-    if not passages:
-        return think(material)
-    told = procedures.answer(material)
-    return told if told != NOT_SAID else _best_sentences(material.text("question"), passages)
-
-
-def split(material: Material) -> str:
-    """Split a text at its blank lines."""
-    return "\n=====\n".join(split_thoughts(material.text("text")))
-
-
-def query(material: Material) -> str:
-    """Write a query: what the thought is about and what the question seeks; for the last thought, with new names."""
-    question, thought = material.text("question"), material.text("thought")
-    if match := _SUBJECT.fullmatch(thought.strip()):
-        others = {term for name in _subjects(question) if name != match[1] for term in terms(name)}
-        words = [*terms(match[1]), *(term for term in terms(question) if term not in others)]
-    elif thought.startswith(_SOUGHT):
-        names = _new_names(question, material.text("text"))
-        words = [*(term for name in names for term in terms(name)), *terms(thought)[1:]]
-    else:
-        words = [*terms(thought)[:20], *terms(question)]
-    return " ".join(dict.fromkeys(words)) or question.strip()
-
-
-def revise(material: Material) -> str:
-    """Add to the text the sentences of the evidence that say most about the question and the last thought."""
-    text = material.text("thought") or material.text("text")
-    added = _added(material)
-    return f"{text.rstrip()} {added}" if added else UNCHANGED
-
-
-def revise_paragraphs(material: Material) -> str:
-    """As `revise`, with the last paragraph alone, behind its number."""
-    text = material.text("text").rstrip()
-    added = _added(material)
-    last = max((found.start() for found in _PARAGRAPH.finditer(text)), default=0)
-    return f"{text[last:]} {added}" if added else UNCHANGED
-
-
-def _added(material: Material) -> str:
-    question, text, thought = (material.text(name) for name in ("question", "text", "thought"))
-    passages = [section.text for section in material.named("evidence")]
-    told = [one for passage in passages for one in _statements(passage) if _ENDED.search(one)]
-    weighing = weights([question, *told])
-    wanted = stems(question) | stems(thought or text.rstrip().rpartition("\n\n")[2])
-    known = [stems(sentence) for sentence in sentences(text)]
-    added: list[str] = []
-    for sentence in sorted(told, key=lambda sentence: -fit(wanted, sentence, weighing))[:_MAX_TRIED]:
-        if len(added) == _MAX_ADDED or not fit(wanted, sentence, weighing):
-            break
-        if not is_alike(sentence, known):
-            added.append(sentence)
-            known.append(stems(sentence))
-    return " ".join(sorted(added, key=told.index))
-
-
-def finish(material: Material) -> str:
-    """Answer with the sentences of the text that fit the question best, in their order."""
-    return _best_sentences(material.text("question"), material.text("text"))
-
-
-def article(material: Material) -> str:
-    """Put the question above the answer as a title."""
-    return f"# {material.text('question')}\n\n{finish(material)}"
-
-
-def outline(material: Material) -> str:
-    """Plan a topic for each of several names of the question, else the question itself; say which kind it is."""
-    question = material.text("question")
-    named = _subjects(question)
-    sought = " ".join(word for word in terms(question) if not any(word in name.lower() for name in named))
-    topics = [f"{name}: {sought}" for name in named] if len(named) > 1 else [question.strip()]
-    kind = "short" if len(topics) == 1 and _ONE_FACT.match(question) else "long"
-    kinds = [kind] if "multihop" in material.instructions else []
-    return "\n".join([*kinds, *(f"- {topic}" for topic in topics)])
+_ONE_FACT = re.compile(
+    r"(?i)\s*(?:who|when|where|whose|how (?:many|much|old|long|tall|far)"
+    r"|(?:in )?(?:which|what) \w+ (?:was|is|did|does))\b"
+)
+_GOAL = re.compile(
+    r"(?i)how (?:do|can|should|would|could) (?:i|we|you|one)\b|how to\b"
+    r"|(?:step by step|instructions for|steps to|guide to)\b"
+    r"|^\W{0,3}(?:please )?(?:set up|install|build|create|configure|deploy|implement|make|bake|cook"
+    r"|write|add|migrate|connect|integrate|prepare|plan|fix|repair|assemble)\b"
+)
+_TALK = re.compile(
+    r"(?i)\W*(?:hi|hello|hey|thanks?|thank you|good \w+|bye|goodbye|okay|ok|great)\b[^?]{0,40}\Z"
+)
+_REFERS = re.compile(
+    r"(?i)\b(?:it|its|that|this|these|those|they|them|their|he|she|his|her|ones?|former|latter)\b"
+    r"|^\W{0,3}(?:and|but|or|so|then|why|what about|how about)\b|\A\W*+(?:\S++\s*+){1,3}\Z"
+)
+_PERSON = re.compile(r"(?m)^Person: (.+)")
+_CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
+_UNSAID = re.compile(rf"(?m)^.*?\?(?=\s|$)|{_NOTHING}")
+_LINE = re.compile(r"(?m)^")
 
 
 def plan(material: Material) -> str:
-    """Plan the question itself, then what the text lacks of it, then the names that came up, until nothing is left."""
-    question, text = material.text("question"), material.text("text")
-    known = [stems(planned) for planned in read_steps(material.text("plans"))]
-    topics = _topics(question, text) if text else [question.strip()]
-    return next((topic for topic in topics if topic and stems(topic) not in known), COMPLETE)
+    """Look up several names of the question, or else its words, and the goal with each resource."""
+    question, names = material.question, _names(material.question)
+    queries = [f"{name} {_query(_NAME.sub(' ', question))}" for name in names]
+    if len(names) < 2:
+        queries = [_query(question)]
+    queries += [f"{question} with {thing}" for thing in material.resources]
+    is_short = len(names) < 2 and _ONE_FACT.match(question)
+    head = f"KIND: {'short' if is_short else 'long'}\n" if "KIND" in material.form else ""
+    return head + "\n".join(f"- {query}" for query in queries)
 
 
-def segment(material: Material) -> str:
-    """Take the sentences of the evidence that fit plan and question best and are new; cite them if the format does."""
-    question, topic, text = (material.text(name) for name in ("question", "plan", "text"))
-    told = [(one, passage.id) for passage in material.named("evidence") for one in _statements(passage.text)]
-    told = [pair for pair in told if pair[0][-1:] in _END] or told
-    weighing = weights([question, *(sentence for sentence, _ in told)])
-    wanted = stems(topic) | stems(question)
-    known, left = [stems(sentence) for sentence in sentences(text)], _MAX_SEGMENT_WORDS
-    kept: list[int] = []
-    best = sorted(range(len(told)), key=lambda place: -fit(wanted, told[place][0], weighing))
-    for place in best[:_MAX_TRIED]:
-        sentence = told[place][0]
-        words = max(len(sentence.split()), len(sentence.encode("utf-8", "replace")) // 6)
-        if len(kept) < _MAX_SEGMENT and (words <= left or not kept) and not is_alike(sentence, known):
-            kept.append(place)
-            known.append(stems(sentence))
-            left -= words
-    cites = "[1]" in material.instructions
-    written = [
-        with_marks(told[place][0], [int(told[place][1])]) if cites else told[place][0]
-        for place in sorted(kept)
+def look_up(material: Material) -> str:
+    """Look up each part, or the thought, by its words and those of the question."""
+    head, parts = f"{material.question} {material.text('thought')}", material.named("part")
+    lines = [f"PART {part.id}: {_query(f'{head} {part.text}')}" for part in parts]
+    return "\n".join(lines) or _query(head)
+
+
+def _query(text: str) -> str:
+    return " ".join(terms(text)[:30]) or text.strip()
+
+
+def draft(material: Material) -> str:
+    """Write sentences of passages; without any, ask, which claims nothing."""
+    asked = [f"{name}: what is known of it?" for name in _names(material.question)]
+    asked = [*asked, f"{material.question.rstrip(' .?!')}?"]
+    return write(material) if material.statements else "\n\n".join(asked)
+
+
+def reason(material: Material) -> str:
+    """Write what is asked, and as the answer that there is none."""
+    return f"{draft(material)}\n\nANSWER\n{_NOTHING}"
+
+
+def write(material: Material) -> str:
+    """Write sentences of passages on question and plan that the text does not have."""
+    wanted = stems(f"{material.question}\n{material.text('plan')}")
+    most = 3 if material.kind == "segment" else 6
+    return "\n\n".join(best(wanted, material.statements, most, material.text("text"))) or _NOTHING
+
+
+def write_shortly(material: Material) -> str:
+    """Write sentences of passages, and the one of them that fits best as the answer."""
+    text = write(material)
+    return f"{text}\n\nAnswer: {_best_sentence(material.question, with_marks_of(text, ()))}"
+
+
+def change(material: Material) -> str:
+    """Add what the parts lack, each to the part that fits best, or as a step behind it."""
+    parts = material.named("part")
+    texts = [part.text * ("Answer:" not in part.text) for part in parts]
+    label, added = "ADD", _missing(material, material.text("part"))
+    if any(f" {statement}" in material.text("part") for statement in material.statements):
+        added = []  # a statement that begins no paragraph was added by an earlier check
+    if "AFTER:" in material.form:
+        label, added = "AFTER", missing_steps(material, texts)
+    blocks = [
+        f"PART {parts[nearest(text, texts)].id}\n{label}: {text}" for text in added if any(texts)
     ]
-    return " ".join(written) or _NOTHING
+    return "\n\n".join(blocks) or UNCHANGED
+
+
+def revise(material: Material) -> str:
+    """Return the text with what the passages have on the question and the last thought."""
+    text = (material.text("thought") or material.text("text")).rstrip()
+    added = _missing(material, material.text("text"), text.rpartition("\n\n")[2])
+    return " ".join([text, *added]) if added else UNCHANGED
+
+
+def _missing(material: Material, text: str, thought: str = "") -> list[str]:
+    """Return the two statements that say most, without those that the text says.
+
+    Which say most does not depend on the text: once they are added, nothing is missing.
+    """
+    wanted = stems(f"{material.question}\n{thought}")
+    chosen = best(wanted, material.statements, 2)
+    on_topic = [each for each in chosen if len(stems(each) & wanted) > 1]
+    return [each for each in on_topic if best(wanted, [each], 1, text)]
+
+
+def write_article(material: Material) -> str:
+    """Put the question above the text as a title."""
+    return f"# {material.question}\n\n{material.text('text')}"
+
+
+def write_code(material: Material) -> str:
+    """Join the code blocks of the text; a text without any becomes comments."""
+    text = material.text("text")
+    return f"```\n{''.join(_CODE.findall(text)) or _LINE.sub('# ', text)}\n```"
+
+
+def plan_topic(material: Material) -> str:
+    """Plan the question, then each new name in the sentence of the text that fits it best."""
+    question = material.question
+    names = [name for name in _names(combine(material)) if name not in question]
+    topics = [question, *(f"{name}: {_query(_NAME.sub(' ', question))}" for name in names)]
+    return next((topic for topic in topics if topic not in material.text("plans")), "<complete>")
 
 
 def combine(material: Material) -> str:
-    """Return the one sentence of the text that fits the question best."""
-    question, text = material.text("question"), material.text("text")
-    told = [sentence for sentence in sentences(text) if sentence != _NOTHING]
-    weighing = weights([question, *told])
-    return max(told, key=lambda sentence: fit(stems(question), sentence, weighing), default=text)
+    """Return the sentence of the text that fits the question best."""
+    return _best_sentence(material.question, _UNSAID.sub("", material.text("text")))
 
 
-def join(material: Material) -> str:
-    """Return the text as it is, without sentences that say that nothing was found."""
-    text = material.text("text")
-    return text.replace(_NOTHING, "").strip() or text
+def route(material: Material) -> str:
+    """Choose by a rule; a message that refers to what was said is put behind the last one."""
+    message = material.question
+    kind = "TALK" if _TALK.match(message) else "GOAL" if _GOAL.search(message) else "QUESTION"
+    before = _PERSON.findall(material.text("conversation"))[-1:] if _REFERS.search(message) else []
+    return f"KIND: {kind}\nQUESTION: {' '.join([*before, message])}"
 
 
-def check(_material: Material) -> str:
-    """Take every sentence as borne out: they are those of the evidence."""
-    return "NONE"
+def begin(material: Material) -> str:
+    """Return the first sentences of the passages, or else of the last message."""
+    text = material.text("passage") or material.last_message
+    return " ".join(sentences(text[:2000])[:3]) or "There is nothing to work with."
 
 
-def gist(material: Material, last_message: str) -> str:
-    """Return the first sentences of the evidence, or else of the last message."""
-    told = material.text("evidence") or last_message
-    return " ".join(sentences(told[:2000])[:3]) or "There is nothing to work with."
-
-
-def _subjects(question: str) -> list[str]:
-    return _names(question)[: MAX_THOUGHTS - 1]
+def _best_sentence(question: str, text: str) -> str:
+    return "".join(best(stems(question), statements(text), 1)) or text
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in a text, each once, in order."""
-    found: list[str] = []
-    for match in _NAME.finditer(text):
-        words = next(filter(None, match.groups())).strip(" .'\u2019").split()
-        while words and words[0].lower() in _ASKING:
-            words.pop(0)
-        found.append(" ".join(words))
-    return list(dict.fromkeys(name for name in found if len(name) > 1))
-
-
-def _new_names(question: str, text: str) -> list[str]:
-    """Return the names that the question lacks in the sentences of the text that fit it best."""
-    told = [sentence for sentence in sentences(text) if not _SCAFFOLD.search(sentence)]
-    weighing = weights([question, *told])
-    wanted = stems(question)
-    best = sorted(told, key=lambda sentence: -fit(wanted, sentence, weighing))[:2]
-    known = set(terms(question))
-    names = dict.fromkeys(name for sentence in best for name in _names(sentence))
-    return [name for name in names if not known & set(terms(name))][:3]
-
-
-def _statements(text: str) -> list[str]:
-    """Return the sentences of a passage without the path of its headings and the numbers of a list."""
-    first, _, below = text.partition("\n")
-    told = below if below and " \u203a " in first else text
-    return [_LIST_NUMBER.sub("", sentence) for sentence in sentences(told)]
-
-
-def _best_sentences(question: str, text: str) -> str:
-    told = [one for one in _statements(text) if not _SCAFFOLD.search(one)] or _statements(text)
-    weighing = weights([question, *told])
-    wanted = stems(question)
-    best = sorted(range(len(told)), key=lambda place: -fit(wanted, told[place], weighing))[:_MAX_ANSWER]
-    return " ".join(told[place] for place in sorted(best))
-
-
-def _topics(question: str, text: str) -> Sequence[str]:
-    """Return what to look up next: each missing name, a new name, then the words that the text lacks."""
-    named = _subjects(question)
-    of_names = {word for name in named for word in terms(name)}
-    sought = [word for word in dict.fromkeys(terms(question)) if word not in of_names]
-    unsaid = [word for word in sought if not stems(word) <= stems(text)]
-    missing = [name for name in named if not stems(name) <= stems(text)]
-    told = _new_names(question, text)[:1] if unsaid else []
-    return [
-        *(f"{name}: {' '.join(sought)}" for name in (*missing, *told)),
-        f"{', '.join(named)}: {' '.join(unsaid)}" if unsaid else "",
-    ]
+    return list(
+        dict.fromkeys(match[0].strip(" .'`\"\u2019\u201c\u201d") for match in _NAME.finditer(text))
+    )

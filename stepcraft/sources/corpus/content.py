@@ -28,7 +28,9 @@ _CLOSING_HASHES = re.compile(r"(?<![ \t])[ \t]++(?:#++[ \t]*+)?\Z")
 _MARKDOWN_LINE = re.compile(r" {0,3}(={2,}|-{2,})[ \t]*")
 _RST_LINE = re.compile(r"([=\-~^\"'`#*+.:_<>])\1{2,}[ \t]*")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_FRONT_MATTER = re.compile(r"---\n(?:.*\n){0,50}?title:[ \t]*+(.+)\n(?:.*\n){0,50}?---[ \t]*(?:\n|\Z)")
+_FRONT_MATTER = re.compile(
+    r"---\n(?:.*\n){0,50}?title:[ \t]*+(.+)\n(?:.*\n){0,50}?---[ \t]*(?:\n|\Z)"
+)
 
 
 class UnreadableFile(Exception):
@@ -93,10 +95,14 @@ def _markdown_headings(text: str) -> Iterator[Heading]:
         bare, stop = line.rstrip("\n"), position + len(line)
         if in_code:
             pass
-        elif (found := _HASHES.fullmatch(bare)) and _is_short(title := _CLOSING_HASHES.sub("", found[2])):
+        elif (found := _HASHES.fullmatch(bare)) and _is_short(
+            title := _CLOSING_HASHES.sub("", found[2])
+        ):
             yield Heading(position, stop, len(found[1]), title)
             bare = ""
-        elif (found := _MARKDOWN_LINE.fullmatch(bare)) and not before.strip() and _can_be_title(last):
+        elif (
+            (found := _MARKDOWN_LINE.fullmatch(bare)) and not before.strip() and _can_be_title(last)
+        ):
             yield Heading(last_start, stop, 1 if found[1][0] == "=" else 2, last.strip())
             bare = ""
         before, last, last_start, position = last, bare, position, stop
@@ -180,9 +186,13 @@ def _pdf(path: Path) -> Content:
 
 
 def _notebook(path: Path) -> Content:
-    found = isolated("stepcraft.sources.corpus.formats:notebook", _bytes(path), seconds=formats.SECONDS)
+    found = isolated(
+        "stepcraft.sources.corpus.formats:notebook", _bytes(path), seconds=formats.SECONDS
+    )
     text, starts = _joined(found["cells"], " cell {}")
-    return Content(file_title(path), text, markdown_headings(text), "markdown", starts, found["cut"])
+    return Content(
+        file_title(path), text, markdown_headings(text), "markdown", starts, found["cut"]
+    )
 
 
 def _text(path: Path) -> str:

@@ -98,7 +98,9 @@ def files_of(
 class _Tree:
     """The folders of a corpus, as far as they were entered."""
 
-    def __init__(self, roots: Sequence[Root], problems: dict[str, str], *, follow_symlinks: bool) -> None:
+    def __init__(
+        self, roots: Sequence[Root], problems: dict[str, str], *, follow_symlinks: bool
+    ) -> None:
         self._roots = roots
         self._problems = problems
         self._follows = follow_symlinks
@@ -121,7 +123,9 @@ class _Tree:
                 continue
             self._entered.add((found.st_dev, found.st_ino))
             seen = [entry for entry in entries if not entry.name.startswith(".")]
-            folders = [entry for entry in seen if _is_folder(entry) and entry.name not in _SKIPPED_FOLDERS]
+            folders = [
+                entry for entry in seen if _is_folder(entry) and entry.name not in _SKIPPED_FOLDERS
+            ]
             texts = [(entry, file) for entry in seen if (file := _text_file(entry))]
             yield from (file for entry, file in texts if self._stays(entry))
             waiting += [entry.path for entry in reversed(folders) if self._stays(entry)]

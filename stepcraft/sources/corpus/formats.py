@@ -56,7 +56,9 @@ def notebook(data: bytes) -> dict[str, Any]:
             cells.append(f"```{language}\n{source}\n```" if is_code else source.strip() and source)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise Unparsed("it is no notebook") from error
-    cut = f"only its first {MAX_CELLS:,} cells were read" if len(content["cells"]) > MAX_CELLS else ""
+    cut = (
+        f"only its first {MAX_CELLS:,} cells were read" if len(content["cells"]) > MAX_CELLS else ""
+    )
     return {"cells": cells, "cut": cut}
 
 

@@ -33,7 +33,17 @@ MAX_BROKEN = 10_000
 
 _STRETCH = 200_000
 _TITLES = ("title", "name", "heading", "headline", "subject")
-_TEXTS = ("text", "content", "contents", "page_content", "body", "passage", "document", "abstract", "summary")
+_TEXTS = (
+    "text",
+    "content",
+    "contents",
+    "page_content",
+    "body",
+    "passage",
+    "document",
+    "abstract",
+    "summary",
+)
 _PROSE = ["\n\n", "\n", ". ", "\u3002", "; ", ", ", " ", ""]
 
 
@@ -79,7 +89,10 @@ def _of_content(content: Content) -> Iterator[Passage]:
                 at = bisect_right(content.starts, position, key=lambda item: item[0]) - 1
                 place = content.starts[at][1]
             else:
-                line, counted = line + content.text.count("\n", counted, position), max(counted, position)
+                line, counted = (
+                    line + content.text.count("\n", counted, position),
+                    max(counted, position),
+                )
                 place = f":{line}"
             yield Passage(title, text, place)
     if content.cut:
@@ -115,7 +128,9 @@ def _of_records(path: Path, broken: list[str]) -> Iterator[Passage]:
 
 def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
     """The title and text of a record, by common field names; without a known text field, all fields are the text."""
-    by_name = {name.lower(): value for name, value in values.items() if value not in (None, "", [], {})}
+    by_name = {
+        name.lower(): value for name, value in values.items() if value not in (None, "", [], {})
+    }
     title = next((by_name[name] for name in _TITLES if isinstance(by_name.get(name), str)), "")
     title = " ".join(clean(title).split())
     text = next((by_name[name] for name in _TEXTS if _is_text(by_name.get(name))), None)
@@ -150,7 +165,9 @@ def _sections(content: Content) -> Iterator[tuple[str, int, int]]:
     for number, heading in enumerate(headings):
         following = headings[number + 1] if number + 1 < len(headings) else None
         stop = following.start if following else len(content.text)
-        above = [item for item in above if item[0] < heading.level] + [(heading.level, heading.text)]
+        above = [item for item in above if item[0] < heading.level] + [
+            (heading.level, heading.text)
+        ]
         path = [text for _, text in above]
         title = " › ".join(path if path[0] == file else [file, *path])
         alone = not content.text[heading.stop : stop].strip() and not (
@@ -176,7 +193,8 @@ def _stretches(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     while len(text) - start > _STRETCH:
         ends = (
-            text.rfind(end, start + _STRETCH // 2, start + _STRETCH) + len(end) for end in ("\n\n", "\n", " ")
+            text.rfind(end, start + _STRETCH // 2, start + _STRETCH) + len(end)
+            for end in ("\n\n", "\n", " ")
         )
         stop = next((end for end in ends if end > start + _STRETCH // 2), start + _STRETCH)
         yield start, stop
@@ -188,7 +206,11 @@ def _stretches(text: str) -> Iterator[tuple[int, int]]:
 def _splitter(language: str) -> "RecursiveCharacterTextSplitter":
     from langchain_text_splitters import Language, RecursiveCharacterTextSplitter  # noqa: PLC0415 - takes a second
 
-    options: dict[str, Any] = {"chunk_size": CHARACTERS, "chunk_overlap": 0, "add_start_index": True}
+    options: dict[str, Any] = {
+        "chunk_size": CHARACTERS,
+        "chunk_overlap": 0,
+        "add_start_index": True,
+    }
     if language:
         return RecursiveCharacterTextSplitter.from_language(Language(language), **options)
     return RecursiveCharacterTextSplitter(separators=_PROSE, keep_separator="end", **options)

@@ -84,7 +84,9 @@ class CorpusRetriever(Source):
     def notes(self) -> list[str]:
         """A sentence on the files that could not be read, if there are any."""
         named = [f"{shown(path, self.roots)}: {why}" for path, why in self.report.problems.items()]
-        more = [f"and {len(named) - _NAMED_PROBLEMS:,} more"] if len(named) > _NAMED_PROBLEMS else []
+        more = (
+            [f"and {len(named) - _NAMED_PROBLEMS:,} more"] if len(named) > _NAMED_PROBLEMS else []
+        )
         listed = "; ".join(named[:_NAMED_PROBLEMS] + more)
         return [f"not all of the corpus could be read: {listed}"] if named else []
 
@@ -163,7 +165,11 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
-    where = _cached(roots, embedder, follow_symlinks=follow_symlinks) if index is None else os.fspath(index)
+    where = (
+        _cached(roots, embedder, follow_symlinks=follow_symlinks)
+        if index is None
+        else os.fspath(index)
+    )
 
     def updated() -> tuple[GroupedIndex, CorpusReport]:
         made = GroupedIndex(where, embedder)
@@ -187,7 +193,11 @@ def open_corpus(
                 raise
             opened, report = rebuild(error)
         corpus = CorpusRetriever(
-            index=opened, roots=roots, report=report, k=k, rebuild=rebuild if index is None else None
+            index=opened,
+            roots=roots,
+            report=report,
+            k=k,
+            rebuild=rebuild if index is None else None,
         )
         if not opened.count():
             named = ", ".join(root.given for root in roots)
@@ -203,7 +213,10 @@ def _cached(roots: Sequence[Root], embedder: Embedder | None, *, follow_symlinks
 
     It holds the text of the files, so it is for its owner alone.
     """
-    options = [embedder.name if embedder else "none", *(["follow_symlinks"] if follow_symlinks else [])]
+    options = [
+        embedder.name if embedder else "none",
+        *(["follow_symlinks"] if follow_symlinks else []),
+    ]
     key = "\n".join([*options, *(str(root.real) for root in roots)]).encode(errors="surrogatepass")
     folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
     start = "".join(letter if letter.isalnum() else "-" for letter in roots[0].real.name)[:40]

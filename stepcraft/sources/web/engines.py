@@ -51,7 +51,9 @@ def ddgs(query: str, count: int) -> Sequence[Result]:
     except Exception as error:  # its client's own exceptions come through too
         if "No results" in str(error):
             return []
-        raise SourceFailure(f"ddgs: no search engine answered ({_first_line(error)[:100]})") from error
+        raise SourceFailure(
+            f"ddgs: no search engine answered ({_first_line(error)[:100]})"
+        ) from error
     return _results(found, "href")
 
 
@@ -71,7 +73,12 @@ class Tavily:
         asked = {"query": query[:400], "max_results": min(count, 20), "search_depth": "basic"}
         headers = {"Authorization": f"Bearer {self.key}"}
         found = _json(
-            "Tavily", "check TAVILY_API_KEY", "POST", f"{self.base_url}/search", headers=headers, json=asked
+            "Tavily",
+            "check TAVILY_API_KEY",
+            "POST",
+            f"{self.base_url}/search",
+            headers=headers,
+            json=asked,
         )
         return _results(found.get("results"), "url")
 
@@ -134,7 +141,9 @@ class SearXNG:
         except (httpx.InvalidURL, BadInput) as error:
             raise SourceFailure(f"{name} is no URL of an instance: {_first_line(error)}") from error
         except FetchFailed as error:
-            raise SourceFailure(f"SearXNG: {error}; check that its settings allow the format json") from error
+            raise SourceFailure(
+                f"SearXNG: {error}; check that its settings allow the format json"
+            ) from error
         return _results(_object(name, answer.body).get("results"), "url")[:count]
 
 

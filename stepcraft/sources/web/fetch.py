@@ -41,7 +41,13 @@ _HEADERS = {
     "Accept-Language": "en, *;q=0.5",
 }
 _REDIRECTS = {301, 302, 303, 307, 308}
-_STATUS = {403: "forbidden", 404: "not found", 410: "gone", 429: "too many requests", 503: "unavailable"}
+_STATUS = {
+    403: "forbidden",
+    404: "not found",
+    410: "gone",
+    429: "too many requests",
+    503: "unavailable",
+}
 _ADDRESSES = 4
 """The most addresses of a host that are tried."""
 
@@ -118,7 +124,9 @@ class Fetcher:
         deadline = time.monotonic() + self._limits.total_s
         target = checked_url(url)
         backend = _CheckedBackend(self._allowed, self._resolve, self._network, deadline)
-        with httpcore.ConnectionPool(self._context or _ssl_context(), network_backend=backend) as pool:
+        with httpcore.ConnectionPool(
+            self._context or _ssl_context(), network_backend=backend
+        ) as pool:
             for _ in range(self._limits.redirects + 1):
                 with _failures_at(target):
                     found = self._get(pool, target)
@@ -136,7 +144,9 @@ class Fetcher:
         limits = self._limits
         timeouts = {"connect": limits.connect_s, "read": limits.read_s, "write": limits.read_s}
         extensions = {"timeout": {**timeouts, "pool": limits.connect_s}}
-        with pool.stream("GET", str(target), headers=self._headers, extensions=extensions) as response:
+        with pool.stream(
+            "GET", str(target), headers=self._headers, extensions=extensions
+        ) as response:
             headers = httpx.Headers(response.headers)
             if response.status in _REDIRECTS and "location" in headers:
                 try:
@@ -194,7 +204,11 @@ class _CheckedBackend(httpcore.NetworkBackend):
     """
 
     def __init__(
-        self, allowed: AllowedHosts, resolve: Resolve, network: httpcore.NetworkBackend, deadline: float
+        self,
+        allowed: AllowedHosts,
+        resolve: Resolve,
+        network: httpcore.NetworkBackend,
+        deadline: float,
     ) -> None:
         self._allowed = allowed
         self._resolve = resolve
@@ -237,7 +251,9 @@ class _CheckedBackend(httpcore.NetworkBackend):
         private = next((address for address in addresses if not is_public(address)), None)
         if private is not None and (host, port) not in self._allowed:
             named = "which" if private == host else f"whose address {private}"
-            raise FetchRefused(f"the host is {host}, {named} is not public; allow_hosts can allow it")
+            raise FetchRefused(
+                f"the host is {host}, {named} is not public; allow_hosts can allow it"
+            )
         return addresses
 
 
@@ -258,9 +274,14 @@ class _TimedStream(httpcore.NetworkStream):
         self._stream.close()
 
     def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        stream = self._stream.start_tls(ssl_context, server_hostname, _left(self._deadline, timeout))
+        stream = self._stream.start_tls(
+            ssl_context, server_hostname, _left(self._deadline, timeout)
+        )
         return _TimedStream(stream, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - as in httpcore
@@ -290,7 +311,9 @@ def _content_type(header: str, types: Sequence[str]) -> tuple[str, str]:
     kind = header.partition(";")[0].strip().lower()
     if kind not in types:
         wanted = "HTML and plain text are" if types is TYPES else f"{', '.join(types)} is"
-        raise FetchRefused(f"it is {kind[:80] if kind else 'of no stated type'}, and only {wanted} read")
+        raise FetchRefused(
+            f"it is {kind[:80] if kind else 'of no stated type'}, and only {wanted} read"
+        )
     message = Message()
     message["Content-Type"] = header
     return kind, message.get_content_charset("")

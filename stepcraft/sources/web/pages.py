@@ -78,7 +78,11 @@ def readable(fetched: Fetched) -> Page:
     text = text.strip()
     barred = len(text) < 1500 and _BARRIER.search(f"{title} {text}")
     if barred or len(text) < _SHORTEST:
-        reason = f"it asks for a browser or a human ({barred[0]!r})" if barred else "there is no text on it"
+        reason = (
+            f"it asks for a browser or a human ({barred[0]!r})"
+            if barred
+            else "there is no text on it"
+        )
         raise FetchFailed(f"{shown(fetched.url)} cannot be read: {reason}")
     parts = urlsplit(fetched.url)
     name = parts.path.rstrip("/").rpartition("/")[2] or parts.netloc
@@ -103,7 +107,9 @@ def _is_used(charset: str) -> bool:
         return False
 
 
-def ranked_passages(query: str, pages: Sequence[Page], k: int, embedder: Embedder | None) -> list[Document]:
+def ranked_passages(
+    query: str, pages: Sequence[Page], k: int, embedder: Embedder | None
+) -> list[Document]:
     """Return the k passages of some pages that fit a query best, best first.
 
     Args:
@@ -121,7 +127,8 @@ def ranked_passages(query: str, pages: Sequence[Page], k: int, embedder: Embedde
     try:
         # The title says what a passage is about, which the passage itself often does not.
         entries = (
-            Entry(name, f"{one.metadata['title']}\n{one.page_content}", {}) for name, one in passages.items()
+            Entry(name, f"{one.metadata['title']}\n{one.page_content}", {})
+            for name, one in passages.items()
         )
         index.put(list(entries))
         hits = index.search(query, k, alpha=_ALPHA)

@@ -66,7 +66,9 @@ class WebSource(Source):
         urls = self._urls(text)
         pages = self._read(urls, notes)
         if urls and not pages:
-            raise SourceFailure(f"no page that the web search names can be read: {'; '.join(notes)}")
+            raise SourceFailure(
+                f"no page that the web search names can be read: {'; '.join(notes)}"
+            )
         found = ranked_passages(text, pages, k, self.embedder)
         if found and notes:
             found[0].metadata[NOTES] = notes
@@ -76,7 +78,9 @@ class WebSource(Source):
         try:
             results = within(self.search_s, lambda: self.search(query, 4 * self.pages))
         except TimeoutError as error:
-            raise SourceFailure(f"the web search did not answer within {self.search_s:g} s") from error
+            raise SourceFailure(
+                f"the web search did not answer within {self.search_s:g} s"
+            ) from error
         return list(dict.fromkeys(urldefrag(result.url).url for result in results))
 
     def _read(self, urls: Sequence[str], notes: list[str]) -> "list[Page]":
@@ -103,7 +107,11 @@ class WebSource(Source):
 
 
 def open_web(
-    spec: str, *, k: int = 5, allow_hosts: Iterable[str] | None = None, search: "Search | None" = None
+    spec: str,
+    *,
+    k: int = 5,
+    allow_hosts: Iterable[str] | None = None,
+    search: "Search | None" = None,
 ) -> WebSource:
     """Open the web as a retriever.
 
@@ -120,7 +128,9 @@ def open_web(
         SourceFailure: no process can be started to parse pages.
     """
     reader = open_pages(spec, allow_hosts=allow_hosts)
-    return WebSource(search=search or _engine(spec), reader=reader, embedder=resolve_embeddings(), k=k)
+    return WebSource(
+        search=search or _engine(spec), reader=reader, embedder=resolve_embeddings(), k=k
+    )
 
 
 def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> "Pages":

@@ -102,7 +102,9 @@ class AllowedHosts:
 
 def _canonical(named: str) -> tuple[str, int | None]:
     bare_v6 = named.count(":") > 1 and not named.startswith("[")
-    refused = BadInput(f"{named!r} is no host: allow a name or name:port, such as wiki.example:8080")
+    refused = BadInput(
+        f"{named!r} is no host: allow a name or name:port, such as wiki.example:8080"
+    )
     try:
         # An unknown scheme, as httpx drops the default port of a known one.
         url = httpx.URL(f"any://[{named}]" if bare_v6 else f"any://{named}")

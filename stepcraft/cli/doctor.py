@@ -1,0 +1,66 @@
+"""`stepcraft doctor`: versions, environment, one call of the model, one search."""
+
+import os
+import platform
+from functools import partial
+from importlib.metadata import distributions
+from typing import Annotated
+
+from typer import Exit, Option
+
+from stepcraft.cli.options import Memory, Model
+from stepcraft.cli.output import one_line, say
+from stepcraft.secrets import without_secrets
+
+_PACKAGES = ("stepcraft", "lang", "weaviate", "wordllama", "mcp")
+_PREFIXES = ("STEPCRAFT_", "LANGSMITH_", "LANGGRAPH_", "OPENAI_", "WEAVIATE_")
+
+
+def doctor(
+    model: Model = None,
+    memory: Memory = None,
+    source: Annotated[
+        str | None, Option("--from", metavar="SPEC", help="A source to search instead.")
+    ] = None,
+) -> None:
+    """Show versions and environment, call the model once, and search once."""
+    say(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    for package in sorted(distributions(), key=lambda package: package.name):
+        if package.name.startswith(_PACKAGES):
+            say(f"{package.name} {package.version}")
+    for name, value in sorted(os.environ.items()):
+        if name.startswith(_PREFIXES):
+            is_secret = name.endswith(("KEY", "TOKEN", "SECRET", "PASSWORD"))
+            say(f"{name}={'***' if is_secret else one_line(without_secrets(value))}")
+    chosen = source or os.environ.get("STEPCRAFT_SOURCE") or f"memory:{memory or ''}"
+    failed = False
+    for check in (partial(_call, model), partial(_search, chosen)):
+        try:
+            say(one_line(check()))
+        except Exception as error:
+            failed = True
+            text = one_line(without_secrets(str(error)))
+            say(f"FAILED: {type(error).__name__}: {text:.500}")
+    if failed:
+        raise Exit(1)
+
+
+def _call(model: str | None) -> str:
+    from langchain_core.messages import HumanMessage
+
+    from stepcraft.models.resolve import EXTRACTIVE, resolve_model
+
+    name = model or os.environ.get("STEPCRAFT_MODEL") or EXTRACTIVE
+    if name == EXTRACTIVE:
+        return (
+            f"The model is {name}, which needs no key; name another with --model or STEPCRAFT_MODEL"
+        )
+    reply = resolve_model(name).invoke([HumanMessage("Reply with the word: ready")])
+    return f"The model {name} replied {reply.text[:80]!r}"
+
+
+def _search(spec: str) -> str:
+    from stepcraft.sources.open import open_source
+
+    documents = open_source(spec, k=1).invoke("How is a first graph built?")
+    return f"{len(documents)} passages found in {without_secrets(spec)}"

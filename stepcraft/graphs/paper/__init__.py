@@ -1,0 +1,1 @@
+"""The papers' algorithms, for comparison and reproduction."""

@@ -1,0 +1,145 @@
+"""RPG, retrieve-plan-generate, as in its paper: one search, then segment after segment.
+
+    retrieve → (plan → select → answer)* → combine
+
+The planner sees the plans and the segments, not the evidence (RPG §3.2). Where it says that nothing
+has to be looked up, the answer is written at once.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any, get_args
+
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from typing_extensions import TypedDict, Unpack
+
+from stepcraft.contexts.paper import Kind, RpgPaperContext
+from stepcraft.errors import BadInput
+from stepcraft.llm.node import Update
+from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
+from stepcraft.nodes.begin import Begin, asked_question
+from stepcraft.nodes.paper.combine_segments import combine_segments
+from stepcraft.nodes.paper.plan_segment import plan_segment
+from stepcraft.nodes.paper.select_sentences import select_sentences
+from stepcraft.nodes.paper.state import RpgPaperState, Segment
+from stepcraft.nodes.paper.write_segment import write_segment
+from stepcraft.nodes.retrieve import Retrieve
+from stepcraft.nodes.state import Answer, Messages
+from stepcraft.nodes.trace import TracedSentence
+from stepcraft.rerank import Reranker
+from stepcraft.rerank.resolve import resolve_reranker
+from stepcraft.schema import described
+from stepcraft.secrets import excerpt
+
+MODEL_NODES = (plan_segment, write_segment, combine_segments)
+
+
+@described
+class RpgPaperInput(TypedDict, total=False):
+    """A question, or messages."""
+
+    question: str
+    """The question."""
+    kind: Kind
+    """The form of the answer. The setting of that name comes first."""
+    messages: Messages
+
+
+@described
+class RpgPaperOutput(Answer):
+    """The answer and how it was written."""
+
+    segments: list[Segment]
+    """The segments, each with its plan and the sentences that it was written from."""
+    sentences: list[TracedSentence]
+    """The sentences of the segments, each with the ids of the passages of its segment."""
+
+
+Builder = StateGraph[RpgPaperState, RpgPaperContext, RpgPaperInput, RpgPaperOutput]
+Graph = CompiledStateGraph[RpgPaperState, RpgPaperContext, RpgPaperInput, RpgPaperOutput]
+
+
+def _initial(
+    state: Mapping[str, Any],
+    settings: RpgPaperContext,
+    _searched: object,
+    reranker: Callable[[], Reranker],
+) -> Update:
+    if settings.retrieve and settings.select:
+        reranker()  # a name that is unknown fails before the first model call
+    kind = settings.kind or state.get("kind") or "long"
+    if kind not in get_args(Kind):
+        raise BadInput(
+            f"kind={excerpt(kind)} cannot be used: it is one of {', '.join(get_args(Kind))}"
+        )
+    return {
+        "kind": kind,
+        "parts": [],
+        "queries": [asked_question(state)] * settings.retrieve,
+        "findings": [],
+        "plans": [],
+        "complete": False,
+        "selected": [],
+        "segments": [],
+        "sentences": [],
+    }
+
+
+def after_plan(state: RpgPaperState) -> str:
+    if not state["complete"]:
+        return "select"
+    return "combine" if state["segments"] else "answer"
+
+
+def after_answer(state: RpgPaperState, resources: Resources[RpgPaperContext]) -> str:
+    cycles = 1 if state["kind"] == "short" else resources.settings(state).max_cycles
+    return "combine" if state["complete"] or len(state["plans"]) >= cycles else "plan"
+
+
+def rpg_paper_builder(*, reranker: object = None, **options: Unpack[BuilderOptions]) -> Builder:
+    """Return the paper's RPG as an uncompiled graph.
+
+    Args:
+        reranker: What scores the sentences against a plan, as `resolve_reranker` takes it; the
+        paper's is "cross-encoder:BAAI/bge-reranker-base".
+        options: The arguments of every builder.
+    """
+    resources = Resources.of("rpg_paper", RpgPaperContext, options)
+    ranks = cache(partial(resolve_reranker, reranker))
+    builder = StateGraph(
+        RpgPaperState, RpgPaperContext, input_schema=RpgPaperInput, output_schema=RpgPaperOutput
+    )
+    begin: Any = Begin(
+        resources, [node.name for node in MODEL_NODES], partial(_initial, reranker=ranks)
+    )
+    builder.add_node("begin", begin)
+    builder.add_node("retrieve", Retrieve(resources, alone=1))
+    builder.add_node("select", partial(select_sentences, resources=resources, reranker=ranks))
+    for node in MODEL_NODES:
+        builder.add_node(node.name, node.bound(resources))
+
+    builder.set_entry_point("begin")
+    builder.add_edge("begin", "retrieve")
+    builder.add_edge("retrieve", "plan")
+    builder.add_edge("select", "answer")
+    builder.add_conditional_edges("plan", after_plan, ["select", "answer", "combine"])
+    builder.add_conditional_edges(
+        "answer", partial(after_answer, resources=resources), ["plan", "combine"]
+    )
+    return builder
+
+
+def build_rpg_paper(*, reranker: object = None, **options: Unpack[GraphOptions]) -> Graph:
+    """Build and compile the paper's RPG. The options are those of the builder and of `compile`.
+
+    Raises:
+        BadInput: An option is of another kind than it has to be.
+    """
+    builder = partial(rpg_paper_builder, reranker=reranker)
+    graph: Graph = compiled(builder, "rpg_paper", options)
+    return graph
+
+
+graph = build_rpg_paper()
+"""The paper's RPG with everything from the context, the environment and the defaults."""

@@ -1,0 +1,73 @@
+"""The usage of models by a run, and the reducers of the keys that every graph's state has."""
+
+from typing import Annotated, Any, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from stepcraft.schema import described
+
+
+@described
+class NodeUsage(TypedDict):
+    """Model calls, and input and output tokens as the provider counts them."""
+
+    calls: Annotated[
+        int, Field(description="Model calls; replies that were handed back count again.")
+    ]
+    input_tokens: Annotated[int, Field(description="Tokens read.")]
+    output_tokens: Annotated[int, Field(description="Tokens written.")]
+
+
+@described
+class Usage(NodeUsage):
+    """The usage of a run, in total and by node."""
+
+    nodes: dict[str, NodeUsage]
+    """The usage of each node that asked a model."""
+
+
+def no_usage() -> Usage:
+    """Return the usage of a run that has made no call."""
+    return {"calls": 0, "input_tokens": 0, "output_tokens": 0, "nodes": {}}
+
+
+def usage_of(node: str, calls: int, input_tokens: int, output_tokens: int) -> Usage:
+    """Return the usage of one node."""
+    used = NodeUsage(calls=calls, input_tokens=input_tokens, output_tokens=output_tokens)
+    return {**used, "nodes": {node: used} if calls else {}}
+
+
+def add_usage(left: Usage | None, right: Usage) -> Usage:
+    """Add two usages, in total and by node; a reducer."""
+    left = left or no_usage()
+    nodes = dict(left["nodes"])
+    for name, used in right["nodes"].items():
+        nodes[name] = _sum(nodes[name], used) if name in nodes else used
+    return {**_sum(left, right), "nodes": nodes}
+
+
+def _sum(left: NodeUsage | Usage, right: NodeUsage | Usage) -> NodeUsage:
+    return {
+        "calls": left["calls"] + right["calls"],
+        "input_tokens": left["input_tokens"] + right["input_tokens"],
+        "output_tokens": left["output_tokens"] + right["output_tokens"],
+    }
+
+
+def add_warnings(left: list[str], right: list[str]) -> list[str]:
+    """Join two lists of warnings, each warning once; a reducer."""
+    return list(dict.fromkeys([*left, *right]))
+
+
+class RunState(TypedDict):
+    """The keys of every graph's state that hold its warnings, its usage and its limits."""
+
+    warnings: Annotated[list[str], add_warnings]
+    """Failed steps, reached limits, and whatever else a reader of the answer should know."""
+    usage: Annotated[Usage, add_usage]
+    """Model calls and tokens, in total and by node."""
+    run: str
+    """What the calls of this run are counted under."""
+    settings: NotRequired[dict[str, Any]]
+    """The settings that the run began with, which hold where it is resumed without a context."""

@@ -1,0 +1,97 @@
+"""Look up the names in the code of the steps, without a model.
+
+A name that stands nowhere may be invented.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from stepcraft.contexts.aag import AagContext
+from stepcraft.errors import StepcraftError
+from stepcraft.evidence import Evidence
+from stepcraft.llm.resources import Resources
+from stepcraft.memory.local import LocalMemory
+from stepcraft.nodes.begin import store_of_run
+from stepcraft.progress import counted, emit
+from stepcraft.schema import described
+from stepcraft.text.names import mentions, names_in
+
+_SHOWN = 5
+"""Places of a name that are listed."""
+_MOST_NAMES = 200
+_MOST_PROCEDURES = 20_000
+"""A memory of more procedures is not read for names."""
+
+
+@described
+class CheckedName(TypedDict):
+    """A name in the code of the steps."""
+
+    name: str
+    """The name."""
+    step: int
+    """The number of the first step that has it."""
+    found_in: list[str]
+    """"goal", "resources", or the ids of procedures and passages that have it; the first five."""
+    verified: bool
+    """Whether it stands anywhere."""
+
+
+def check_names(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
+    """Return the names of the steps, in order, with the places that have them.
+
+    A memory that is not kept in a file of this machine, or a very large one, is not read: there, a
+    name is verified by the evidence alone.
+    """
+    settings = resources.settings(state)
+    if not settings.names:
+        return {}
+    names = dict(islice(names_in(state["steps"]).items(), _MOST_NAMES))
+    places = {name: _places_at_hand(name, state) for name in names}
+    missing = [name for name, at_hand in places.items() if not at_hand]
+    places |= _places_in_memory(missing, resources, settings)
+    checked = [
+        CheckedName(
+            name=name, step=step, found_in=places[name][:_SHOWN], verified=bool(places[name])
+        )
+        for name, step in names.items()
+    ]
+    unknown = sum(not each["verified"] for each in checked)
+    if checked:
+        outcome = f"{unknown} unknown" if unknown else "all known"
+        emit(
+            resources.graph,
+            "check_names",
+            f"Looked up {counted(len(checked), 'name')} of the steps: {outcome}.",
+        )
+    return {"names": checked}
+
+
+def _places_at_hand(name: str, state: Mapping[str, Any]) -> list[str]:
+    evidence: Sequence[Evidence] = state["evidence"]
+    texts = {
+        "goal": state["question"],
+        "resources": state["resources"],
+        **{passage["id"]: f"{passage['title']}\n{passage['text']}" for passage in evidence},
+    }
+    return [place for place, text in texts.items() if mentions(text, name)]
+
+
+def _places_in_memory(
+    names: Sequence[str], resources: Resources[AagContext], settings: AagContext
+) -> dict[str, list[str]]:
+    places: dict[str, list[str]] = {name: [] for name in names}
+    try:
+        memory = resources.target.memory(settings, store_of_run()) if names else None
+        if isinstance(memory, LocalMemory) and memory.count() <= _MOST_PROCEDURES:
+            for procedure in memory:
+                text = "\n".join((procedure.output, procedure.input, *procedure.steps))
+                for name in names:
+                    if mentions(text, name):
+                        places[name].append(procedure.id)
+    except StepcraftError:
+        return places  # the searches have reported what is wrong with the memory
+    return places

@@ -1,0 +1,92 @@
+"""Draft the text, or the steps, from what a first search found (RAT §3.2, AAG §3.2)."""
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from stepcraft.contexts.base import Settings
+from stepcraft.errors import NoAnswer, UnreadableReply
+from stepcraft.llm.node import ModelNode
+from stepcraft.llm.prompt import asked, passages, prompt
+from stepcraft.llm.reply import answer_text
+from stepcraft.progress import counted
+from stepcraft.text.lists import numbered, read_steps
+
+STEPS_FORMAT = """\
+A numbered list of the steps and nothing else: no title, no introduction, no closing remark, no
+headings.
+Each step begins on a new line with its number and a full stop: "1. ...". Code of more than one line
+stands under its step, between ``` fences. No lists within a step."""
+
+
+def shown_passages(state: Any) -> list[int]:
+    """Return the numbers of the passages that a prompt shows.
+
+    Those left out make it fit the model's input.
+    """
+    left_out = set(state.get("left_out", ()))
+    return [number for number in range(1, len(state["evidence"]) + 1) if number not in left_out]
+
+
+def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
+    """Show the question and what a first search found."""
+    sections = [*asked(state["question"]), *passages(state["evidence"], shown_passages(state))]
+    return prompt(settings.draft_instructions, "The answer and nothing else.", "draft", sections)
+
+
+def read_text(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:
+    """Return the draft, which is the answer so far."""
+    text = answer_text(reply)
+    return {"draft": text, "answer": text}
+
+
+def ask_for_steps(state: Any, settings: Any) -> list[BaseMessage]:
+    """Show the goal, the resources and the procedures that were found."""
+    shown = passages(state["evidence"], shown_passages(state))
+    sections = [*asked(state["question"], state["resources"]), *shown]
+    return prompt(settings.draft_instructions, STEPS_FORMAT, "steps", sections)
+
+
+def read_steps_of(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:
+    """Return the steps of the draft.
+
+    Raises:
+        UnreadableReply: There is no list in the reply.
+    """
+    steps = read_steps(reply)
+    if not steps:
+        raise UnreadableReply("there was no numbered list of steps in it.")
+    return steps_update(steps)
+
+
+def steps_update(steps: list[str]) -> dict[str, Any]:
+    """Return the update for a draft of these steps."""
+    text = numbered(steps)
+    return {"draft": text, "answer": text, "steps": steps}
+
+
+def no_draft(_state: Any, reason: str) -> dict[str, Any]:
+    """Refuse to go on: there is nothing to check.
+
+    Raises:
+        NoAnswer: Always.
+    """
+    raise NoAnswer(f"nothing was written: {reason}")
+
+
+draft = ModelNode(
+    "draft",
+    ask_for_text,
+    read_text,
+    no_draft,
+    started="Drafting the answer.",
+    finished=lambda _state, update: f"Wrote a draft of {len(update['draft'].split()):,} words.",
+)
+draft_steps = ModelNode(
+    "draft",
+    ask_for_steps,
+    read_steps_of,
+    no_draft,
+    started="Drafting the steps.",
+    finished=lambda _state, update: f"Wrote {counted(len(update['steps']), 'step')}.",
+)

@@ -1,1 +1,0 @@
-"""The nodes of the extraction of procedures from a document."""

@@ -1,0 +1,48 @@
+"""Give the checked text the form that is asked for (RAT §3.2)."""
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from stepcraft.contexts.rat import RatContext
+from stepcraft.llm.node import ModelNode
+from stepcraft.llm.prompt import asked, prompt
+from stepcraft.llm.reply import answer_text
+from stepcraft.text.sections import Section
+
+_ARTICLE = "An article with a title, subheadings and running text, and nothing else."
+_CODE = "The complete program in {language} in one fenced block, and nothing else."
+
+
+def ask_for_form(state: Any, settings: RatContext) -> list[BaseMessage]:
+    """Show the question and the checked text."""
+    code = settings.finish == "code"
+    form = _CODE.format(language=settings.language) if code else _ARTICLE
+    sections = [*asked(state["question"]), Section("text", "", state["answer"])]
+    return prompt(settings.finish_instructions, form, settings.finish, sections)
+
+
+def read_answer(reply: str, _state: Any, settings: RatContext) -> dict[str, Any]:
+    """Return the answer; a program keeps its fence."""
+    return {"answer": reply.strip() if settings.finish == "code" else answer_text(reply)}
+
+
+def checked_text_as_it_is(state: Any, _reason: str = "") -> dict[str, Any]:
+    """Return the checked text itself."""
+    return {"answer": state["answer"]}
+
+
+def no_form_asked_for(state: Any, settings: RatContext) -> dict[str, Any] | None:
+    """Ask nothing where the text itself is wanted."""
+    return checked_text_as_it_is(state) if settings.finish == "text" else None
+
+
+finish = ModelNode(
+    "finish",
+    ask_for_form,
+    read_answer,
+    checked_text_as_it_is,
+    skip=no_form_asked_for,
+    started="Writing the answer from the checked text.",
+    is_last=True,
+)

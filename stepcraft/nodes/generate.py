@@ -1,0 +1,30 @@
+"""Write the answer from what was found for the question and the plan's queries (RPG §3.2)."""
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from stepcraft.contexts.rpg import MARKS, RpgContext
+from stepcraft.llm.node import ModelNode
+from stepcraft.llm.prompt import asked, passages, prompt
+from stepcraft.nodes.draft import no_draft, read_text, shown_passages
+
+_FORMAT = "The answer and nothing else."
+
+
+def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
+    """Show the question and the evidence; the kind of the answer decides on the instructions."""
+    short = state["kind"] == "short"
+    instructions = settings.short_instructions if short else settings.long_instructions
+    sections = [*asked(state["question"]), *passages(state["evidence"], shown_passages(state))]
+    return prompt(f"{instructions}\n{MARKS}", _FORMAT, "short" if short else "answer", sections)
+
+
+generate = ModelNode(
+    "generate",
+    ask_for_answer,
+    read_text,
+    no_draft,
+    started="Writing the answer from the evidence.",
+    finished=lambda _state, update: f"Wrote {len(update['draft'].split()):,} words.",
+)

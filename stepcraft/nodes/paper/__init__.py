@@ -1,0 +1,1 @@
+"""The nodes of the papers' graphs, and the keys of their states."""

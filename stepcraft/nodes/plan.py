@@ -1,0 +1,109 @@
+"""List what has to be looked up before anything is written (RPG §3.1, AAG §3.3)."""
+
+import re
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from stepcraft.contexts.aag import AagContext
+from stepcraft.contexts.rpg import RpgContext
+from stepcraft.errors import UnreadableReply
+from stepcraft.llm.node import ModelNode
+from stepcraft.llm.prompt import asked, prompt
+from stepcraft.progress import counted
+from stepcraft.text.lists import read_lines
+
+_LIST = 'At most {most} queries, each on one line that begins with "- ". Nothing else.'
+_KIND = (
+    "First a line KIND: with one word, short if one name, number, date or yes or no answers the "
+    "question, long if it takes more. Then the queries. "
+)
+_KIND_LINE = re.compile(r"^\W*kind\W+(long|short)\b.*$", re.IGNORECASE | re.MULTILINE)
+
+
+def ask_for_plan(state: Any, settings: RpgContext) -> list[BaseMessage]:
+    """Show the question alone: the plan comes before the evidence."""
+    form = (_KIND if state["kind"] == "auto" else "") + _LIST.format(most=settings.max_queries)
+    return prompt(settings.plan_instructions, form, "plan", asked(state["question"]))
+
+
+def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
+    """Return the queries, with the question first, and the kind of the answer."""
+    kind = _KIND_LINE.search(reply)
+    queries = _queries(_KIND_LINE.sub("", reply), settings.max_queries)
+    asked_for = kind[1].lower() if kind else "long"
+    return {
+        "queries": [state["question"], *queries],
+        "kind": asked_for if state["kind"] == "auto" else state["kind"],
+    }
+
+
+def without_plan(state: Any, _reason: str) -> dict[str, Any]:
+    """Look up the question alone, for a long answer unless a short one was asked for."""
+    kind = "long" if state["kind"] == "auto" else state["kind"]
+    return {"queries": [state["question"]], "kind": kind}
+
+
+def ask_for_queries(state: Any, settings: AagContext) -> list[BaseMessage]:
+    """Show the goal and the resources."""
+    sections = asked(state["question"], state["resources"])
+    return prompt(
+        settings.look_up_instructions, _LIST.format(most=settings.max_queries), "plan", sections
+    )
+
+
+def read_queries(reply: str, state: Any, settings: AagContext) -> dict[str, Any]:
+    """Return the queries, with the goal and its resources first (AAG §3.2)."""
+    return {"queries": [goal_query(state), *_queries(reply, settings.max_queries)]}
+
+
+def only_the_goal(state: Any, _reason: str) -> dict[str, Any]:
+    """Look up the goal alone."""
+    return {"queries": [goal_query(state)]}
+
+
+def goal_query(state: Any) -> str:
+    """Return the goal with its resources as the paper's query (AAG §3.2)."""
+    return (
+        f"{state['question']} using {state['resources']}"
+        if state["resources"]
+        else str(state["question"])
+    )
+
+
+def _queries(reply: str, most: int) -> list[str]:
+    """Return the queries of a reply.
+
+    Raises:
+        UnreadableReply: There are none.
+    """
+    queries = read_lines(reply)
+    if not queries:
+        raise UnreadableReply(
+            'there was no query in it: each stands on one line that begins with "- ".'
+        )
+    return queries[:most]
+
+
+def _planned(_state: Any, update: dict[str, Any]) -> str:
+    return f"Planned {counted(len(update['queries']) - 1, 'look-up')}."
+
+
+plan = ModelNode(
+    "plan",
+    ask_for_plan,
+    read_plan,
+    without_plan,
+    keep_back=lambda _settings: 1,
+    started="Planning what has to be looked up.",
+    finished=_planned,
+)
+look_up = ModelNode(
+    "to_query",
+    ask_for_queries,
+    read_queries,
+    only_the_goal,
+    keep_back=lambda _settings: 1,
+    started="Listing what has to be looked up.",
+    finished=_planned,
+)

@@ -1,0 +1,44 @@
+"""Add the steps that a person approved to the memory of the run, as a procedure for the goal."""
+
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from stepcraft.contexts.aag import AagContext
+from stepcraft.errors import StepcraftError
+from stepcraft.llm.resources import Resources
+from stepcraft.memory.procedure import Procedure
+from stepcraft.nodes.begin import store_of_run
+from stepcraft.progress import emit, quoted
+
+NO_RESOURCES = "nothing in particular"
+"""The input of a procedure whose goal named no resources."""
+
+
+def remember(
+    state: Any, config: RunnableConfig, resources: Resources[AagContext]
+) -> dict[str, Any]:
+    """Return the id of the procedure; "" with a warning where it was not remembered.
+
+    Whatever prevents it costs the remembering and not the run.
+    """
+    settings = resources.settings(state)
+    approved = state["reviews"][-1]
+    thread = str(config.get("configurable", {}).get("thread_id") or "")
+    procedure = Procedure(
+        input=state["resources"] or NO_RESOURCES,
+        output=state["question"],
+        steps=tuple(state["steps"]),
+        source=f"aag thread {thread}".strip(),
+        metadata={"approved": {"by": approved["by"], "at": approved["at"], "thread": thread}},
+    )
+    try:
+        report = resources.target.memory(settings, store_of_run()).add([procedure])
+        problem = report.failed[0].reason if report.failed else ""
+    except StepcraftError as error:
+        problem = str(error)
+    if problem:
+        emit(resources.graph, "remember", f"The steps were not remembered: {problem}")
+        return {"remembered": "", "warnings": [f"the steps were not remembered: {problem}"]}
+    emit(resources.graph, "remember", f"Remembered the steps for {quoted(state['question'])}.")
+    return {"remembered": procedure.id}

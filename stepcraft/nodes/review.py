@@ -1,0 +1,97 @@
+"""Pause until a person approves the steps, edits them, or rejects them with a reason."""
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from langgraph.config import get_config
+from typing_extensions import TypedDict
+
+from stepcraft.access import caller
+from stepcraft.contexts.aag import AagContext
+from stepcraft.errors import BadInput
+from stepcraft.llm.limits import forget
+from stepcraft.llm.resources import Resources
+from stepcraft.nodes.begin import checked_text
+from stepcraft.nodes.check_names import check_names
+from stepcraft.nodes.decision import Decision, ask_person
+from stepcraft.nodes.split import as_parts
+from stepcraft.progress import counted, emit
+from stepcraft.schema import described
+from stepcraft.text.lists import numbered
+
+
+@described
+class Review(TypedDict):
+    """What a person decided on the steps."""
+
+    type: Literal["approve", "edit", "reject"]
+    """`approve` and `edit` make the steps final; what a `reject` says is mended, and the steps are
+    reviewed again."""
+    steps: list[str]
+    """The steps that were approved or rejected; those of an `edit` are the person's."""
+    reason: str
+    """Why they were rejected, "" otherwise."""
+    by: str
+    """Who decided: the authenticated user of a server, "" elsewhere."""
+    at: str
+    """When, as ISO 8601 in UTC."""
+
+
+def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
+    """Return what a person decided, with the steps of an edit.
+
+    Raises:
+        GraphInterrupt: The person has not answered yet.
+    """
+    steps: list[str] = state["steps"]
+    forget(state)  # time that waits for a person does not count
+    emit(resources.graph, "review", f"Waiting for a review of {counted(len(steps), 'step')}.")
+    unverified = [each["name"] for each in state["names"] if not each["verified"]]
+    notes = f"These names stand in no procedure: {', '.join(unverified)}." if unverified else ""
+    text = "\n\n".join(filter(None, [state["question"], numbered(steps), notes]))
+    decision, edited = ask_person("review", {"steps": steps}, text, _read)
+    update: dict[str, Any] = {}
+    if edited:
+        parts = as_parts(edited, model_queries=state["model_queries"])
+        update = {"steps": edited, "answer": numbered(edited), "parts": parts}
+        update |= check_names({**state, **update}, resources)
+    record = Review(
+        type=decision.type,
+        steps=edited or steps,
+        reason=decision.message,
+        by=caller() or "",
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    reason = decision.message if decision.type == "reject" else ""
+    return {**update, "reviews": [*state["reviews"], record], "reason": reason}
+
+
+def _read(decision: Decision) -> tuple[Decision, list[str]]:
+    """Return a decision with the steps of an edit.
+
+    Raises:
+        BadInput: The steps are no list of texts.
+    """
+    steps = decision.edited_action.args.get("steps") if decision.edited_action else []
+    if not isinstance(steps, list) or (decision.edited_action and not steps):
+        raise BadInput('an edit needs all steps as they are to be: "args": {"steps": ["…", "…"]}')
+    texts = [checked_text(f"step {number}", step) for number, step in enumerate(steps, 1)]
+    if "" in texts:
+        raise BadInput(
+            f"step {texts.index('') + 1} of the edit is empty; write it, or leave it out"
+        )
+    return decision, texts
+
+
+def check_can_pause() -> None:
+    """Refuse a run that would pause and could not be resumed.
+
+    Raises:
+        BadInput: The run has no checkpointer.
+    """
+    if get_config().get("configurable", {}).get("__pregel_checkpointer", ...) is None:
+        raise BadInput(
+            "review=True and remember=True pause the run for a person, which takes a checkpointer: "
+            "build the graph, or its parent, with checkpointer=InMemorySaver() or another, "
+            "or run it on a thread of a LangGraph server"
+        )

@@ -1,0 +1,93 @@
+"""Rewrite the last message as a standalone question and choose its graph, in one call."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from stepcraft.contexts.chat import ChatContext, MethodName
+from stepcraft.errors import UnreadableReply
+from stepcraft.llm.node import ModelNode
+from stepcraft.llm.prompt import asked, prompt
+from stepcraft.text.sections import Section
+
+METHODS: Mapping[str, MethodName] = {
+    "GOAL": "aag",
+    "REASON": "rat",
+    "QUESTION": "rpg",
+    "TALK": "direct",
+}
+"""The graph that answers each kind of message."""
+LONGEST_TURN = 1_200
+"""Characters of a message that are shown; what a later one refers to stands at the beginning as a
+rule."""
+TURNS = 12
+"""Messages before the last one that are shown."""
+
+_FORMAT = """\
+Two lines and nothing else: "KIND: " with one word, GOAL, REASON, QUESTION or TALK; then "QUESTION:
+" with the message as it stands on its own."""
+_KIND = re.compile(r"kind\W+(goal|reason|question|talk)\b", re.IGNORECASE)
+_QUESTION = re.compile(
+    r"^[\s*_>#-]*question[*_]*:[*_\s]*(.+)", re.IGNORECASE | re.MULTILINE | re.DOTALL
+)
+
+
+def ask(state: Any, settings: ChatContext) -> list[BaseMessage]:
+    """Show the conversation and the last message."""
+    turns = earlier(state)
+    sections = [
+        Section("conversation", "", "\n\n".join(turns)) if turns else None,
+        *asked(state["question"]),
+    ]
+    return prompt(settings.route_instructions, _FORMAT, "route", sections)
+
+
+def earlier(state: Mapping[str, Any]) -> list[str]:
+    """Return what was said before the last human message, oldest first."""
+    messages = list(state.get("messages") or [])
+    while messages and not isinstance(messages[-1], HumanMessage):
+        messages.pop()
+    spoken = [
+        each
+        for each in messages[:-1]
+        if isinstance(each, HumanMessage | AIMessage) and each.text.strip()
+    ]
+    names = {"human": "Person", "ai": "Assistant"}
+    return [
+        f"{names[each.type]}: {str(each.text).strip()[:LONGEST_TURN]}" for each in spoken[-TURNS:]
+    ]
+
+
+def read(reply: str, state: Any, settings: ChatContext) -> dict[str, Any]:
+    """Return the graph and the question that stands on its own."""
+    kind, question = _KIND.search(reply), _QUESTION.search(reply)
+    if not (kind and question):
+        raise UnreadableReply("there were no lines KIND: and QUESTION: in it.")
+    method = METHODS[kind[1].upper()] if settings.method == "auto" else settings.method
+    return {"method": method, "asked": question[1].strip() or state["question"]}
+
+
+def as_it_stands(state: Any, _reason: str = "") -> dict[str, Any]:
+    """Let RPG answer the message as it stands."""
+    return {"method": "rpg", "asked": state["question"]}
+
+
+def nothing_to_decide(state: Any, settings: ChatContext) -> dict[str, Any] | None:
+    """Ask nothing for a single message where the settings name the graph."""
+    if settings.method == "auto" or earlier(state):
+        return None
+    return {"method": settings.method, "asked": state["question"]}
+
+
+route = ModelNode(
+    "route",
+    ask,
+    read,
+    as_it_stands,
+    skip=nothing_to_decide,
+    keep_back=lambda _settings: 1,
+    started="Reading the message.",
+    finished=lambda _state, update: f"{update['method'].upper()} answers: {update['asked']}",
+)

@@ -1,0 +1,61 @@
+"""The names that a deployment registers, which are all that the context of a run may name."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+from stepcraft.errors import BadInput
+from stepcraft.secrets import excerpt
+
+T = TypeVar("T")
+
+SOURCES = "STEPCRAFT_SOURCES"
+MEMORIES = "STEPCRAFT_MEMORIES"
+MODELS = "STEPCRAFT_MODELS"
+"""The environment variables with names and what they stand for: `docs=corpus:/srv/docs;
+web=web`."""
+
+_NAME = re.compile(r"[A-Za-z][\w.-]{0,99}")
+
+
+def registered(variable: str) -> dict[str, str]:
+    """Return what the names in an environment variable stand for.
+
+    An entry without a name stands for itself.
+
+    Raises:
+        BadInput: An entry has another form than `name=spec`.
+    """
+    names: dict[str, str] = {}
+    for entry in filter(None, map(str.strip, re.split(r"[;\n]", os.environ.get(variable, "")))):
+        name, equals, spec = (part.strip() for part in entry.partition("="))
+        if not equals:
+            name, spec = entry, entry
+        elif not (_NAME.fullmatch(name) and spec):
+            raise BadInput(
+                f"{variable} has the entry {excerpt(entry)}; "
+                "write each as name=spec, with ; between"
+            )
+        names[name] = spec
+    return names
+
+
+def chosen(kind: str, name: str, names: Mapping[str, T], how: str) -> T:
+    """Return what a name of a run's context stands for.
+
+    Args:
+        kind: What is named, for the message: "source", "memory", "model".
+        name: The name.
+        names: What is registered.
+        how: How more is registered, for the message.
+
+    Raises:
+        BadInput: The name is not registered.
+    """
+    if name not in names:
+        listed = f"registered are {', '.join(names)}" if names else "none is registered"
+        raise BadInput(
+            f"a run may not name the {kind} {excerpt(name)}: {listed} ({how} registers more)"
+        )
+    return names[name]

@@ -1,0 +1,195 @@
+"""Procedures from transcripts: which runs are read at all, and what is made of their calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stepcraft.building.documents import Document
+from stepcraft.building.extract import ExtractContext, build_extract
+from stepcraft.building.transcript import Call, Transcript
+from stepcraft.errors import BadInput
+from stepcraft.models.keyless.model import ExtractiveModel
+from tests.scripted import ScriptedModel
+
+REFUND = Transcript(
+    "traces:runs.jsonl?run=1",
+    goal="Refund the last order of Ana",
+    tools={"search_orders": "Find orders.", "refund": "Refund an order.", "delete_order": ""},
+    events=[
+        Call("search_orders", {"customer": "Anna"}, error="no such customer"),
+        Call("search_orders", {"customer": "Ana", "limit": 1}, result='[{"order": 17}]'),
+        Call("refund", {"order": 17, "reason": "late"}, result="done"),
+    ],
+    answer="Refunded order 17.",
+)
+WRITTEN = """\
+PROCEDURE
+Heading: Goal
+Output: refund the last order of a customer
+Input: the name of the customer, the tools `search_orders` and `refund`
+1. Call `search_orders(customer=<customer>, limit=1)` with the name as the account has it.
+2. Call `refund(order=order_id, reason="late")` with the `order` of the first result.
+"""
+REACHED = "REACHED\nThe refund was made."
+
+
+def given(document: Document, **more: Any) -> dict[str, Any]:
+    return {
+        "title": document.title,
+        "text": document.text,
+        "source": document.source,
+        "kind": document.kind,
+        "succeeded": document.succeeded,
+        "outcome": document.outcome,
+        **more,
+    }
+
+
+def run(
+    replies: dict[str, list[Any]], *, strict: bool = False, **more: Any
+) -> tuple[dict[str, Any], ScriptedModel]:
+    model = ScriptedModel(replies)
+    graph = build_extract(model=model)
+    context = ExtractContext(strict=strict)
+    return graph.invoke(given(REFUND.document(), **more), context=context), model  # type: ignore[return-value,arg-type]
+
+
+def test_a_run_that_reached_its_goal_becomes_a_procedure() -> None:
+    result, model = run({"success": [REACHED], "extract": [WRITTEN]}, strict=True)
+    [found] = result["procedures"]
+    assert found["output"] == "refund the last order of a customer"
+    assert len(found["steps"]) == 2
+    # Names that stand for values are no flags.
+    assert (found["flagged"], result["rejected"], result["warnings"]) == ([], [], [])
+    assert (found["source"], found["heading"]) == (REFUND.source, "")
+    verdict, extraction = model.calls
+    for call in (verdict, extraction):
+        assert "# Call 3: `refund`" in call.prompt
+        assert "no such customer" in call.prompt
+    assert "one run of an agent" in extraction.prompt
+    assert result["usage"]["nodes"]["success"]["calls"] == 1
+
+
+def test_a_run_with_good_feedback_needs_no_verdict() -> None:
+    result, model = run({"extract": [WRITTEN]}, succeeded=True, outcome="its feedback thumbs is 1")
+    assert (len(result["procedures"]), model.nodes) == (1, ["extract"])
+
+
+def test_a_run_with_bad_feedback_is_rejected_without_a_model() -> None:
+    result, model = run({}, succeeded=False, outcome="its feedback thumbs is 0")
+    assert (result["procedures"], model.nodes) == ([], [])
+    assert result["rejected"] == [
+        {
+            "output": "Refund the last order of Ana",
+            "reason": "its feedback thumbs is 0",
+            "sentence": "",
+        }
+    ]
+
+
+VERDICTS = {
+    "NOT REACHED\nIt asks back.": "it did not reach its goal: It asks back.",
+    "**Not reached**\n\nThe refund failed.": "it did not reach its goal: The refund failed.",
+    "NOT REACHED: it guessed.": "it did not reach its goal: it guessed.",
+    "NOT REACHED": "it did not reach its goal",
+}
+
+
+@pytest.mark.parametrize(("reply", "reason"), VERDICTS.items())
+def test_a_run_that_did_not_reach_its_goal_is_rejected_with_the_reason(
+    reply: str, reason: str
+) -> None:
+    result, model = run({"success": [reply]})
+    assert (result["procedures"], model.nodes) == ([], ["success"])
+    assert [one["reason"] for one in result["rejected"]] == [reason]
+
+
+@pytest.mark.parametrize("reply", ["REACHED", "> **REACHED**\n\nDone.", "reached. It was done."])
+def test_a_verdict_is_read_as_models_write_it(reply: str) -> None:
+    assert len(run({"success": [reply], "extract": [WRITTEN]})[0]["procedures"]) == 1
+
+
+def test_a_run_without_a_verdict_is_not_read() -> None:
+    result, model = run({"success": ["I think so.", "Perhaps."]})
+    assert (result["procedures"], model.nodes) == ([], ["success", "success"])
+    assert (result["rejected"], result["unread"], len(result["warnings"])) == ([], 1, 1)
+
+
+INVENTED = {
+    "3. Call `notify_customer(customer=<customer>)`.": ["notify_customer"],
+    "3. Call `refund(order=<order>, currency=<currency>)`.": ["currency"],
+    "3. Call `refund(order=order_id, amount=250)`.": ["amount", "250"],
+    '3. Send `{"order": order_id, "note_text": note}` to `refund`.': ["note_text"],
+}
+
+
+@pytest.mark.parametrize(("step", "names"), INVENTED.items())
+def test_tools_and_arguments_that_no_call_has_are_flagged(step: str, names: list[str]) -> None:
+    result, _ = run({"success": [REACHED], "extract": [f"{WRITTEN}{step}\n"]})
+    [found] = result["procedures"]
+    assert found["flagged"] == [{"step": 3, "names": names}]
+
+
+GENERAL = """\
+PROCEDURE
+Heading: Goal
+Output: refund the last order of a customer
+Input: the customer's name, the tools `search_orders` and `refund`
+1. Find the order with `search_orders(customer=<name as the account has it>, limit=1)`, and take `order` from the result.
+2. Send `{"order": <order>, "reason": reason}` to `refund`, which needs the `order` of step 1.
+3. Where there are 2 orders, do so for each with `refund(order=<order>/<part>, reason="<why>")`.
+"""
+"""Steps as models write them."""
+
+
+def test_values_in_general_words_are_no_flags() -> None:
+    result, _ = run({"success": [REACHED], "extract": [GENERAL]})
+    [found] = result["procedures"]
+    assert found["flagged"] == []
+
+
+def test_the_keyless_model_writes_down_the_calls_that_did_not_fail() -> None:
+    graph = build_extract(model=ExtractiveModel())
+    result = graph.invoke(given(REFUND.document()))  # type: ignore[arg-type]
+    [found] = result["procedures"]
+    assert found["output"] == "refund the last order of Ana"
+    assert found["steps"] == [
+        "Call `search_orders` with `customer`, `limit`.",
+        "Call `refund` with `order`, `reason`.",
+    ]
+    assert (found["flagged"], result["usage"]["nodes"]["success"]["calls"]) == ([], 1)
+
+
+def test_the_keyless_model_rejects_a_run_whose_last_call_failed() -> None:
+    failed = Transcript(
+        "x", goal="g", events=[Call("f", {}, result="ok"), Call("f", {}, error="no")]
+    )
+    result = build_extract(model=ExtractiveModel()).invoke(given(failed.document()))  # type: ignore[arg-type]
+    assert result["procedures"] == []
+    assert result["rejected"][0]["reason"] == "it did not reach its goal: The last call failed."
+
+
+def test_what_says_whether_a_run_succeeded_is_checked() -> None:
+    with pytest.raises(BadInput, match="succeeded must be"):
+        run({}, succeeded="yes")
+
+
+def test_a_document_is_asked_for_no_verdict() -> None:
+    result, model = run({"extract": [WRITTEN]}, kind="document", succeeded=False)
+    assert (len(result["procedures"]), model.nodes) == (1, ["extract"])
+
+
+def test_the_verdict_on_a_long_run_rests_on_its_beginning_and_its_end() -> None:
+    calls = [Call(f"tool_{n}", {"text": "word " * 400}, result="x " * 2_000) for n in range(200)]
+    document = Transcript("x", goal="Do it all", events=[*calls], answer="All done.").document()
+    model = ScriptedModel({"success": ["NOT REACHED\nNo."]})
+    build_extract(model=model).invoke(
+        given(document), context=ExtractContext(max_characters=10_000)
+    )  # type: ignore[arg-type]
+    [call] = model.calls
+    assert len(call.prompt) < 13_000
+    assert all(
+        part in call.prompt for part in ("Do it all", "All done.", "characters are left out")
+    )

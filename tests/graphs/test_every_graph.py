@@ -1,0 +1,266 @@
+"""What holds for every graph: its input, its settings, its drawing, its events, and the ways to run it."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command
+from pydantic import ValidationError
+
+from stepcraft import AagContext, BadInput, RatContext, build_aag, build_rat, build_rpg, get_graph
+from stepcraft.contexts.base import Settings
+from stepcraft.graphs.registry import GRAPHS, context_of
+from tests.kitchen import CHANGE, DRAFT, LOOK_UP, small_memory
+from tests.scripted import ScriptedModel
+from tests.shelf import QUESTION, Shelf
+
+OURS = ("CheckedName", "Evidence", "NodeUsage", "Review", "Revision", "TracedSentence", "Usage")
+"""The types within outputs that are not LangChain's."""
+
+REPLIES = {
+    "rat": ["Haldruvin built it.", "PART 1\nADD: In 1873.", "NO CHANGE"],
+    "rpg": ["KIND: long\n- Oster", "It has arches [1].", "PART 1\nADD: Four of them.", "NO CHANGE"],
+    "aag": [LOOK_UP, DRAFT, CHANGE, "NO CHANGE"],
+}
+
+
+def scripted(
+    name: str, *, replies: list[Any] | None = None, **options: Any
+) -> tuple[Any, ScriptedModel]:
+    model = ScriptedModel(replies or REPLIES[name])
+    return get_graph(name, model=model, sources=Shelf(), memory=small_memory(), **options), model
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"question": ""},
+        {"question": " \n"},
+        {"question": 7},
+        {"messages": []},
+        {"question": "x" * 50_001},
+    ],
+)
+def test_a_question_that_cannot_be_used_is_refused(name: str, given: Any) -> None:
+    with pytest.raises(BadInput, match="question"):
+        get_graph(name).invoke(given)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_settings_that_cannot_be_used_are_refused(name: str) -> None:
+    context = context_of(name)
+    for values in (
+        {"max_calls": 0},
+        {"nobody_knows": 1},
+        {"deadline_s": float("inf")},
+        {"temperature": 3},
+    ):
+        with pytest.raises(ValidationError, match=next(iter(values))):
+            context(**values)
+        with pytest.raises(ValidationError, match=next(iter(values))):
+            get_graph(name).invoke(QUESTION, context=values)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_field_is_described(name: str) -> None:
+    graph = get_graph(name)
+    schemas = [
+        context_of(name).model_json_schema(),
+        graph.get_input_jsonschema(),
+        graph.get_output_jsonschema(),
+    ]
+    missing = [
+        key
+        for schema in schemas
+        for part in [schema, *(schema.get("$defs", {}).get(name, {}) for name in OURS)]
+        for key, field in part.get("properties", {}).items()
+        if not field.get("description")
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ({"model": 42}, "42"),
+        ({"node_models": {"answer": 42}}, "42"),
+        ({"sources": 42}, "42"),
+        ({"sources": [42]}, "42"),
+        ({"memory": 42}, "42"),
+        ({"settings": 42}, "42"),
+    ],
+)
+def test_objects_of_another_kind_are_refused_when_a_graph_is_built(
+    name: str, options: Any, value: str
+) -> None:
+    with pytest.raises(BadInput, match=value):
+        get_graph(name, **options)
+
+
+def test_an_unknown_graph_and_an_unknown_node_are_refused() -> None:
+    with pytest.raises(BadInput, match="rta"):
+        get_graph("rta")
+    with pytest.raises(BadInput, match="drfat"):
+        get_graph("rat", node_models={"drfat": "extractive"}).invoke(QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("sources", ["corpus:/etc"]), ("memory", "/etc/passwd")]
+)
+def test_a_context_names_only_what_is_registered(
+    field: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = value if isinstance(value, str) else value[0]
+    with pytest.raises(BadInput, match=named):
+        get_graph("aag").invoke(QUESTION, context={field: value})
+    monkeypatch.setenv("STEPCRAFT_MODELS", "small=openai:small")
+    with pytest.raises(BadInput, match="openai:large"):
+        get_graph("rat").invoke(QUESTION, context={"model": "openai:large"})
+
+
+def test_a_context_chooses_among_registered_sources() -> None:
+    shelves = {"docs": Shelf(), "wiki": Shelf()}
+    graph = get_graph("rag", model=ScriptedModel(["Haldruvin."]), sources=shelves)
+    graph.invoke(QUESTION, context={"sources": ["wiki"]})
+    assert (shelves["docs"].queries, shelves["wiki"].queries) == ([], [QUESTION["question"]])
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_sync_async_and_streamed_runs_are_the_same(name: str) -> None:
+    results = []
+    for run in (
+        lambda graph: graph.invoke(QUESTION),
+        lambda graph: asyncio.run(graph.ainvoke(QUESTION)),
+        lambda graph: list(graph.stream(QUESTION, stream_mode="values"))[-1],
+    ):
+        graph, model = scripted(name)
+        result = run(graph)
+        results.append((result["answer"], result["usage"], result["revisions"], model.nodes))
+    assert results[0] == results[1] == results[2]
+    assert results[0][1]["calls"] == len(REPLIES[name])
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_messages_go_in_and_out(name: str) -> None:
+    graph, _ = scripted(name)
+    result = graph.invoke({"messages": [HumanMessage(QUESTION["question"])]})
+    assert [message.type for message in result["messages"]] == ["human", "ai"]
+    assert result["messages"][-1].text == result["answer"]
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_graph_is_a_node_of_a_parent_with_messages(name: str) -> None:
+    graph, _ = scripted(name)
+    parent = StateGraph(MessagesState)
+    parent.add_node("ours", graph)
+    parent.add_edge(START, "ours")
+    result = parent.compile().invoke({"messages": [("human", QUESTION["question"])]})
+    assert [message.type for message in result["messages"]] == ["human", "ai"]
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_run_says_what_it_does_and_streams_its_answer(name: str) -> None:
+    graph, _ = scripted(name)
+    events = list(graph.stream(QUESTION, stream_mode="custom"))
+    assert {event["graph"] for event in events} == {name}
+    progress = [event for event in events if event["type"] == "progress"]
+    assert all(event["text"].endswith(".") for event in progress)
+    assert "retrieve" in {event["node"] for event in progress}
+    assert [event["type"] for event in events].count("answer") == 1
+
+
+EDGES = {"aag": 20, "rat": 16, "rpg": 16}
+
+
+def walks() -> list[tuple[str, list[Any], Any, Any, list[Any]]]:
+    """Return runs that together take every edge: graph, replies, input, context, responses of a person."""
+    approve, reject = (
+        {"decisions": [{"type": kind, "message": "why"}]} for kind in ("approve", "reject")
+    )
+    queries, aag = "PART 1: builder", REPLIES["aag"]
+    return [
+        ("rat", REPLIES["rat"], QUESTION, {}, []),
+        ("rat", ["NO CHANGE"], {**QUESTION, "draft": "Haldruvin."}, {}, []),
+        (
+            "rat",
+            ["Oster.", queries, "PART 1\nADD: More.", queries, "NO CHANGE"],
+            QUESTION,
+            {"query": "model"},
+            [],
+        ),
+        ("rpg", REPLIES["rpg"], QUESTION, {}, []),
+        (
+            "rpg",
+            ["KIND: long\n- Oster", "It [1].", queries, "PART 1\nADD: More.", queries, "NO CHANGE"],
+            QUESTION,
+            {"query": "model"},
+            [],
+        ),
+        ("aag", aag, QUESTION, {}, []),
+        (
+            "aag",
+            [LOOK_UP, DRAFT, "NO CHANGE", CHANGE],
+            QUESTION,
+            {"review": True},
+            [reject, approve],
+        ),
+        ("aag", [LOOK_UP, DRAFT, "NO CHANGE"], QUESTION, {"remember": True}, [approve]),
+    ]
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_every_edge_of_the_drawing_is_taken_by_some_run(name: str) -> None:
+    drawn = {(edge.source, edge.target) for edge in get_graph(name).get_graph().edges}
+    assert len(drawn) <= EDGES[name]
+    taken: set[tuple[str, str]] = set()
+    for graph_name, replies, given, context, responses in walks():
+        if graph_name != name:
+            continue
+        graph, _ = scripted(name, replies=replies, checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        nodes = [START]
+        for step in [given, *(Command(resume=response) for response in responses)]:
+            for update in graph.stream(step, thread, context=context_of(name)(**context)):
+                nodes += [node for node in update if node != "__interrupt__"]
+        taken |= set(pairwise([*nodes, END]))
+    assert drawn - taken == set()
+
+
+def test_settings_without_a_context_are_the_builders_and_a_parents_are_not_ours() -> None:
+    class ParentContext(Settings):
+        """A parent's settings, with a field of the same name."""
+
+        rounds: int = 5
+
+    model = ScriptedModel(["Haldruvin built it.", "PART 1\nADD: In 1873.", "PART 1\nADD: Twice."])
+    graph = build_rat(model=model, sources=Shelf(), settings=RatContext(rounds=1))
+    parent = StateGraph(MessagesState, context_schema=ParentContext)
+    parent.add_node("ours", graph)
+    parent.add_edge(START, "ours")
+    parent.compile().invoke({"messages": [("human", "Who built Oster?")]}, context=ParentContext())
+    assert model.nodes == ["draft", "revise"]
+
+
+def test_a_run_that_is_resumed_without_a_context_has_that_which_it_began_with() -> None:
+    model = ScriptedModel([*REPLIES["aag"][:2], "NO CHANGE"])
+    with small_memory() as memory:
+        graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        graph.invoke(QUESTION, thread, context=AagContext(remember=True))
+        result = graph.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
+    assert result["remembered"]
+
+
+@pytest.mark.parametrize("build", [build_aag, build_rat, build_rpg])
+def test_the_keyless_model_answers_with_a_warning(build: Any) -> None:
+    result = build(sources=Shelf()).invoke(QUESTION)
+    assert result["answer"]
+    assert any("keyless" in warning for warning in result["warnings"])

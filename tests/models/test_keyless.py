@@ -1,0 +1,670 @@
+"""The keyless model: a reply to every prompt of the package, and a chat model like any other."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_tests.unit_tests import ChatModelUnitTests
+
+from stepcraft.building.compare import compare
+from stepcraft.building.judge import success, verify
+from stepcraft.building.read_part import ask_for_procedures, read_procedures
+from stepcraft.building.settings import DuplicatesContext, ExtractContext
+from stepcraft.building.transcript import Call, Transcript
+from stepcraft.contexts.aag import AagContext
+from stepcraft.contexts.baselines import CotContext, DirectContext
+from stepcraft.contexts.chat import ChatContext
+from stepcraft.contexts.paper import AagPaperContext, RatPaperContext, RpgPaperContext
+from stepcraft.contexts.rat import RatContext
+from stepcraft.contexts.rpg import RpgContext
+from stepcraft.evidence import Evidence
+from stepcraft.graphs.aag import build_aag
+from stepcraft.graphs.rat import build_rat
+from stepcraft.llm.node import ModelNode
+from stepcraft.llm.prompt import prompt
+from stepcraft.memory.procedure import Procedure
+from stepcraft.models.keyless.model import REPLIES, ExtractiveModel
+from stepcraft.nodes.answer import answer, answer_by_thinking
+from stepcraft.nodes.draft import draft, draft_steps
+from stepcraft.nodes.finish import finish
+from stepcraft.nodes.generate import generate
+from stepcraft.nodes.paper.answer_question import answer_question
+from stepcraft.nodes.paper.ask_questions import ask_questions
+from stepcraft.nodes.paper.combine_segments import combine_segments
+from stepcraft.nodes.paper.criticise_steps import criticise_steps
+from stepcraft.nodes.paper.edit_steps import edit_steps
+from stepcraft.nodes.paper.plan_segment import plan_segment
+from stepcraft.nodes.paper.query_thought import query_thought
+from stepcraft.nodes.paper.revise_thought import revise_thought
+from stepcraft.nodes.paper.update_steps import update_steps
+from stepcraft.nodes.paper.write_segment import write_segment
+from stepcraft.nodes.plan import look_up, plan
+from stepcraft.nodes.revise import critic, revise
+from stepcraft.nodes.route import route
+from stepcraft.nodes.to_query import to_query
+from stepcraft.nodes.trace import short_answer
+from stepcraft.text.changes import apply_changes
+from stepcraft.text.lists import numbered, read_steps
+from stepcraft.text.sections import Section
+
+SOUP = Procedure(
+    input="leeks, potatoes, stock",
+    output="cook a leek soup",
+    steps=(
+        "Wash the leeks and cut them.",
+        "Peel the potatoes.",
+        "Boil leeks and potatoes in the stock.",
+        "Serve it hot.",
+    ),
+)
+CREAM = Procedure(
+    input="milk, a blender",
+    output="make a soup creamy",
+    steps=(
+        "Blend the cooked soup in a blender until it is smooth.",
+        "Stir cream into the leek soup off the heat.",
+    ),
+)
+BREAD = Procedure(
+    input="flour, yeast",
+    output="bake bread",
+    steps=("Mix flour and yeast.", "Let the dough rise.", "Bake the dough."),
+)
+QUESTION = "When was the old bridge of Mostar rebuilt?"
+REBUILT = "The old bridge of Mostar was rebuilt in 2004."
+STONE = "The stone of the bridge came from the quarry of Tenelija near Mostar."
+OTHER = "Bread is baked slowly."
+
+
+def found(*texts: str) -> list[Evidence]:
+    return [
+        Evidence(id=f"p{number}", title="", text=text, source="", score=1.0)
+        for number, text in enumerate(texts, 1)
+    ]
+
+
+PROCEDURES = found(*(procedure.text() for procedure in (BREAD, SOUP, CREAM)))
+BRIDGE = found(f"{OTHER} {REBUILT}", STONE)
+
+
+def state(**keys: Any) -> dict[str, Any]:
+    """Return what any node may look at: a question about a bridge, and what was found for it."""
+    parts = [{"text": "It fell in 1993.", "query": "fell"}]
+    return {
+        "question": QUESTION,
+        "resources": "",
+        "kind": "auto",
+        "evidence": BRIDGE,
+        "findings": [
+            {"query": "fell", "passages": [1, 2]},
+            {"query": "soup", "passages": [1, 2, 3]},
+            {"query": "How are potatoes and leeks boiled?", "passages": [1, 2, 3]},
+            {"query": "How is a bicycle tyre patched?", "passages": [1, 2, 3]},
+        ],
+        "parts": parts,
+        "queries": ["fell"],
+        "reason": "",
+        "answer": "",
+        "text": "It fell in 1993.",
+        "thought": "It fell in 1993.",
+        "thoughts": ["It fell in 1993."],
+        "step": 1,
+        "draft": "",
+        "steps": [],
+        "plans": [],
+        "segments": [],
+        "sentences": [],
+        "selected": [],
+        "questions": [],
+        "critiques": [],
+        "revisions": [],
+        **keys,
+    }
+
+
+def cooking(**keys: Any) -> dict[str, Any]:
+    """Return the state of a goal in the kitchen."""
+    parts = [{"text": "How are potatoes and leeks boiled?", "query": "soup"}]
+    goal = {"question": "cook a creamy leek soup", "resources": "leeks, potatoes, cream"}
+    asked = ["How are potatoes and leeks boiled?"]
+    return state(**{**goal, "evidence": PROCEDURES, "parts": parts, "queries": asked, **keys})
+
+
+def replied(node: ModelNode, node_state: dict[str, Any], settings: Any) -> dict[str, Any]:
+    """Return the update of a node that asks the keyless model."""
+    reply = ExtractiveModel().invoke(node.ask(node_state, settings)).text
+    update: dict[str, Any] = node.read(reply, node_state, settings)
+    return update
+
+
+def reply_to(kind: str, *sections: Section, form: str = "As you like.") -> str:
+    return ExtractiveModel().invoke(prompt("Reply.", form, kind, sections)).text
+
+
+DRAFTED = numbered(SOUP.steps)
+EDITED = {
+    "steps": [*SOUP.steps],
+    "critiques": [{"edits": ["Use the resource cream."], "status": "open"}],
+}
+LEEK = {
+    "output": "cook a leek soup",
+    "input": "leeks",
+    "steps": ["Wash the leeks.", "Boil the leeks."],
+}
+NODES: dict[str, tuple[ModelNode, dict[str, Any], Any, Callable[[dict[str, Any]], object]]] = {
+    "draft": (draft, state(), RatContext(), lambda update: REBUILT in update["draft"]),
+    "draft, nothing found": (
+        draft,
+        state(evidence=[]),
+        RatContext(),
+        lambda update: update["draft"] == f"Mostar: what is known of it?\n\n{QUESTION}",
+    ),
+    "steps": (
+        draft_steps,
+        cooking(),
+        AagContext(),
+        lambda update: [step for step in update["steps"] if step in SOUP.steps] == [*SOUP.steps],
+    ),
+    "steps, updated": (
+        update_steps,
+        cooking(draft=DRAFTED),
+        AagPaperContext(answers=False),
+        lambda update: CREAM.steps[1] in update["steps"] and {*SOUP.steps} < {*update["steps"]},
+    ),
+    "steps, edited": (
+        edit_steps,
+        cooking(**EDITED),
+        AagPaperContext(),
+        lambda update: "Have cream ready." in update["steps"],
+    ),
+    "plan": (
+        plan,
+        state(),
+        RpgContext(),
+        lambda update: update["kind"] == "short" and update["queries"][1:],
+    ),
+    "plan of a goal": (
+        look_up,
+        cooking(),
+        AagContext(),
+        lambda update: "cook a creamy leek soup with cream" in update["queries"],
+    ),
+    "answer": (
+        generate,
+        state(kind="long"),
+        RpgContext(),
+        lambda update: "2004 [1]." in update["answer"],
+    ),
+    "short": (
+        generate,
+        state(kind="short"),
+        RpgContext(),
+        lambda update: f"{short_answer(update['answer'])}." == REBUILT,
+    ),
+    "changes": (
+        revise,
+        state(),
+        RatContext(),
+        lambda update: REBUILT in [change["new"] for change in update["changes"]],
+    ),
+    "changes, cited": (
+        revise,
+        state(),
+        RpgContext(),
+        lambda update: "in 2004 [1]." in update["changes"][0]["new"],
+    ),
+    "changes of steps": (
+        critic,
+        cooking(parts=[{"text": step, "query": "soup"} for step in SOUP.steps]),
+        AagContext(),
+        lambda update: [change["new"] for change in update["changes"]] == [CREAM.steps[1]],
+    ),
+    "changes of steps, rejected": (
+        critic,
+        cooking(
+            reason="Salt the\nsoup.", resources="", parts=[{"text": "Boil the soup.", "query": ""}]
+        ),
+        AagContext(),
+        lambda update: [change["new"] for change in update["changes"]] == ["Salt the soup."],
+    ),
+    "queries": (
+        to_query,
+        state(parts=[{"text": "It fell in 1993.", "query": ""}]),
+        RatContext(),
+        lambda update: update["parts"][0]["query"] == "old bridge mostar rebuilt fell 1993",
+    ),
+    "article": (
+        finish,
+        state(answer=REBUILT),
+        RatContext(finish="article"),
+        lambda update: update["answer"] == f"# {QUESTION}\n\n{REBUILT}",
+    ),
+    "code": (
+        finish,
+        state(answer="Run:\n\n```python\nprint(1)\n```\n\nThen:\n\n```\nprint(2)\n```"),
+        RatContext(finish="code"),
+        lambda update: update["answer"] == "```\nprint(1)\nprint(2)\n\n```",
+    ),
+    "code, of prose": (
+        finish,
+        state(answer="One.\nTwo."),
+        RatContext(finish="code"),
+        lambda update: update["answer"] == "```\n# One.\n# Two.\n```",
+    ),
+    "reply": (answer, state(), DirectContext(), lambda update: REBUILT in update["answer"]),
+    "reply, nothing found": (
+        answer,
+        state(evidence=[]),
+        DirectContext(),
+        lambda update: update["answer"] == "No evidence was found for this.",
+    ),
+    "reasoned": (
+        answer_by_thinking,
+        state(),
+        CotContext(),
+        lambda update: update["answer"] == "No evidence was found for this.",
+    ),
+    "query": (
+        query_thought,
+        state(),
+        RatPaperContext(),
+        lambda update: "1993" in update["queries"][0],
+    ),
+    "revision": (
+        revise_thought,
+        state(),
+        RatPaperContext(),
+        lambda update: update["text"].startswith(f"It fell in 1993. {REBUILT}"),
+    ),
+    "topic": (
+        plan_segment,
+        state(),
+        RpgPaperContext(),
+        lambda update: update["plans"] == [QUESTION],
+    ),
+    "segment": (
+        write_segment,
+        state(
+            kind="long",
+            plans=["the bridge"],
+            selected=[{"passage": "p1", "title": "", "position": 0, "text": REBUILT, "score": 1.0}],
+        ),
+        RpgPaperContext(),
+        lambda update: update["segments"][0]["text"] == REBUILT,
+    ),
+    "combine": (
+        combine_segments,
+        state(answer=f"{OTHER} {REBUILT}\n\nNo evidence was found for this."),
+        RpgPaperContext(),
+        lambda update: update["answer"] == REBUILT,
+    ),
+    "questions": (
+        ask_questions,
+        cooking(),
+        AagPaperContext(n_questions=6),
+        lambda update: len(set(update["queries"])) == 6,
+    ),
+    "notes": (
+        answer_question,
+        cooking(),
+        AagPaperContext(),
+        lambda update: update["questions"][0]["answer"] == SOUP.steps[2],
+    ),
+    "notes, nothing found": (
+        answer_question,
+        cooking(queries=["How is a bicycle tyre patched?"]),
+        AagPaperContext(),
+        lambda update: update["questions"][0]["answer"] == "",
+    ),
+    "critique": (
+        criticise_steps,
+        cooking(answer=DRAFTED),
+        AagPaperContext(),
+        lambda update: (
+            update["critiques"][-1]["edits"] == ["Use the resource cream: no step mentions it."]
+        ),
+    ),
+    "critique, content": (
+        criticise_steps,
+        cooking(answer=DRAFTED, resources="leeks; potatoes"),
+        AagPaperContext(),
+        lambda update: update["critiques"][-1]["status"] == "content",
+    ),
+    "success": (
+        success,
+        {
+            "text": "# Goal\n\nFly.\n\n# Call 1: `flap`\n\n```\n()\n```\n\nIt failed:\n\nNo.",
+            "title": "fly",
+        },
+        ExtractContext(),
+        lambda update: update["succeeded"] is False,
+    ),
+    "verdict": (
+        verify,
+        {"drafted": {"output": "fly", "input": "wings", "steps": ["Flap."]}},
+        ExtractContext(),
+        lambda update: update["procedures"][0]["verified"] is None,
+    ),
+    "comparison": (
+        compare,
+        {"first": LEEK, "second": {**LEEK, "steps": [*LEEK["steps"], "Salt the leeks."]}},
+        DuplicatesContext(merge=True),
+        lambda update: update["same"] and len(update["merged"]["steps"]) == 3,
+    ),
+    "comparison, different": (
+        compare,
+        {"first": LEEK, "second": {**LEEK, "output": "bake bread"}},
+        DuplicatesContext(merge=True),
+        lambda update: update["same"] is False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_a_node_reads_the_reply(name: str) -> None:
+    node, node_state, settings, holds = NODES[name]
+    update = replied(node, node_state, settings)
+    assert holds(update), update
+
+
+def test_every_kind_of_reply_is_asked_for_above() -> None:
+    elsewhere = {"procedures", "route"}
+    assert (
+        set(REPLIES) == {name.partition(",")[0].partition(" of ")[0] for name in NODES} | elsewhere
+    )
+
+
+def extracted(text: str, kind: str = "document") -> dict[str, Any]:
+    part = {"part": 1, "parts": 1, "place": "", "text": text}
+    node_state = {"title": "Boats", "kind": kind, "reading": part}
+    reply = ExtractiveModel().invoke(ask_for_procedures(node_state, ExtractContext())).text
+    part_read: dict[str, Any] = read_procedures(reply, node_state, ExtractContext())["written"][0]
+    return part_read
+
+
+def test_lists_and_imperatives_of_sections_become_procedures() -> None:
+    page = extracted(
+        "# About\nBoats float.\n\n# How to tie a boat\nYou need `rope`.\n1. Take the rope.\n"
+        "2. Tie it.\n\n## 2.1 Sailing?\nThe wind blows. Set the sail. Is it set?\n"
+        "Then turn the boat.\n```sh\n# Run this\n```\n"
+    )
+    procedures = [(each["output"], each["input"], each["steps"]) for each in page["procedures"]]
+    assert procedures == [
+        ("tie a boat", "`rope`", ["Take the rope.", "Tie it."]),
+        ("sailing", "what '2.1 Sailing?' starts from", ["Set the sail.", "Then turn the boat."]),
+    ]
+    assert extracted("Boats float.")["rejected"][0]["sentence"] == "Boats float."
+
+
+def test_calls_that_did_not_fail_become_a_procedure() -> None:
+    run = Transcript(
+        "run",
+        goal="Refund the order",
+        tools={"find": "Find it.", "refund": "Pay it back.", "check": ""},
+        events=[
+            Call("find", {"customer": "Anna"}, error="no such customer"),
+            Call("find", {"customer": "Ana", "limit": 1}, result="17"),
+            Call("check", {}, result="ok"),
+        ],
+        answer="Done.",
+    )
+    (procedure,) = extracted(run.document().text, "transcript")["procedures"]
+    assert procedure["output"] == "boats"
+    assert procedure["steps"] == [
+        "Call `find` with `customer`, `limit`.",
+        "Call `check` with no arguments.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "method", "asked"),
+    [
+        ("How do I bake bread?", "aag", "How do I bake bread?"),
+        ("Bake it", "aag", "What is bread? Bake it"),
+        ("Which flour has most gluten?", "rpg", "Which flour has most gluten?"),
+        ("Thanks a lot!", "direct", "What is bread? Thanks a lot!"),
+    ],
+)
+def test_the_route_of_a_message_follows_from_its_words(
+    message: str, method: str, asked: str
+) -> None:
+    messages = [HumanMessage("What is bread?"), AIMessage("Food."), HumanMessage(message)]
+    update = replied(route, {"question": message, "messages": messages}, ChatContext())
+    assert update == {"method": method, "asked": asked}
+
+
+def test_names_of_a_question_are_looked_up_one_by_one() -> None:
+    question = Section("question", "", "Is the bridge of Mostar older than `Ponte Vecchio`?")
+    form = "First a line KIND: with one word. Then the queries."
+    assert reply_to("plan", question, form=form).splitlines() == [
+        "KIND: long",
+        "- Mostar bridge older",
+        "- Ponte Vecchio bridge older",
+    ]
+
+
+@pytest.mark.parametrize(
+    "director", ["Marek Rawlinowski", "Åsa Öhrn", "Łucja Środa", "Иван Лесной"]
+)
+def test_a_topic_follows_from_what_was_said(director: str) -> None:
+    question = "Who is the mother of the director of the film Ida?"
+    sections = [
+        Section("question", "", question),
+        Section("text", "", f"Ida is a film by {director}."),
+        Section("plans", "", f"1. {question}"),
+    ]
+    topic = reply_to("topic", *sections)
+    assert topic == f"{director}: mother director film"
+    sections[2] = Section("plans", "", f"1. {question}\n2. {topic}")
+    assert reply_to("topic", *sections) == "<complete>"
+
+
+@pytest.mark.parametrize("draft", ["It fell in 1993.", "It fell.\n\nIt was rebuilt, they say."])
+def test_a_second_look_changes_nothing(draft: str) -> None:
+    parts = [{"text": text, "query": "fell"} for text in draft.split("\n\n")]
+    changes = replied(revise, state(parts=parts), RatContext())["changes"]
+    assert 1 <= len(changes) <= 2
+    texts, _ = apply_changes([part["text"] for part in parts], changes)
+    more = found(f"{OTHER} {REBUILT}", STONE, "The bridge of Mostar was rebuilt by Turkish masons.")
+    parts = [{"text": text, "query": "fell"} for text in texts]
+    found_later = [{"query": "fell", "passages": [1, 2, 3]}]
+    assert not replied(revise, state(parts=parts, evidence=more, found=found_later), RatContext())[
+        "changes"
+    ]
+
+
+def test_a_second_look_at_steps_changes_nothing() -> None:
+    steps = ["Wash the leeks.", "Serve the leek soup."]
+    resources = "leeks, cream, a spoon and a pot (or a pan, if large)"
+    parts = [{"text": step, "query": "soup"} for step in steps]
+    changes = replied(critic, cooking(parts=parts, resources=resources), AagContext())["changes"]
+    texts, _ = apply_changes(steps, changes)
+    ready = "Have a spoon and a pot (or a pan, if large) ready."
+    assert {*texts} == {*steps, CREAM.steps[1], ready}
+    parts = [{"text": text, "query": "soup"} for text in texts]
+    assert not replied(critic, cooking(parts=parts, resources=resources), AagContext())["changes"]
+
+
+def test_a_short_answer_stays_as_it_is() -> None:
+    parts = [{"text": "It fell.\n\nAnswer: 1993", "query": "fell"}]
+    assert not replied(revise, state(parts=parts), RpgContext())["changes"]
+
+
+@pytest.mark.parametrize("procedure", [SOUP, CREAM])
+def test_steps_repeat_nothing(procedure: Procedure) -> None:
+    update = replied(
+        draft_steps, cooking(evidence=found(procedure.text(), procedure.text())), AagContext()
+    )
+    assert update["steps"] == list(procedure.steps)
+
+
+def test_steps_keep_their_code_and_stay_few() -> None:
+    run = Procedure(
+        input="leeks", output="cook a leek soup", steps=("Run:\n```\nsoup\n```", "Serve the soup.")
+    )
+    assert replied(draft_steps, cooking(evidence=found(run.text())), AagContext())["steps"] == [
+        *run.steps
+    ]
+    cuts = tuple(f"Cut leek number {number}." for number in range(40))
+    many = Procedure(input="leeks", output="cook a leek soup", steps=cuts)
+    assert (
+        len(replied(draft_steps, cooking(evidence=found(many.text())), AagContext())["steps"]) == 12
+    )
+
+
+@pytest.mark.parametrize("evidence", [[], found(BREAD.text()), found("")])
+def test_without_fitting_procedures_there_is_an_outline(evidence: list[Evidence]) -> None:
+    goal = cooking(question="How to repair a bicycle?", resources="a pump, glue", evidence=evidence)
+    assert replied(draft_steps, goal, AagContext())["steps"] == [
+        "Gather a pump.",
+        "Gather glue.",
+        "Try to repair a bicycle.",
+    ]
+
+
+def test_the_goal_of_the_readme_has_seven_steps() -> None:
+    goal: Any = {
+        "question": "add long-term memory to a chat agent",
+        "resources": "a LangGraph agent, a store",
+    }
+    result = build_aag().invoke(goal)
+    assert len(result["steps"]) == 7
+    assert "InMemoryStore" in result["steps"][0]
+    assert "store.put" in result["steps"][3]
+    assert result["steps"][6].startswith("Verify")
+    assert not [name for name in result["names"] if not name["verified"]]
+
+
+def test_a_draft_on_the_bundled_procedures_is_checked() -> None:
+    question: Any = {
+        "question": "How does LangGraph resume a run with a checkpointer?",
+        "draft": "It runs again.",
+    }
+    result = build_rat().invoke(question)
+    assert result["answer"].startswith("It runs again. ")
+    assert result["revisions"]
+
+
+ODD: list[list[BaseMessage]] = [
+    [],
+    [HumanMessage("")],
+    [HumanMessage("Hello there. How are you? Fine. And more.")],
+    [
+        AIMessage(
+            [{"type": "text", "text": "Hello there."}, {"type": "reasoning", "reasoning": "hm"}]
+        )
+    ],
+    [HumanMessage([{"type": "image", "url": "https://example.com/x.png"}])],
+    [ToolMessage("42", tool_call_id="1")],
+    prompt("", "99 of them", "questions", [Section("question", "", "\ud800[[")]),
+    *(prompt("", "", kind, []) for kind in [*REPLIES, "verse"]),
+]
+
+
+@pytest.mark.parametrize("messages", ODD)
+def test_odd_messages_get_a_reply(messages: list[BaseMessage]) -> None:
+    assert ExtractiveModel().invoke(messages).text.strip()
+
+
+def test_a_prompt_of_no_known_form_gets_the_first_sentences() -> None:
+    assert (
+        reply_to("verse", Section("passage", "1", "One. Two. Three. Four.")) == "One. Two. Three."
+    )
+    assert (
+        ExtractiveModel().invoke([HumanMessage("One. Two. Three. Four.")]).text
+        == "One. Two. Three."
+    )
+
+
+NAMES = ["question", "resources", "passage", "part", "plan", "plans", "text", "thought", "steps"]
+NAMES += ["notes", "edits", "reason", "titles", "procedure", "conversation"]
+TEXTS = st.text(st.characters(), max_size=60) | st.text(
+    st.sampled_from("1.-[] \nabQA:(),`#"), max_size=60
+)
+SECTIONS = st.builds(Section, st.sampled_from(NAMES), st.sampled_from(["", "1"]), TEXTS)
+PROMPTS = st.builds(
+    prompt, TEXTS, TEXTS, st.sampled_from([*REPLIES, ""]), st.lists(SECTIONS, max_size=6)
+)
+MESSAGES = (
+    st.builds(HumanMessage, TEXTS) | st.builds(AIMessage, TEXTS) | st.builds(SystemMessage, TEXTS)
+)
+
+
+@given(PROMPTS | st.lists(MESSAGES, max_size=3))
+def test_any_messages_get_the_same_reply_twice(messages: list[BaseMessage]) -> None:
+    text = ExtractiveModel().invoke(messages).text
+    assert text
+    assert ExtractiveModel().invoke(messages).text == text
+
+
+@given(st.lists(SECTIONS, max_size=6))
+def test_steps_are_always_a_list(sections: list[Section]) -> None:
+    assert read_steps(reply_to("steps", *sections))
+
+
+async def test_streams_the_same_reply() -> None:
+    model, messages = ExtractiveModel(), draft_steps.ask(cooking(), AagContext())
+    message = model.invoke(messages)
+    chunks = list(model.stream(messages))
+    whole = sum(chunks[1:], chunks[0])
+    assert isinstance(whole, AIMessageChunk)
+    assert len(chunks) > 20
+    assert (whole.text, whole.usage_metadata) == (message.text, message.usage_metadata)
+    assert chunks[-1].usage_metadata == message.usage_metadata
+    assert "".join([chunk.text async for chunk in model.astream(messages)]) == message.text
+    assert (await model.ainvoke(messages)).text == message.text
+
+
+@pytest.mark.parametrize(
+    ("stop", "text"), [(["three"], "One two "), (["", "three", "two"], "One ")]
+)
+def test_usage_counts_words_and_stop_sequences_end_the_reply(stop: list[str], text: str) -> None:
+    message = ExtractiveModel().invoke([HumanMessage("One two three.")], stop=stop)
+    assert message.text == text
+    written = len(text.split())
+    assert message.usage_metadata == {
+        "input_tokens": 3,
+        "output_tokens": written,
+        "total_tokens": 3 + written,
+    }
+
+
+@pytest.mark.parametrize("kind", REPLIES)
+def test_large_material_is_no_trap(kind: str) -> None:
+    """What is quadratic in it would take minutes, which the test's time-out ends."""
+    large = "Boil the leek of Mostar. [[ - " * 20_000
+    names = ("passage", "text", "steps", "notes", "part", "titles")
+    assert reply_to(
+        kind, Section("question", "", QUESTION), *(Section(name, "1", large) for name in names)
+    )
+
+
+class TestStandard(ChatModelUnitTests):
+    """LangChain's own suite."""
+
+    @property
+    def chat_model_class(self) -> type[BaseChatModel]:
+        return ExtractiveModel
+
+    @property
+    def has_tool_calling(self) -> bool:
+        return False
+
+    @property
+    def has_structured_output(self) -> bool:
+        return False
+
+    @property
+    def chat_model_params(self) -> dict[str, Any]:
+        return {}
