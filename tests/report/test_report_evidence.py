@@ -40,6 +40,7 @@ def closed(tab: Tab) -> None:
     tab.press("Escape")
     tab.away()
     tab.js("document.activeElement.blur()")
+    tab.js("document.querySelectorAll('.sources details').forEach(passage => passage.open = false)")
     assert tab.js(SEEN) == []
 
 
@@ -84,7 +85,10 @@ def test_by_keyboard(tab: Tab) -> None:
 def test_it_stands_beside_its_sentence_within_the_window(tab: Tab, width: int, height: int) -> None:
     tab.resize(width, height)
     for number in range(4):
+        tab.press("Escape")  # what is open may cover the next sentence
+        tab.away()
         tab.click(".sentence label", number)
+        assert tab.js(SEEN) == [f"evidence-{number + 1}"]
         assert tab.js(IN_VIEW)
 
 

@@ -171,7 +171,7 @@ class Tab:
 
     def _mouse(self, kind: str, x: float, y: float, **given: Any) -> None:
         self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **given)
-        self.js("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.js(DRAWN)
 
     def picture(self) -> bytes:
         """Return a screenshot as PNG."""
