@@ -1,8 +1,8 @@
 """What the graphs add to the model's time, and to LangGraph's.
 
 Run with `python benchmarks/graphs.py`. Every ratio is of two measurements in this one run: the wall time over the
-critical path with a model of 100 ms a call, the time with a model of no latency over that of the same topology on bare
-LangGraph, and the throughput of 200 runs at once over that topology's.
+critical path with a model of 100 ms a call, the time with a model of no latency over that of the same topology with
+the same searches on bare LangGraph, and the throughput of 200 runs at once over that topology's.
 """
 
 import asyncio
@@ -51,6 +51,7 @@ class Bare(TypedDict, total=False):
 
     question: str
     texts: Annotated[list[str], operator.add]
+    searches: Annotated[int, operator.add]
     round: int
 
 
@@ -68,7 +69,20 @@ def searched(name: str) -> tuple[Any, BaseRetriever]:
     return {"sources": shelf}, shelf
 
 
-def bare(name: str, model: BaseChatModel, retriever: BaseRetriever) -> Any:
+async def searches_of(graph: Any) -> list[list[str]]:
+    """Return the queries of each search of a run."""
+    found = [
+        [each["query"] for each in update["findings"]]
+        async for steps in graph.astream(QUESTION, stream_mode="updates")
+        for node, update in steps.items()
+        if node == "retrieve"
+    ]
+    return [now[len(before) :] for before, now in pairwise([[], *found])]
+
+
+def bare(
+    name: str, model: BaseChatModel, retriever: BaseRetriever, searches: list[list[str]]
+) -> Any:
     """Return the topology of a graph on LangGraph alone: nodes that ask, search, or do nothing."""
     *first, writer = WRITERS[name]
     check = "critic" if name == "aag" else "revise"
@@ -76,9 +90,8 @@ def bare(name: str, model: BaseChatModel, retriever: BaseRetriever) -> Any:
     builder: Any = StateGraph(Bare)
 
     async def search(state: Bare, config: RunnableConfig) -> Bare:
-        queries = state["texts"][-1].split("\n\n") if state["texts"] else [state["question"]]
-        await retriever.abatch(queries, config)
-        return {}
+        await retriever.abatch(searches[state["searches"]], config)
+        return {"searches": 1}
 
     def nothing(_state: Bare) -> Bare:
         return {}
@@ -137,14 +150,15 @@ async def measure(name: str) -> tuple[float, float, float]:
     calls = result["usage"]["calls"]
 
     graph = get_graph(name, model=scripted(name), **options)
-    plain = bare(name, scripted(name), retriever)
-    given: Any = {**QUESTION, "texts": [], "round": 0}
+    searches = await searches_of(graph)
+    plain = bare(name, scripted(name), retriever, searches)
+    given: Any = {**QUESTION, "texts": [], "searches": 0, "round": 0}
     ours, theirs = await looped_in_turns(
         [lambda: graph.ainvoke(QUESTION), lambda: plain.ainvoke(given)], REPEAT
     )
 
     busy = get_graph(name, model=scripted(name, CALL_S), **options)
-    plain = bare(name, scripted(name, CALL_S), retriever)
+    plain = bare(name, scripted(name, CALL_S), retriever, searches)
     many, bare_many = await looped_in_turns(
         [
             lambda: asyncio.gather(*(busy.ainvoke(QUESTION) for _ in range(RUNS))),

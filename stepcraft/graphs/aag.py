@@ -107,23 +107,23 @@ def finish(state: State, resources: Resources[AagContext]) -> dict[str, Any]:
 
 
 def after_retrieve(state: State, resources: Resources[AagContext]) -> str | list[Send]:
-    return check_calls(state, "critic", resources) if state["parts"] else "draft"
+    return check_calls(state, "critic", resources) if state["parts"] else "nothing written"
 
 
 def after_edit(state: State, resources: Resources[AagContext]) -> str:
     settings = resources.settings(state)
-    return "retrieve" if needs_another_round(state, settings.rounds) else "check_names"
+    return "changed" if needs_another_round(state, settings.rounds) else "checked"
 
 
 def after_names(state: State, resources: Resources[AagContext]) -> str:
     settings = resources.settings(state)
-    return "review" if settings.review or settings.remember else "finish"
+    return "asked for" if settings.review or settings.remember else "finish"
 
 
 def after_review(state: State, resources: Resources[AagContext]) -> str:
     if state["reason"]:
-        return "critic"
-    return "remember" if resources.settings(state).remember else "finish"
+        return "rejected"
+    return "to be remembered" if resources.settings(state).remember else "approved"
 
 
 def aag_builder(
@@ -147,14 +147,24 @@ def aag_builder(
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "to_query")
     builder.add_edge("to_query", "retrieve")
-    builder.add_conditional_edges("retrieve", resources.bind(after_retrieve), ["draft", "critic"])
+    builder.add_conditional_edges(
+        "retrieve",
+        resources.bind(after_retrieve),
+        {"nothing written": "draft", "critic": "critic"},
+    )
     builder.add_edge("draft", "split")
     builder.add_edge("split", "retrieve")
     builder.add_edge("critic", "edit")
-    builder.add_conditional_edges("edit", resources.bind(after_edit), ["retrieve", "check_names"])
-    builder.add_conditional_edges("check_names", resources.bind(after_names), ["review", "finish"])
     builder.add_conditional_edges(
-        "review", resources.bind(after_review), ["critic", "remember", "finish"]
+        "edit", resources.bind(after_edit), {"changed": "retrieve", "checked": "check_names"}
+    )
+    builder.add_conditional_edges(
+        "check_names", resources.bind(after_names), {"asked for": "review", "finish": "finish"}
+    )
+    builder.add_conditional_edges(
+        "review",
+        resources.bind(after_review),
+        {"rejected": "critic", "to be remembered": "remember", "approved": "finish"},
     )
     builder.add_edge("remember", "finish")
     builder.add_edge("finish", END)

@@ -23,7 +23,7 @@ from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.revise import check_calls, revise
 from stepcraft.nodes.split import split_into_thoughts
 from stepcraft.nodes.state import Answer, CheckState, Messages, Revision
-from stepcraft.nodes.to_query import after_split, to_query
+from stepcraft.nodes.to_query import QUERIES, after_split, to_query
 from stepcraft.retrieval.target import Searched
 from stepcraft.schema import described
 
@@ -77,18 +77,18 @@ def _initial(
 
 
 def after_begin(state: State) -> str:
-    return "split" if state["draft"] else "retrieve"
+    return "with a draft" if state["draft"] else "question alone"
 
 
 def after_retrieve(state: State, resources: Resources[RatContext]) -> str | list[Send]:
-    return check_calls(state, "revise", resources) if state["parts"] else "draft"
+    return check_calls(state, "revise", resources) if state["parts"] else "nothing written"
 
 
 def after_edit(state: State, resources: Resources[RatContext]) -> str:
     return (
         after_split(state)
         if needs_another_round(state, resources.settings(state).rounds)
-        else "finish"
+        else "checked"
     )
 
 
@@ -108,14 +108,20 @@ def rat_builder(
     builder.add_node("finish", finish.bound(resources))
 
     builder.add_edge(START, "begin")
-    builder.add_conditional_edges("begin", after_begin, ["retrieve", "split"])
+    builder.add_conditional_edges(
+        "begin", after_begin, {"question alone": "retrieve", "with a draft": "split"}
+    )
     builder.add_edge("draft", "split")
-    builder.add_conditional_edges("split", after_split, ["to_query", "retrieve"])
+    builder.add_conditional_edges("split", after_split, QUERIES)
     builder.add_edge("to_query", "retrieve")
-    builder.add_conditional_edges("retrieve", resources.bind(after_retrieve), ["draft", "revise"])
+    builder.add_conditional_edges(
+        "retrieve",
+        resources.bind(after_retrieve),
+        {"nothing written": "draft", "revise": "revise"},
+    )
     builder.add_edge("revise", "edit")
     builder.add_conditional_edges(
-        "edit", resources.bind(after_edit), ["to_query", "retrieve", "finish"]
+        "edit", resources.bind(after_edit), {**QUERIES, "checked": "finish"}
     )
     builder.add_edge("finish", END)
     return builder

@@ -23,7 +23,7 @@ from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.revise import check_calls, revise
 from stepcraft.nodes.split import split_into_blocks
 from stepcraft.nodes.state import Answer, CheckState, Messages, Revision
-from stepcraft.nodes.to_query import after_split, to_query
+from stepcraft.nodes.to_query import QUERIES, after_split, to_query
 from stepcraft.nodes.trace import TracedSentence, trace
 from stepcraft.retrieval.target import Searched
 from stepcraft.schema import described
@@ -82,14 +82,14 @@ def _initial(
 
 
 def after_retrieve(state: State, resources: Resources[RpgContext]) -> str | list[Send]:
-    return check_calls(state, "revise", resources) if state["parts"] else "generate"
+    return check_calls(state, "revise", resources) if state["parts"] else "nothing written"
 
 
 def after_edit(state: State, resources: Resources[RpgContext]) -> str:
     return (
         after_split(state)
         if needs_another_round(state, resources.settings(state).rounds)
-        else "trace"
+        else "checked"
     )
 
 
@@ -113,14 +113,16 @@ def rpg_builder(
     builder.add_edge("begin", "plan")
     builder.add_edge("plan", "retrieve")
     builder.add_conditional_edges(
-        "retrieve", resources.bind(after_retrieve), ["generate", "revise"]
+        "retrieve",
+        resources.bind(after_retrieve),
+        {"nothing written": "generate", "revise": "revise"},
     )
     builder.add_edge("generate", "split")
-    builder.add_conditional_edges("split", after_split, ["to_query", "retrieve"])
+    builder.add_conditional_edges("split", after_split, QUERIES)
     builder.add_edge("to_query", "retrieve")
     builder.add_edge("revise", "edit")
     builder.add_conditional_edges(
-        "edit", resources.bind(after_edit), ["to_query", "retrieve", "trace"]
+        "edit", resources.bind(after_edit), {**QUERIES, "checked": "trace"}
     )
     builder.add_edge("trace", END)
     return builder

@@ -30,7 +30,7 @@ from stepcraft.llm.usage import usage_of
 from stepcraft.models.resolve import aresolve_model, model_name, resolve_model
 from stepcraft.progress import emit, emit_answer
 from stepcraft.secrets import without_secrets
-from stepcraft.text.sections import parse, restored
+from stepcraft.text.sections import restored
 
 State = Any
 """The input of a node: the state of its graph, or what a `Send` holds."""
@@ -188,11 +188,9 @@ class _Step:
                 f"{self.node.name}: the reply was cut off by the token limit; "
                 "raise the model's max_tokens"
             )
-        names = frozenset(each.name for each in parse(str(self.messages[1].text)))
         try:
-            self.update = self.node.read(
-                restored(reply_text(reply), names), self.state, self.settings
-            )
+            text = restored(reply_text(reply), str(self.messages[1].text))
+            self.update = self.node.read(text, self.state, self.settings)
         except UnreadableReply as problem:
             if problem.update is not None:
                 self.partial_update = problem

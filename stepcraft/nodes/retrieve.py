@@ -139,7 +139,7 @@ def _search(
     config: RunnableConfig | None,
     seconds: float | None,
 ) -> list[Outcome]:
-    batch = partial(searched.retriever.bind(k=k).batch, queries, config, return_exceptions=True)
+    batch = partial(searched.retriever.batch, queries, config, return_exceptions=True, k=k)
     try:
         return _without_interrupts(within(seconds, batch))
     except (TimeoutError, StepcraftError) as failure:
@@ -153,10 +153,11 @@ async def _asearch(
     config: RunnableConfig | None,
     seconds: float | None,
 ) -> list[Outcome]:
-    retriever = searched.retriever.bind(k=k)
     try:
         async with asyncio.timeout(seconds):
-            outcomes: list[Any] = await retriever.abatch(queries, config, return_exceptions=True)
+            outcomes: list[Any] = await searched.retriever.abatch(
+                queries, config, return_exceptions=True, k=k
+            )
     except (TimeoutError, StepcraftError) as failure:
         return [failure] * len(queries)
     return _without_interrupts(outcomes)

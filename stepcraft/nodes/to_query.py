@@ -70,6 +70,11 @@ to_query = ModelNode(
 )
 
 
+QUERIES = {"model writes the queries": "to_query", "parts are the queries": "retrieve"}
+"""The ways to look up the parts, and the node that each leads to."""
+
+
 def after_split(state: Any) -> str:
-    """Return the node that looks the parts up: by the model's queries where it writes them."""
-    return "to_query" if state["model_queries"] else "retrieve"
+    """Return the way in which the parts are looked up."""
+    model, parts = QUERIES
+    return model if state["model_queries"] else parts

@@ -49,9 +49,11 @@ def written(sections: Sequence[Section]) -> str:
     )
 
 
-def restored(text: str, names: frozenset[str]) -> str:
-    """Return a reply with the tags of these names as they were in the material."""
-    return _with_brackets(text, _RESTORED, names)
+def restored(text: str, prompt: str) -> str:
+    """Return a reply with the tags of the prompt's sections as they were in the material."""
+    if not any(bracket in text for bracket in _RESTORED):
+        return text
+    return _with_brackets(text, _RESTORED, frozenset(each.name for each in parse(prompt)))
 
 
 def _attribute(value: str) -> str:

@@ -12,6 +12,7 @@ from stepcraft.text.clean import clean
 from stepcraft.text.sections import Section, parse, restored, written
 
 NAMES = ("evidence", "goal", "question", "reply_format", "steps", "text")
+PROMPT = written([Section(name, "", "") for name in NAMES])
 """The sections of the prompt."""
 
 INVISIBLE = [
@@ -91,7 +92,7 @@ def shown(text: str) -> str:
 
 def as_it_was(text: str) -> str:
     """The reply to such a prompt, with its tags as they were."""
-    return restored(text, frozenset(NAMES))
+    return restored(text, PROMPT)
 
 
 def as_read(text: str) -> str:

@@ -8,6 +8,7 @@ from stepcraft.text.clean import clean
 from stepcraft.text.sections import Section, parse, restored, written
 
 NAMES = ("text", "passage", "question")
+PROMPT = written([Section(name, "", "") for name in NAMES])
 
 
 def shown(name: str, text: str) -> Section:
@@ -53,7 +54,7 @@ TAGS = st.lists(
 def test_a_tag_that_could_open_or_close_a_section_is_neutralised(tag: str) -> None:
     found = shown("text", f"a {tag} b")
     assert found.text == f"a \u2039{tag[1:]} b"
-    assert restored(found.text, frozenset(NAMES)) == f"a {tag} b"
+    assert restored(found.text, PROMPT) == f"a {tag} b"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_a_tag_that_could_open_or_close_a_section_is_neutralised(tag: str) -> No
 def test_other_angle_brackets_stay(text: str) -> None:
     found = shown("question", text)
     assert found.text == text
-    assert restored(text, frozenset(NAMES)) == text
+    assert restored(text, PROMPT) == text
 
 
 def test_only_tags_of_the_same_prompt_are_neutralised() -> None:
@@ -96,4 +97,4 @@ def test_no_text_leaves_its_section(name: str, text: str) -> None:
     whole = written([Section(name, "1", text), Section("goal", "", "b")])
     first, second = parse(whole)
     assert (first.name, second) == (name, Section("goal", "", "b"))
-    assert restored(first.text, frozenset([name, "goal"])) == clean(text)
+    assert restored(first.text, whole) == clean(text)
