@@ -260,7 +260,4 @@ def build_duplicates(
     Raises:
         BadInput: An option is of another kind than it has to be.
     """
-    graph: CompiledStateGraph[CompareState, DuplicatesContext, CompareInput, CompareOutput] = (
-        compiled(partial(duplicates_builder, turns), "duplicates", options)
-    )
-    return graph
+    return compiled(partial(duplicates_builder, turns), "duplicates", options)

@@ -275,7 +275,4 @@ def build_extract(
     Raises:
         BadInput: An option is of another kind than it has to be.
     """
-    graph: CompiledStateGraph[State, ExtractContext, ExtractInput, ExtractOutput] = compiled(
-        partial(extract_builder, turns), "extract", options
-    )
-    return graph
+    return compiled(partial(extract_builder, turns), "extract", options)

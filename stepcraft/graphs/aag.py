@@ -179,10 +179,7 @@ def build_aag(
     Raises:
         BadInput: An option is of another kind than it has to be.
     """
-    graph: CompiledStateGraph[State, AagContext, AagInput, AagOutput] = compiled(
-        aag_builder, "aag", options
-    )
-    return graph
+    return compiled(aag_builder, "aag", options)
 
 
 graph = build_aag()

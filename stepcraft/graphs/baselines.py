@@ -163,32 +163,27 @@ def finish(state: State, resources: Resources[ReactContext]) -> dict[str, Any]:
 
 def build_direct(**options: Unpack[GraphOptions]) -> Graph:
     """Build and compile the direct baseline."""
-    graph: Graph = compiled(direct_builder, "direct", options)
-    return graph
+    return compiled(direct_builder, "direct", options)
 
 
 def build_cot(**options: Unpack[GraphOptions]) -> Graph:
     """Build and compile the chain-of-thought baseline."""
-    graph: Graph = compiled(cot_builder, "cot", options)
-    return graph
+    return compiled(cot_builder, "cot", options)
 
 
 def build_rag(**options: Unpack[GraphOptions]) -> Graph:
     """Build and compile RAG."""
-    graph: Graph = compiled(rag_builder, "rag", options)
-    return graph
+    return compiled(rag_builder, "rag", options)
 
 
 def build_few_shot(**options: Unpack[GraphOptions]) -> Graph:
     """Build and compile the few-shot baseline."""
-    graph: Graph = compiled(few_shot_builder, "few_shot", options)
-    return graph
+    return compiled(few_shot_builder, "few_shot", options)
 
 
 def build_react(**options: Unpack[GraphOptions]) -> Graph:
     """Build and compile the agent."""
-    graph: Graph = compiled(react_builder, "react", options)
-    return graph
+    return compiled(react_builder, "react", options)
 
 
 direct, cot, rag = build_direct(), build_cot(), build_rag()

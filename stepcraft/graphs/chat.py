@@ -167,10 +167,7 @@ def build_chat(
     Raises:
         BadInput: An option is of another kind than it has to be.
     """
-    graph: CompiledStateGraph[State, ChatContext, ChatInput, ChatOutput] = compiled(
-        chat_builder, "chat", options
-    )
-    return graph
+    return compiled(chat_builder, "chat", options)
 
 
 graph = build_chat()

@@ -135,10 +135,7 @@ def build_rat(
     Raises:
         BadInput: An option is of another kind than it has to be.
     """
-    graph: CompiledStateGraph[State, RatContext, RatInput, RatOutput] = compiled(
-        rat_builder, "rat", options
-    )
-    return graph
+    return compiled(rat_builder, "rat", options)
 
 
 graph = build_rat()

@@ -136,10 +136,7 @@ def build_rpg(
     Raises:
         BadInput: An option is of another kind than it has to be.
     """
-    graph: CompiledStateGraph[State, RpgContext, RpgInput, RpgOutput] = compiled(
-        rpg_builder, "rpg", options
-    )
-    return graph
+    return compiled(rpg_builder, "rpg", options)
 
 
 graph = build_rpg()

@@ -13,8 +13,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
+from langgraph.typing import ContextT, InputT, OutputT, StateT
 
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput
@@ -146,15 +148,14 @@ class Resources(Generic[S]):
 
 
 def compiled(
-    make_builder: Callable[..., StateGraph[Any, Any, Any, Any]], graph: str, options: GraphOptions
-) -> Any:
+    make_builder: Callable[..., StateGraph[StateT, ContextT, InputT, OutputT]],
+    graph: str,
+    options: GraphOptions,
+) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
     """Build a graph with the builder's options, and compile it under its name with the rest."""
-    for_builder = {
-        key: value for key, value in options.items() if key in BuilderOptions.__annotations__
-    }
-    for_compile = {key: value for key, value in options.items() if key not in for_builder}
+    given: dict[str, Any] = {"name": graph, **options}
+    for_builder = {key: given.pop(key) for key in BuilderOptions.__annotations__ if key in given}
     metadata = {"stepcraft_graph": graph, "stepcraft_version": VERSION}
-    builder: Any = make_builder(**for_builder)
-    return builder.compile(**{"name": graph, **for_compile}).with_config(
-        RunnableConfig(metadata=metadata)
+    return (
+        make_builder(**for_builder).compile(**given).with_config(RunnableConfig(metadata=metadata))
     )

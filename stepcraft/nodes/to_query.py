@@ -70,11 +70,14 @@ to_query = ModelNode(
 )
 
 
-QUERIES = {"model writes the queries": "to_query", "parts are the queries": "retrieve"}
+QUERIES: dict[Any, str] = {
+    "model writes the queries": "to_query",
+    "parts are the queries": "retrieve",
+}
 """The ways to look up the parts, and the node that each leads to."""
 
 
 def after_split(state: Any) -> str:
     """Return the way in which the parts are looked up."""
-    model, parts = QUERIES
+    model, parts = map(str, QUERIES)
     return model if state["model_queries"] else parts

@@ -142,8 +142,7 @@ def build_aag_paper(
     Raises:
         BadInput: An option is of another kind than it has to be.
     """
-    graph: Graph = compiled(aag_paper_builder, "aag_paper", options)
-    return graph
+    return compiled(aag_paper_builder, "aag_paper", options)
 
 
 graph = build_aag_paper()

@@ -114,8 +114,7 @@ def build_rat_paper(
     Raises:
         BadInput: An option is of another kind than it has to be.
     """
-    graph: Graph = compiled(rat_paper_builder, "rat_paper", options)
-    return graph
+    return compiled(rat_paper_builder, "rat_paper", options)
 
 
 graph = build_rat_paper()

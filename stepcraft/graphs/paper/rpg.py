@@ -137,8 +137,7 @@ def build_rpg_paper(*, reranker: object = None, **options: Unpack[GraphOptions])
         BadInput: An option is of another kind than it has to be.
     """
     builder = partial(rpg_paper_builder, reranker=reranker)
-    graph: Graph = compiled(builder, "rpg_paper", options)
-    return graph
+    return compiled(builder, "rpg_paper", options)
 
 
 graph = build_rpg_paper()
