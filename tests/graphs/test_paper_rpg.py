@@ -36,6 +36,13 @@ def run(*replies: Any, reranker: Any = "words", **context: Any) -> Any:
         pytest.param({}, [*LOOP[:2], "<complete>"], [*CYCLE, "plan"], 1, id="complete"),
         pytest.param({}, [*LOOP[:2], PLANS[0]], [*CYCLE, "plan"], 1, id="planned again"),
         pytest.param({}, ["<no_info>", SEGMENTS[0]], CYCLE, 1, id="nothing to look up"),
+        pytest.param(
+            {},
+            ["<complete>", SEGMENTS[0], "<complete>"],
+            [*CYCLE, "plan"],
+            1,
+            id="complete at once",
+        ),
         pytest.param({"kind": "short"}, LOOP[:2], CYCLE, 1, id="short"),
         pytest.param({"kind": "multihop"}, [*LOOP, "Q."], [*CYCLE * 3, "combine"], 1, id="hops"),
         pytest.param({"plan": False}, SEGMENTS, ["answer"] * 3, 1, id="no plan"),

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.graph import START, StateGraph
+from langgraph.types import RetryPolicy
 
 from stepcraft import BadInput, NoAnswer, RatContext, build_rat
+from stepcraft.graphs.rat import RatInput, RatOutput
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf, ids, shown
 
@@ -213,3 +217,32 @@ def test_tags_of_the_prompt_in_a_draft_come_back_as_they_were() -> None:
     )
     assert "`\u2039part>` and `<conversation>`" in model.calls[0].prompt
     assert result["answer"] == draft.replace("<part>", "<question>")
+
+
+class Conversation(RatInput, RatOutput):
+    """The state of a parent graph."""
+
+
+def test_a_parents_retry_policy_repeats_a_run_that_had_no_answer() -> None:
+    model = ScriptedModel([RuntimeError("out of order"), DRAFT, "NO CHANGE"])
+    parent: Any = StateGraph(Conversation)
+    policy = RetryPolicy(initial_interval=0.0)
+    parent.add_node("rat", build_rat(model=model, sources=Shelf()), retry_policy=policy)
+    parent.add_edge(START, "rat")
+    assert parent.compile().invoke(QUESTION)["answer"] == DRAFT
+    assert model.nodes == ["draft", "draft", "revise"]
+
+
+class Unscored(Shelf):
+    """A shelf whose scores are not numbers."""
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: Any, k: int = 5
+    ) -> list[Document]:
+        documents = super()._get_relevant_documents(query, run_manager=run_manager, k=k)
+        return [Document(each.page_content, metadata={"score": float("nan")}) for each in documents]
+
+
+def test_a_score_that_is_no_number_is_zero() -> None:
+    result, _ = run(DRAFT, "NO CHANGE", shelf=Unscored())
+    assert {each["score"] for each in result["evidence"]} == {0.0}

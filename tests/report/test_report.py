@@ -201,3 +201,8 @@ def _brightness(colour: str) -> float:
         share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_strong_words_stand_without_their_marks() -> None:
+    shown = page("rag", QUESTION, rag(answer="It has **four** arches."), STEPS)
+    assert "<strong>four</strong>" in shown
