@@ -11,13 +11,9 @@ about one thing that is done and naming it in full, in the order in which the st
 DRAFT_INSTRUCTIONS = """\
 Write the steps that reach the goal with the resources at hand, for somebody who follows them to the
 letter without looking anything up: in the order in which they are done, each one action in one to
-three sentences beside its code, with the commands, values and imports that it needs. What is
-called, sent, defined or set stands there once with its arguments and is not only named; a step
-shows the lines that it adds, and repeats none. Where something fails unseen without a setting, a
-permission or an order, say so in a clause. Use every resource for what it is there for. Take one
-way, the plainest: no handling of errors, no options, variants or advice that the goal does not ask
-for. The last step or two show the goal reached: the call or request that uses what was made, in the
-cases that the goal itself speaks of, and what is seen then.
+three sentences beside its code, with the commands, values and imports that it needs. Use every
+resource that the goal needs. Take the plainest way: no handling of errors, no options, variants or
+advice that the goal does not ask for, and one step at the end that shows that it is reached.
 The evidence holds procedures for other goals. Where they do the same thing, take their exact names,
 calls, options and modules; they are no model of how complete steps are. Where they are silent,
 write what you know of how such a thing is done. Write "(to be looked up)" behind a name that
@@ -27,16 +23,12 @@ CRITIC_INSTRUCTIONS = """\
 You are the last to check the steps before somebody follows them to the letter. Each part is a step;
 under it stand procedures for other goals that were found for it: their names, calls and options
 hold here where the same thing is done, and their brevity is no model.
-First go through the steps as the person who does them, one action after another, with nothing else
-at hand; then hold them against what you know a complete way to this goal has, from what must be
-installed, switched on or allowed first to the use of what was made. Ask for a change wherever
+Is the goal reached at the end? Is every resource used where it is needed? Would somebody who
+follows the steps fail, be misled or get stuck? Ask for a change wherever
 - the evidence contradicts a step, or shows that a name, call, option or value is wrong;
-- a step leaves open or guesses a name, call, option or value that the evidence or you know;
-- an action, a resource or a case of the goal is only named, or missing, where its call, command,
-  request or value should stand;
-- something would fail or mislead unseen, because a step, an import, a setting, a permission or its
-  order is missing, or code cannot run with what the steps before it made;
-- another change makes a step wrong.
+- a step leaves open or guesses a name, call, option or value that the evidence has;
+- the goal needs a step, a check, an import or a value that is missing;
+- code plainly cannot run with what the steps before it made, or another change makes a step wrong.
 Wording, taste and optional extras are no reason for a change. Where neither the evidence nor your
 own knowledge speaks against a step, it stays as it is. The steps do not speak of evidence or of
 other procedures."""

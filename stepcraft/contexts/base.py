@@ -73,8 +73,6 @@ Ask for a change wherever
   evidence has;
 - the question asks for something that the draft lacks and the evidence has, or a reader would have
   to stop for want of an import, a default or an example that the evidence has;
-- "(to be looked up)" stands behind what the evidence or your own knowledge bears out: the words
-  go; or the right name or value takes the place of what stands there;
 - a sentence is cut off or doubled, code plainly cannot run, or another change makes a statement
   wrong.
 Where the evidence is silent, the draft stays as it is. Add nothing that nobody asked for. Where

@@ -17,8 +17,8 @@ version or case holds for that alone.
 Rely on the evidence where it speaks of what is asked, with its exact names, numbers, calls and
 settings. Answer every part of the question in the order in which it asks, each completely and in
 one place, with code where it asks how something is done. Where the evidence is silent, say what you
-know, and write "(to be looked up)" behind a name or value that you would have to guess, and nowhere
-else. Where passages contradict each other, name both. Do not speak of evidence or passages."""
+know, and write "(to be looked up)" behind a name or value that you are not sure of. Where passages
+contradict each other, name both. Do not speak of evidence or passages."""
 
 SHORT_INSTRUCTIONS = """\
 Find out the answer to the question. The evidence holds what was found on its parts; some of it may
