@@ -5,7 +5,7 @@ import re
 from langchain_core.messages import AIMessage
 
 from stepcraft.errors import UnreadableReply
-from stepcraft.text.clean import clean, is_refusal, unfenced
+from stepcraft.text.clean import clean, unfenced
 
 _THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
 _CUT_OFF = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
@@ -23,14 +23,12 @@ def reply_text(message: AIMessage) -> str:
     """Return the text of a message, without a leading `<think>` block.
 
     Raises:
-        Refused: The provider signals a refusal, or the whole reply is a short refusal.
+        Refused: The provider signals a refusal.
         UnreadableReply: There is no text.
     """
     text = _THINKING.sub("", str(message.text)).strip()
     if refusal := message.additional_kwargs.get("refusal"):
         raise Refused(str(refusal))
-    if is_refusal(text):
-        raise Refused(text)
     if not text:
         raise UnreadableReply(
             "it was cut off before any text" if is_cut_off(message) else "it was empty"

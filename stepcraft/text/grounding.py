@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from stepcraft.text.markdown import outside_code
-from stepcraft.text.names import BOUND, COMMON, codes
+from stepcraft.text.names import COMMON, bound_in, codes
 
 _TOKEN = re.compile(
     r"(?<![\w-])--?[A-Za-z][\w-]*"  # an option
@@ -28,19 +28,7 @@ _LONGER = re.compile(r"\.?\d")
 """What makes a number another one, before it (from its end) or after it."""
 _SHELL = frozenset({"cd", "cp", "echo", "export", "mkdir", "mv", "set"})
 _COUNTS = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
+    "zero one two three four five six seven eight nine ten eleven twelve".split()  # fmt: skip
 )
 
 
@@ -58,39 +46,33 @@ class Grounds:
         self._folded = frozenset(word.lower() for word in self._words if _is_ordinary(word))
 
     def missing(self, steps: Sequence[str]) -> dict[int, list[str]]:
-        """What each step names and the document does not have, by the number of the step (from 1).
+        """Return what each step names and the document does not have, by the step's number from 1.
 
-        Of code, that is every name, option and number, compared token by token, so that blanks and quotes do not matter;
-        of prose, options, calls, names with an underscore, and numbers. What belongs to Python and its library, what the
-        code itself defines, placeholders such as `<your key>`, and strings of several words are not looked up. Of a dotted
-        name each part counts on its own.
+        Of code, that is every name, option and number, compared token by token, so that blanks and
+        quotes do not matter; of prose, options, calls, names with an underscore, and numbers. What
+        belongs to Python and its library, what the code itself defines, placeholders such as
+        `<your key>`, and strings of several words are not looked up. Of a dotted name each part
+        counts.
         """
-        own = {
-            name
-            for step in steps
-            for piece in codes(step)
-            for bound in BOUND.findall(piece)
-            for name in bound
-            if name
-        }
-        found: dict[int, list[str]] = {}
+        defined = bound_in(code for step in steps for code in codes(step))
+        missing: dict[int, list[str]] = {}
         for number, step in enumerate(steps, 1):
-            named = (name for name in _named(step) if not self._has(name, own))
-            if missing := list(dict.fromkeys(named)):
-                found[number] = missing
-        return found
+            names = dict.fromkeys(name for name in _named(step) if not self._has(name, defined))
+            if names:
+                missing[number] = list(names)
+        return missing
 
-    def _has(self, name: str, own: set[str]) -> bool:
+    def _has(self, name: str, defined: set[str]) -> bool:
         parts = _PARTS.split(name.lstrip("-"))
         if name[0].isdigit():
             return self._has_number(name)
         if name[0] != "-" and (
-            parts[0] in own | COMMON | _SHELL or parts[0] in sys.stdlib_module_names
+            parts[0] in defined | COMMON | _SHELL or parts[0] in sys.stdlib_module_names
         ):
             return True
         if "-" in name:
             return _has(self._text, name)
-        return all(self._has_word(part) or part in own for part in parts)
+        return all(self._has_word(part) or part in defined for part in parts)
 
     def _has_word(self, word: str) -> bool:
         if word.isdigit():

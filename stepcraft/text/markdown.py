@@ -12,6 +12,8 @@ _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}+(?![^\n]*`)|~{3,}+)(?P<info>[^\n]*)$
 _AFTER_CLOSING = re.compile(r"(?:\]\]|\[[^\[\]]{1,40}\]|\s)*")
 _SPAN = re.compile(r"(?<!`)(`{2,}+)[^`\n]++\1|`[^`\n]*+`")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|\{/\*.*?\*/\}|[\U000e0000-\U000e007f]+", re.DOTALL)
+"""Comments of HTML and MDX, and letters that no font has."""
 
 
 class Fence(NamedTuple):
@@ -96,3 +98,14 @@ def lines(text: str, *, unclosed: bool = True) -> Iterator[tuple[str, bool]]:
         while block and block.stop <= match.start():
             block = next(blocks, None)
         yield match[0], block is not None and block.start <= match.start()
+
+
+def as_shown(text: str) -> str:
+    """Return a Markdown text as its readers see it: blanks of the same length hide comments."""
+    shown = text
+    for start, stop in outside_code(text):
+        for hidden in _HIDDEN.finditer(text, start):
+            if hidden.start() < stop:
+                blank = re.sub(r"[^\n]", " ", hidden[0])
+                shown = shown[: hidden.start()] + blank + shown[hidden.end() :]
+    return shown

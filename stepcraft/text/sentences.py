@@ -1,7 +1,7 @@
 """Sentence splitting, for whole texts and for passages that a reranker scores.
 
-It is our own because the kept libraries either need a model to be downloaded (NLTK, spaCy) or break code and Chinese
-text apart.
+It is our own because the kept libraries either need a model to be downloaded (NLTK, spaCy) or break
+code and Chinese text apart.
 """
 
 import re
@@ -11,17 +11,18 @@ from stepcraft.text.clean import CAPITALS, CJK, SPACELESS_STOPS, STOP_WORDS, STO
 from stepcraft.text.markdown import code_blocks
 
 LONGEST = 1000
-"""The number of characters above which a passage's sentence is split between words: a table, a minified page."""
+"""Characters above which a passage's sentence is split between words: a table, a minified page."""
 
 _STOP = re.compile(
     f"[{STOPS}{SPACELESS_STOPS}\n`]"
     f"(?:(?<![{STOPS}]{{2}})(?<=[{STOPS}])[{STOPS}]*[\"'\u201d\u2019)\\]*]{{0,4}}(?=\\s)"
     f"|(?<=[{SPACELESS_STOPS}])[{SPACELESS_STOPS}]*[\u201d\u2019\uff09\u300d\u300f]*|(?<=\n)\n*|(?<=`))"
 )
-"""What may end a sentence. It begins with one class of characters, which makes the search many times faster."""
+"""What may end a sentence. It begins with one class of characters, which makes it much faster."""
 _NO_STOP = re.compile(
     r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|fig|figs|eq|sec|ch|vol|pp?|ca|approx|incl|resp)"
-    r"|\b(?-i:v|St|Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
+    r"|\b(?-i:v|St|Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Jan|Feb|Mar|Apr|Jun"
+    r"|Jul|Aug|Sept?|Oct|Nov|Dec)"
     rf"|^\W{{0,3}}(?:\d{{1,3}}|(?-i:[{CAPITALS}])))\.$",
     re.IGNORECASE,
 )
@@ -43,15 +44,15 @@ _MAX_QUOTED = 4
 def sentences(text: str) -> list[str]:
     """Split a text into its sentences, each with its blanks folded.
 
-    A line ends a sentence too, unless the next line goes on in lower case. Abbreviations, initials, list numbers and
-    dots within code spans end none.
+    A line ends a sentence too, unless the next line goes on in lower case. Abbreviations, initials,
+    list numbers and dots within code spans end none.
     """
     return [folded for sentence in pieces(text) if (folded := " ".join(sentence.split()))]
 
 
 def pieces(text: str) -> list[str]:
     """Split a text into its sentences as they stand: joined, they are the text."""
-    found: list[str] = []
+    split: list[str] = []
     start, in_code = 0, False
     for match in _STOP.finditer(text):
         if match[0] == "`":
@@ -59,9 +60,9 @@ def pieces(text: str) -> list[str]:
         elif match[0][0] == "\n":
             in_code = False
         if not in_code and match[0] != "`" and _ends_sentence(text, start, match):
-            found.append(text[start : match.end()])
+            split.append(text[start : match.end()])
             start = match.end()
-    return [*found, text[start:]]
+    return [*split, text[start:]]
 
 
 def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
@@ -77,31 +78,29 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def passage_sentences(text: str) -> list[str]:
-    """Split a passage into pieces to be scored: its sentences, cleaned, none longer than `LONGEST` (RPG §3.2).
+    """Split a passage into pieces to be scored, none longer than `LONGEST` (RPG §3.2).
 
-    A fenced code block and a quotation of several sentences stay whole; a piece of fewer than three words is joined
-    to its neighbour.
+    A fenced code block and a quotation of several sentences stay whole; a piece of fewer than three
+    words is joined to its neighbour.
     """
     text = clean(text)
-    found: list[str] = []
+    parts: list[str] = []
     end = 0
     for block in code_blocks(text):
-        found += _with_quotations_joined(sentences(text[end : block.start]))
-        found.append(text[block.start : block.stop].strip())
+        parts += _with_quotations_joined(sentences(text[end : block.start]))
+        parts.append(text[block.start : block.stop].strip())
         end = block.stop
-    found += _with_quotations_joined(sentences(text[end:]))
+    parts += _with_quotations_joined(sentences(text[end:]))
     joined: list[str] = []
-    for sentence in found:
+    for part in parts:
         # A fragment belongs to what it ends, and a heading to the sentence below it.
-        ends = (
-            _is_short(sentence) and _ENDED.search(sentence) and joined and len(joined[-1]) < LONGEST
-        )
+        ends = _is_short(part) and _ENDED.search(part) and joined and len(joined[-1]) < LONGEST
         if ends or (joined and _is_short(joined[-1])):
-            joined[-1] = _as_one([joined[-1], sentence])
+            joined[-1] = _joined([joined[-1], part])
         else:
-            joined.append(sentence)
+            joined.append(part)
     if len(joined) > 1 and _is_short(joined[-1]):
-        joined[-2:] = [_as_one(joined[-2:])]
+        joined[-2:] = [_joined(joined[-2:])]
     return [
         piece
         for sentence in joined
@@ -109,16 +108,13 @@ def passage_sentences(text: str) -> list[str]:
     ]
 
 
-def _with_quotations_joined(found: list[str]) -> Iterator[str]:
+def _with_quotations_joined(parts: list[str]) -> Iterator[str]:
     place = 0
-    while place < len(found):
-        stop = place + 1
-        if _opens_quotation(found[place]):
-            ends = range(stop + 1, min(place + _MAX_QUOTED, len(found)) + 1)
-            stop = next(
-                (end for end in ends if not _opens_quotation("".join(found[place:end]))), stop
-            )
-        yield _as_one(found[place:stop])
+    while place < len(parts):
+        ends = range(place + 1, min(place + _MAX_QUOTED, len(parts)) + 1)
+        closed = [end for end in ends if not _opens_quotation("".join(parts[place:end]))]
+        stop = closed[0] if closed else place + 1
+        yield _joined(parts[place:stop])
         place = stop
 
 
@@ -130,12 +126,12 @@ def _is_short(sentence: str) -> bool:
     return len(sentence) <= 30 and len(_WORD.findall(sentence)) < _FEW_WORDS
 
 
-def _as_one(parts: Iterable[str]) -> str:
-    one = ""
+def _joined(parts: Iterable[str]) -> str:
+    text = ""
     for part in parts:
-        if one.startswith(_FENCES) or part.startswith(_FENCES):
-            one += "\n" * bool(one) + part
+        if text.startswith(_FENCES) or part.startswith(_FENCES):
+            text += "\n" * bool(text) + part
         else:
-            spaceless = _SPACELESS.match(one[-1:]) and _SPACELESS.match(part)
-            one += ("" if spaceless or not one else " ") + part
-    return one
+            spaceless = _SPACELESS.match(text[-1:]) and _SPACELESS.match(part)
+            text += ("" if spaceless or not text else " ") + part
+    return text

@@ -15,16 +15,15 @@ STYLES = [
     "{n}. ", "{n}) ", "({n}) ", "{n}: ", "{n}\\. ", "- ", "* ", "+ ", "\u2022 ", "\u2022", "\u2013 ", "- [ ] ", "- [x] ",
     "Step {n}: ", "step {n}. ", "STEP {n} - ", "Step {n} \u2013 ", "Step {n} of 3: ", "**Step {n}:** ", "**Step {n}**: ",
     "**{n}.** ", "__{n}.__ ", "### {n}. ", "### Step {n}: ", "## **Step {n}:** ", "{n}. Step {n}: ", "- **Step {n}:** ",
-    "{a}. ", "{a}) ", "({a}) ", "{i}. ", "{i}) ", "{n}\u3001", "{n}\uff09", "{f}\uff0e", "{f}\u3001", "\uff08{n}\uff09",
-    "{c}\u3001", "\uff08{c}\uff09", "\u7b2c{c}\u6b65\uff1a", "\u7b2c{n}\u6b65\uff1a", "**\u7b2c{c}\u6b65\uff1a** ", "\u6b65\u9aa4{n}\uff1a",
-    "{n}\ufe0f\u20e3 ", "{o} ",
+    "{n}\u3001", "{n}\uff09", "{f}\uff0e", "{f}\u3001", "\uff08{n}\uff09", "\u7b2c{n}\u6b65\uff1a",
+    "**\u7b2c{n}\u6b65\uff1a** ", "{o} ",
 ]  # fmt: skip
 
 
 def written(style: str, steps: list[str], between: str) -> str:
     bullets = [
         style.format(
-            n=n + 1, a="abc"[n], i=("i", "ii", "iii")[n], f="１２３"[n], c="一二三"[n], o="①②③"[n]
+            n=n + 1, f="１２３"[n], o="①②③"[n]
         )
         for n in range(len(steps))
     ]
@@ -75,7 +74,7 @@ REPLIES = {
         ],
     ),
     "phases": (
-        "## Phase 1: Prepare\n1. Peel.\n2. Cut.\n\n## Phase 2: Cook\n\nNow it gets hot.\n\n3. Fry.\n\n**Serve**\n\n4. Plate.",
+        "## Phase 1: Prepare\n1. Peel.\n2. Cut.\n\n## Phase 2: Cook\n\nNow it gets hot.\n\n3. Fry.\n\n## Serve\n\n4. Plate.",
         ["Peel.", "Cut.", "Fry.", "Plate."],
     ),
     "indented sub-bullets": (

@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from stepcraft.text.clean import (
     clean,
-    is_refusal,
-    marked,
     normalised,
     terms,
     unfenced,
@@ -109,10 +107,6 @@ def test_sentences_lose_nothing(text: str) -> None:
         ("[[over\ntwo lines]]", "over\ntwo lines"),
         ("[\u202e[ hidden ]\x00]", "hidden"),
         ("a  b [0]", "a  b [0]"),
-        (
-            "Set `[[name of the key]]`:\n```yaml\n[[name of the key]]: [[1]]\n```",
-            "Set `<name of the key>`:\n```yaml\n<name of the key>: [[1]]\n```",
-        ),
     ],
 )
 def test_markers_go_and_their_text_stays(text: str, expected: str) -> None:
@@ -133,11 +127,6 @@ CODE = [
 @pytest.mark.parametrize("code", CODE)
 def test_brackets_of_code_are_no_markers(code: str) -> None:
     assert without_markers(code) == code
-
-
-def test_words_that_are_marked_in_code_are_doubts() -> None:
-    step = "Ask [[which one]].\n```sql\nSELECT * FROM [[name of the runs table]] WHERE x[[1]] -- [[ -f x ]]\n```\n[[it]]"
-    assert marked(step) == ["which one", "name of the runs table", "it"]
 
 
 PROSE = st.lists(
@@ -172,8 +161,6 @@ def test_only_brackets_are_lost(text: str) -> None:
         ("Sure, here is the answer:\n\nParis.", "Paris."),
         ("Here\u2019s the query:\n```\nparis capital\n```", "paris capital"),
         ("```text\nHere is the answer:\nParis.\n```", "Paris."),
-        ("Certainly! Paris is it.", "Paris is it."),
-        ("以下是答案：\n巴黎", "巴黎"),
         ("Here are the facts:", "Here are the facts:"),
         ("Here is a house.\n\nIt is red.", "Here is a house.\n\nIt is red."),
         ("Surely it rains:\nyes", "Surely it rains:\nyes"),
@@ -183,60 +170,3 @@ def test_only_brackets_are_lost(text: str) -> None:
 )
 def test_unfenced(reply: str, expected: str) -> None:
     assert unfenced(reply) == expected
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "I'm sorry, but I can\u2019t help with that.",
-        "I\u2019m really sorry, but I cannot assist with this request.",
-        "I cannot help with building this.",
-        "Sorry, I'm unable to do that.",
-        "As an AI language model, I cannot write procedures about weapons.",
-        "Unfortunately, I am not able to continue.",
-        "I won't provide instructions for that.",
-        "I'm sorry, but I can't.",
-        "I'm sorry. I can't help with that. Is there anything else you would like to know?",
-        "I can't assist with that request, as it could harm people.",
-        "I cannot help with that, but I'm happy to help with something else.",
-        "We can't help with that request.",
-        "Sorry, we are unable to comply.",
-        "I am not able to provide this information.",
-        "I can't create content that promotes violence. Please ask for something else.",
-        "I must decline.",
-        "抱歉，我无法回答这个问题。",
-        "对不起，我不能提供这样的内容。请提出其他问题。",
-    ],
-)
-def test_refusals(reply: str) -> None:
-    assert is_refusal(reply)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "",
-        "Tell the customer: I'm sorry, but I can't help with that.",
-        "Sorry, but the procedures do not say.",
-        "I can't find a lock in the index, so run the vacuum first.",
-        "I'm sorry, but I can't use Helm here. Instead:\n\n1. Install it with pip.\n2. Start it.",
-        "I cannot help with one thing. " + "But here is all the rest. " * 20,
-        "NO UPDATE REQUIRED",
-        "We cannot write to a memory that is read-only; open the database itself.",
-        "We cannot write to a memory that was read from a text file.",
-        "We can't support more than one writer, so the second one waits.",
-        "We won't continue the import while the disk is full.",
-        "We are not able to provide a path here: the index is in memory.",
-        "Unfortunately, we cannot write to a read-only file.",
-        "I cannot write to a memory that is read-only.",
-        "I can't answer from the first passage, but the second says 1566.",
-        "I cannot help but notice that the index is missing.",
-        "I'm sorry, but I can't help with that is what the clerk replied. He was 40.",
-        "I can't help with that. The capital of France is Paris.",
-        "Sorry, I can't find it in the passages.",
-        "不能写入只读的内存。",
-        "抱歉，我们无法写入只读的内存。",
-    ],
-)
-def test_what_only_looks_like_a_refusal(reply: str) -> None:
-    assert not is_refusal(reply)
