@@ -1,4 +1,4 @@
-"""Embedding models by name: wordllama's static vectors, which need no key, or any that LangChain knows."""
+"""Embedding models by name: wordllama's static vectors, without a key, or any of LangChain's."""
 
 import asyncio
 import functools
@@ -27,30 +27,28 @@ VARIABLE = "STEPCRAFT_EMBEDDINGS"
 
 _WORDLLAMA_DIMENSIONS = 256
 
-_LONG = 4000
-"""Longer texts, in characters, are tokenized one at a time, so that memory use does not grow with their number."""
-
 _BATCH = 256
-"""The number of shorter texts that are tokenized in parallel."""
+"""Texts that are tokenized in parallel."""
 
-_TOKEN_BATCH = 4096
-"""The number of tokens of a text that are looked up at a time."""
+_LONG = 4000
+"""Characters from which a query is embedded in a thread."""
 
 
 def default_embeddings() -> str:
-    """Return the name used where none is given: STEPCRAFT_EMBEDDINGS, else "wordllama" if installed, else "none"."""
+    """Return STEPCRAFT_EMBEDDINGS, else "wordllama" where it is installed, else "none"."""
     return os.environ.get(VARIABLE) or ("wordllama" if find_spec("wordllama") else "none")
 
 
 def resolve_embeddings(embeddings: "str | Embeddings | None" = None) -> Embedder | None:
-    """Return the embedder for a name or a LangChain embedding model; None for "none", which is search by words alone.
+    """Return the embedder for a name or a LangChain embedding model.
 
     Args:
-        embeddings: "wordllama", "none", a string for LangChain's `init_embeddings` such as
-            "openai:text-embedding-3-small", or an Embeddings object. None means `default_embeddings()`.
+        embeddings: "wordllama", "none" (search by words alone), a string for LangChain's
+            `init_embeddings` such as "openai:text-embedding-3-small", or an Embeddings object;
+            None for `default_embeddings()`.
 
     Raises:
-        BadInput: there is no such model, its package is not installed, or its key is missing.
+        BadInput: There is no such model, its package is not installed, or its key is missing.
     """
     wanted = embeddings if embeddings is not None else default_embeddings()
     if not isinstance(wanted, str):
@@ -70,7 +68,8 @@ def resolve_embeddings(embeddings: "str | Embeddings | None" = None) -> Embedder
 class WordLlamaEmbedder:
     """The static embeddings that come with wordllama: no key, no network, 256 dimensions.
 
-    The vectors are those of `WordLlama.embed`, which takes twice as long, since it pads a batch to its longest text.
+    The vectors are those of `WordLlama.embed`, which takes twice as long, since it pads a batch to
+    its longest text.
     """
 
     name = "wordllama"
@@ -78,18 +77,13 @@ class WordLlamaEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one vector a text, of shape (texts, 256); zeros for a text without known words."""
         vectors = np.zeros((len(texts), _WORDLLAMA_DIMENSIONS), np.float32)
-        short = [place for place, text in enumerate(texts) if len(text) <= _LONG]
-        groups = [short[start : start + _BATCH] for start in range(0, len(short), _BATCH)]
-        groups += [[place] for place, text in enumerate(texts) if len(text) > _LONG]
         model = _wordllama_model()
-        for group in groups:
-            batch = [texts[place] for place in group]
+        for start in range(0, len(texts), _BATCH):
+            batch = list(texts[start : start + _BATCH])
             encoded = model.tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-            for place, encoding in zip(group, encoded, strict=True):
+            for place, encoding in enumerate(encoded, start):
                 ids = np.fromiter(encoding.ids, np.intp, len(encoding))
-                for start in range(0, len(ids), _TOKEN_BATCH):
-                    piece = ids[start : start + _TOKEN_BATCH]
-                    vectors[place] += model.embedding.take(piece, axis=0, mode="clip").sum(axis=0)
+                vectors[place] = model.embedding.take(ids, axis=0, mode="clip").sum(axis=0)
                 vectors[place] /= max(len(ids), 1)
         return vectors
 
@@ -99,7 +93,7 @@ class WordLlamaEmbedder:
         return vector
 
     async def aembed_query(self, text: str) -> NDArray[np.float32]:
-        """Like `embed_query`; loading the model and long texts take a thread."""
+        """As `embed_query`; loading the model and long texts take a thread."""
         if len(text) > _LONG or not _wordllama_model.cache_info().currsize:
             return await asyncio.to_thread(self.embed_query, text)
         return self.embed_query(text)
@@ -154,7 +148,7 @@ class LangChainEmbedder:
 
 @functools.cache
 def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional package
-    """Load the model from the files of its package; the package's loader would download the tokenizer."""
+    """Load the model from the files of its package, whose loader would download the tokenizer."""
     try:
         with _root_logging_unchanged():
             wordllama = import_module("wordllama")
@@ -180,19 +174,18 @@ def _root_logging_unchanged() -> Generator[None]:
 
 
 def _from_name(name: str) -> "Embeddings":
-    from langchain.embeddings import init_embeddings  # noqa: PLC0415 - heavy, and only needed here
+    from langchain.embeddings import init_embeddings  # noqa: PLC0415 - slow to import
 
     known = "name 'wordllama', 'none' or provider:model, such as 'openai:text-embedding-3-small'"
     try:
         return init_embeddings(name)
     except ImportError as error:
-        provider = name.partition(":")[0].replace("_", "-")
+        package = f"langchain-{name.partition(':')[0].replace('_', '-')}"
         raise BadInput(
-            f"embeddings {name!r} need another package: pip install langchain-{provider}"
+            f"embeddings {name!r} need another package: pip install {package}"
         ) from error
     except ValueError as error:
-        told = f" ({_first_line(error)})" if ":" in name else ""
-        raise BadInput(f"there is no embedding model {name!r}{told}; {known}") from error
+        raise BadInput(f"there is no embedding model {name!r}; {known}") from error
     except Exception as error:
         variable = re.search(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b", str(error))
         needed = f"set {variable[0]} to its key" if variable else _first_line(error)
@@ -200,16 +193,14 @@ def _from_name(name: str) -> "Embeddings":
 
 
 def _from_object(model: "Embeddings") -> Embedder:
-    """Return an embedder for an object, named like the `init_embeddings` string of the same model if there is one."""
+    """Return an embedder for an object, under the `init_embeddings` string of the same model."""
     kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
-    if not all(
-        callable(getattr(model, method, None)) for method in ("embed_documents", "embed_query")
-    ):
+    methods = (getattr(model, name, None) for name in ("embed_documents", "embed_query"))
+    if not all(map(callable, methods)):
         raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")
     provider = package.removeprefix("langchain_") if package.startswith("langchain_") else kind
-    named = (getattr(model, attribute, None) for attribute in ("model", "model_name", "model_id"))
-    version = next((value for value in named if isinstance(value, str) and value), "")
-    return LangChainEmbedder(model, f"{provider}:{version}" if version else kind)
+    version = getattr(model, "model", None) or getattr(model, "model_name", None)
+    return LangChainEmbedder(model, f"{provider}:{version}" if isinstance(version, str) else kind)
 
 
 def _first_line(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -16,9 +16,8 @@ EXTRACTIVE = "extractive"
 """The name of the keyless model, the default."""
 
 _models: OncePerKey[str, BaseChatModel] = OncePerKey()
-_loop_models: "OncePerKey[tuple[str, asyncio.AbstractEventLoop], _LoopModel]" = OncePerKey(
-    most=1_000
-)
+_loop_models: dict[asyncio.AbstractEventLoop, dict[str, asyncio.Task[BaseChatModel]]] = {}
+_closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None]] = {}
 
 
 def resolve_model(choice: BaseChatModel | str) -> BaseChatModel:
@@ -27,61 +26,52 @@ def resolve_model(choice: BaseChatModel | str) -> BaseChatModel:
     Raises:
         ModelUnknown: The name is not known, its package is not installed, or its key is missing.
     """
-    return (
-        choice if isinstance(choice, BaseChatModel) else _models.get(choice, lambda: _build(choice))
-    )
+    if isinstance(choice, BaseChatModel):
+        return choice
+    return _models.get(choice, partial(_build, choice))
 
 
 async def aresolve_model(choice: BaseChatModel | str) -> BaseChatModel:
     """As `resolve_model`, for calls on the running event loop. A model is built in a thread.
 
-    A model keeps a pool of connections, and a connection works only on the event loop that opened it. So every event
-    loop has its own model of a name; its connections are closed when the loop shuts down.
+    A connection works only on the event loop that opened it, so every loop has its own model of a
+    name; its connections are closed when the loop shuts down.
     """
-    if isinstance(choice, BaseChatModel):
-        return choice
-    if choice == EXTRACTIVE:
-        return resolve_model(choice)  # it is built in no time, and has no connections
-    key = choice, asyncio.get_running_loop()
-    held = _loop_models.peek(key)
-    if held is None:
-        held = await asyncio.wrap_future(
-            _loop_models.start(key, lambda: _LoopModel(_build(choice)))
-        )
-    if held.closer is None:
-        held.closer = _close_with_loop(key, held.model)
-        await anext(held.closer)
-    return held.model
+    if isinstance(choice, BaseChatModel) or choice == EXTRACTIVE:
+        return resolve_model(choice)
+    loop = asyncio.get_running_loop()
+    if loop not in _loop_models:
+        _loop_models[loop] = {}
+        _closers[loop] = _close_with(loop)
+        await anext(_closers[loop])
+    tasks = _loop_models[loop]
+    task = tasks.get(choice)
+    if task is None or (task.done() and (task.cancelled() or task.exception())):
+        task = tasks[choice] = asyncio.create_task(asyncio.to_thread(_build, choice))
+    return await asyncio.shield(task)
 
 
-@dataclass
-class _LoopModel:
-    """A model that is used on one event loop, and what closes it."""
-
-    model: BaseChatModel
-    closer: AsyncGenerator[None] | None = None
-
-
-async def _close_with_loop(
-    key: tuple[str, asyncio.AbstractEventLoop], model: BaseChatModel
-) -> AsyncGenerator[None]:
-    """Release the model when the loop shuts down its asynchronous generators, as `asyncio.run` does at its end."""
+async def _close_with(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
+    """Close a loop's models when it shuts down its asynchronous generators, as `asyncio.run` does."""
     try:
         yield
     finally:
-        _loop_models.pop(key)
-        if (client := getattr(model, "root_async_client", None)) is not None:
-            await client.close()
+        del _closers[loop]
+        for task in _loop_models.pop(loop).values():
+            is_built = task.done() and not task.cancelled() and not task.exception()
+            client = getattr(task.result(), "root_async_client", None) if is_built else None
+            if client is not None:
+                await client.close()
 
 
 def _build(name: str) -> BaseChatModel:
     if name == EXTRACTIVE:
         return ExtractiveModel()
-    from langchain.chat_models import init_chat_model  # noqa: PLC0415 - slow, and needless for the keyless model
+    from langchain.chat_models import init_chat_model  # noqa: PLC0415 - slow to import
 
     options: dict[str, Any] = {}
     if name.startswith("openai:"):
-        from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - as above
+        from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - slow to import
 
         # LangChain's own client is shared by all event loops, and closed with the first of them.
         options = {"stream_usage": True, "http_async_client": DefaultAsyncHttpxClient()}
@@ -94,13 +84,13 @@ def _build(name: str) -> BaseChatModel:
     except Exception as error:
         reason = without_secrets(str(error)).splitlines()[0]
         raise ModelUnknown(
-            f"the model {name!r} cannot be used: {reason} "
-            'Name it as "provider:model", for example "openai:gpt-5-mini", and set the key of its provider.'
+            f"the model {name!r} cannot be used: {reason} Name it as "
+            '"provider:model", for example "openai:gpt-5-mini", and set the key of its provider.'
         ) from error
     return model
 
 
 def model_name(model: BaseChatModel) -> str:
-    """Return the name of a model in messages and traces: its `model_name` or `model`, else its class."""
+    """Return the name of a model in messages and traces: its own, else that of its class."""
     name = getattr(model, "model_name", None) or getattr(model, "model", None)
     return name if isinstance(name, str) else type(model).__name__

@@ -1,108 +1,84 @@
-"""The default reranker: words and vectors together, by the local index."""
+"""The reranker that needs no key: the words and the vectors of plan and sentence together."""
 
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft.index import Embedder, Entry, LocalIndex, query_vector, unit_vectors
-from stepcraft.models.embeddings import WordLlamaEmbedder
+from stepcraft.index import Embedder, query_vector, unit_vectors
 from stepcraft.rerank import Sentence
-from stepcraft.text.clean import clean, stems
+from stepcraft.text.clean import clean, stems, terms
 
 _ALPHA = 0.3
 """The weight of the vectors; on HotpotQA a little less than for whole passages is best."""
+_K1, _B = 1.2, 0.75
+"""The usual constants of BM25."""
 
 
 class HybridReranker:
     """A reranker by the words that plan and sentence share, and by their vectors.
 
     Args:
-        name: its name in warnings and traces.
-        embedder: the embedding model; None for words alone.
-        alpha: the weight of the vectors, 0 to 1.
+        name: Its name in warnings and traces.
+        embedder: The embedding model; None for words alone.
+        alpha: The weight of the vectors, 0 to 1.
     """
 
     threshold = 0.13
-    """It keeps 9 of 10 gold sentences of HotpotQA's ten passages, and none of another question's in 19 of 20."""
+    """Keeps 9 of 10 gold sentences of HotpotQA's ten passages, and none of another question's in 19
+    of 20."""
 
     def __init__(self, name: str, embedder: Embedder | None, alpha: float = _ALPHA) -> None:
         self.name = name
         self.embedder = embedder
         self.alpha = alpha if embedder else 0.0
+        self._vectors = lru_cache(8)(self._embedded)  # the same sentences meet several plans
 
-    @property
-    def waits(self) -> bool:
-        """Whether the vectors are made by a remote or large model."""
-        return not isinstance(self.embedder, WordLlamaEmbedder | None)
+    def scores(self, plan: str, sentences: Sequence[Sentence]) -> list[float]:
+        """Return how well each fits beside the others, times how well the best fits at all.
 
-    def ready(self, sentences: Sequence[Sentence]) -> "HybridRanking":
-        """Index the sentences and embed them.
-
-        Raises:
-            MemoryFailure: the embedder failed.
-        """
-        return HybridRanking(sentences, self.embedder, self.alpha)
-
-
-class HybridRanking:
-    """Sentences with their vectors, and their words in an index in memory."""
-
-    def __init__(
-        self, sentences: Sequence[Sentence], embedder: Embedder | None, alpha: float
-    ) -> None:
-        self._alpha = alpha
-        self._count = len(sentences)
-        self._embedder = embedder if alpha and sentences else None
-        texts = [one.titled for one in sentences]
-        self._words = LocalIndex(":memory:", None)
-        self._words.put([Entry(str(place), text, {}) for place, text in enumerate(texts)])
-        self._stemmed: defaultdict[str, list[int]] = defaultdict(list)
-        for place, text in enumerate(texts):
-            for stem in stems(text):
-                self._stemmed[stem].append(place)
-        self._vectors = None
-        if self._embedder:
-            unique = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-            vectors, finite = unit_vectors(self._embedder, list(unique))
-            vectors[~finite] = 0.0
-            self._vectors = vectors[[unique[text] for text in texts]]
-
-    def scores(self, plan: str) -> list[float]:
-        """Return one score a sentence: how well it fits beside the others, times how well the best fits at all.
-
-        The second factor is needed because the index measures words by the best match, which a plan about something
-        else has, too.
+        The second factor is needed because words count by the best match, which a plan about
+        something else has, too.
 
         Raises:
-            MemoryFailure: the embedder failed.
+            MemoryFailure: The embedder failed.
         """
-        if not self._count:
+        if not sentences:
             return []
-        words = np.zeros(self._count)
-        for place, score in self._words.scores(plan, alpha=0).items():
-            words[int(place)] = score
-        cosines = self._cosines(plan)
-        best = self._alpha * max(0.0, cosines.max()) + (1 - self._alpha) * self._coverage(plan)
-        scores: list[float] = (best * (self._alpha * cosines + (1 - self._alpha) * words)).tolist()
+        texts = tuple(sentence.titled for sentence in sentences)
+        words, covered = _words(stems(plan), texts)
+        vector = query_vector(self.embedder, clean(plan)) if self.embedder and self.alpha else None
+        cosines = np.zeros(len(texts)) if vector is None else self._vectors(texts) @ vector
+        best = self.alpha * max(0.0, float(cosines.max())) + (1 - self.alpha) * covered
+        fits = self.alpha * cosines + (1 - self.alpha) * words
+        scores: list[float] = (best * fits).tolist()
         return scores
 
-    def _cosines(self, plan: str) -> NDArray[np.float64]:
-        vector = query_vector(self._embedder, clean(plan)) if self._embedder else None
-        if vector is None or self._vectors is None:
-            return np.zeros(self._count)
-        return (self._vectors @ vector).astype(np.float64)
+    def _embedded(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
+        assert self.embedder  # noqa: S101 - called with an embedder alone
+        vectors, finite = unit_vectors(self.embedder, list(texts))
+        vectors[~finite] = 0.0
+        return vectors
 
-    def _coverage(self, plan: str) -> float:
-        """Return the largest part of the plan's words, weighted by their rarity, that one sentence has."""
-        covered: defaultdict[int, float] = defaultdict(float)
-        total = 0.0
-        for stem in sorted(stems(plan)):
-            places = self._stemmed.get(stem, ())
-            weight = math.log(1 + self._count / (1 + len(places)))
-            total += weight
-            for place in places:
-                covered[place] += weight
-        return max(covered.values(), default=0.0) / (total or 1.0)
+
+def _words(wanted: frozenset[str], texts: Sequence[str]) -> tuple[NDArray[np.float64], float]:
+    """Return the BM25 of each text, scaled to the best, and the part of the plan that it has.
+
+    The part is the largest sum of the rarities of words that one text has.
+    """
+    lengths = [len(terms(text)) for text in texts]
+    mean = sum(lengths) / len(lengths) or 1.0
+    counts = [Counter(stem for term in terms(text) for stem in stems(term)) for text in texts]
+    ranks, covered = np.zeros(len(texts)), np.zeros(len(texts))
+    total = 0.0
+    for stem in sorted(wanted):
+        frequencies = np.array([count[stem] for count in counts], float)
+        rarity = math.log(1 + len(texts) / (1 + np.count_nonzero(frequencies)))
+        norm = _K1 * (1 - _B + _B * np.array(lengths) / mean)
+        ranks += rarity * frequencies * (_K1 + 1) / (frequencies + norm)
+        covered += rarity * (frequencies > 0)
+        total += rarity
+    return ranks / (ranks.max() or 1.0), float(covered.max()) / (total or 1.0)

@@ -1,21 +1,18 @@
 """Rerankers by name, or from a LangChain object."""
 
 import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
+from typing import Any
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from stepcraft.errors import BadInput
 from stepcraft.models.embeddings import default_embeddings, resolve_embeddings
-from stepcraft.rerank import Reranker
+from stepcraft.rerank import Reranker, Sentence
 from stepcraft.rerank.hybrid import HybridReranker
-from stepcraft.rerank.langchain_adapters import (
-    Compressor,
-    CompressorReranker,
-    CrossEncoder,
-    CrossEncoderReranker,
-)
 from stepcraft.secrets import excerpt, without_secrets
 
 KINDS = (
@@ -26,41 +23,78 @@ _CROSS_ENCODER = "cross-encoder"
 _PACKAGES = ("langchain_huggingface.cross_encoders", "langchain_community.cross_encoders")
 
 
+@dataclass(frozen=True)
+class CrossEncoderReranker:
+    """A reranker by a model that reads plan and sentence together: LangChain's BaseCrossEncoder."""
+
+    name: str
+    model: Any
+    threshold: float = 0.0
+
+    def scores(self, plan: str, sentences: Sequence[Sentence]) -> Sequence[float]:
+        """Return the model's scores."""
+        scores: Sequence[float] = self.model.score(
+            [(plan, sentence.titled) for sentence in sentences]
+        )
+        return scores
+
+
+@dataclass(frozen=True)
+class CompressorReranker:
+    """A reranker by LangChain's BaseDocumentCompressor; what it leaves out is not selected."""
+
+    name: str
+    compressor: Any
+    threshold: float = 0.0
+
+    def scores(self, plan: str, sentences: Sequence[Sentence]) -> list[float]:
+        """Return the `relevance_score` of each document, or its rank; -inf if it was left out."""
+        documents = [
+            Document(page_content=sentence.titled, metadata={"stepcraft_place": place})
+            for place, sentence in enumerate(sentences)
+        ]
+        scores = [float("-inf")] * len(documents)
+        ranked = self.compressor.compress_documents(documents, plan)
+        for rank, document in enumerate(ranked):
+            score = document.metadata.get("relevance_score")
+            place = document.metadata["stepcraft_place"]
+            scores[place] = 1 - rank / len(ranked) if score is None else float(score)
+        return scores
+
+
 def resolve_reranker(choice: object = None) -> Reranker:
-    """Return the reranker for a name, or for a LangChain cross-encoder, document compressor or embedding model.
+    """Return the reranker for a name, or for a LangChain cross-encoder, compressor or embeddings.
 
     Args:
-        choice: "hybrid" (words and the default embeddings together; also None), "words", "vectors", the name of
-            embeddings, "cross-encoder:MODEL", or an object.
+        choice: "hybrid" (words and the default embeddings together; also None), "words", "vectors",
+            the name of embeddings, "cross-encoder:MODEL", or an object.
 
     Raises:
-        BadInput: there is no such reranker, or its package is not installed.
+        BadInput: There is no such reranker, or its package is not installed.
     """
     if choice is None or isinstance(choice, str):
         return _named(choice or "hybrid", default_embeddings())
-    name = choice.__name__ if isinstance(choice, type) else type(choice).__name__
-    if isinstance(choice, type):
-        raise BadInput(f"reranker={name} cannot be used: it is a class; give an object of it")
-    if isinstance(choice, Compressor):
-        return CompressorReranker(name, choice)
-    if isinstance(choice, CrossEncoder):
-        return CrossEncoderReranker(name, choice)
-    if isinstance(choice, Embeddings):
-        return HybridReranker(name, resolve_embeddings(choice), alpha=1)
+    name = type(choice).__name__
+    if not isinstance(choice, type):
+        if callable(getattr(choice, "compress_documents", None)):
+            return CompressorReranker(name, choice)
+        if callable(getattr(choice, "score", None)):
+            return CrossEncoderReranker(name, choice)
+        if isinstance(choice, Embeddings):
+            return HybridReranker(name, resolve_embeddings(choice), alpha=1)
     raise BadInput(
-        f"reranker={excerpt(choice)} cannot be used: give a LangChain cross-encoder or compressor, or {KINDS}"
+        f"reranker={excerpt(choice)} cannot be used: "
+        f"give an object of a LangChain cross-encoder or compressor, or {KINDS}"
     )
 
 
 @functools.lru_cache(maxsize=16)  # a model takes long to load
 def _named(name: str, default: str) -> Reranker:
     kind, _, model = name.partition(":")
-    if name == "hybrid":
-        return HybridReranker(name, resolve_embeddings(default))
-    if name == "words":
-        return HybridReranker(name, None)
     if kind == _CROSS_ENCODER:
         return CrossEncoderReranker(name, _cross_encoder(model))
+    if name in {"hybrid", "words"}:
+        return HybridReranker(name, resolve_embeddings(default) if name == "hybrid" else None)
     if name not in {"vectors", "wordllama"} and not model:
         raise BadInput(f"there is no reranker {excerpt(name)}; {KINDS}")
     embedder = resolve_embeddings(default if name == "vectors" else name)
@@ -69,28 +103,20 @@ def _named(name: str, default: str) -> Reranker:
     return HybridReranker(name, embedder, alpha=1)
 
 
-def _cross_encoder(model: str) -> CrossEncoder:
+def _cross_encoder(model: str) -> object:
     if not model:
         raise BadInput(f"the reranker {_CROSS_ENCODER!r} needs a model; {KINDS}")
     for package in _PACKAGES:
-        if not _is_installed(package):
-            continue
         try:
-            encoder: CrossEncoder = import_module(package).HuggingFaceCrossEncoder(model_name=model)
+            return import_module(package).HuggingFaceCrossEncoder(model_name=model)
+        except ModuleNotFoundError:
+            continue
         except Exception as error:
             reason = " ".join(without_secrets(str(error)).split())[:200]
             raise BadInput(
-                f"the reranker cross-encoder:{model} cannot be loaded: {type(error).__name__}: {reason}"
+                f"the reranker cross-encoder:{model} cannot be loaded: {reason}"
             ) from error
-        return encoder
     raise BadInput(
         f"the reranker cross-encoder:{model} needs packages that are not installed: "
         "pip install langchain-community sentence-transformers"
     )
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False

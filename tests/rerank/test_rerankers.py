@@ -15,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.paper.rpg import build_rpg_paper
-from stepcraft.rerank.ready import ReadySentences
+from stepcraft.rerank import sentences_of
 from stepcraft.rerank.resolve import resolve_reranker
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, Shelf
@@ -73,9 +73,9 @@ class Letters(Embeddings):
 
 def ranked(reranker: object) -> dict[str, float]:
     """Return the score of each sentence."""
-    ready = ReadySentences().of(PASSAGES, resolve_reranker(reranker))
-    scores = ready.ranking.scores(PLAN)
-    return dict(zip([each.text for each in ready.sentences], scores, strict=True))
+    sentences = sentences_of(PASSAGES)
+    scores = resolve_reranker(reranker).scores(PLAN, sentences)
+    return dict(zip([each.text for each in sentences], scores, strict=True))
 
 
 def test_a_cross_encoder_reads_the_plan_with_each_titled_sentence() -> None:

@@ -10,11 +10,9 @@ from stepcraft.llm.limits import limits_of
 from stepcraft.llm.node import Update
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.paper.state import RpgPaperState, Selected
-from stepcraft.rerank import Ranking, Reranker
-from stepcraft.rerank.ready import ReadySentences
+from stepcraft.rerank import Reranker, sentences_of
 from stepcraft.secrets import without_secrets
-
-_ready = ReadySentences()
+from stepcraft.text.clean import tokens
 
 
 def select_sentences(
@@ -33,17 +31,18 @@ def select_sentences(
         return {"selected": whole}
     ranks = reranker()
     threshold = ranks.threshold if settings.threshold is None else settings.threshold
-    ready = partial(_ready.of, state["evidence"], ranks)
+    sentences = sentences_of(state["evidence"])
     places, budget = list[int](), settings.max_evidence_tokens
     try:
         seconds = limits_of(state).seconds_left(settings)
-        scores = within(seconds, lambda: _scores(ready().ranking, state["plans"][-1]))
-        sentences = ready().sentences
+        scores = within(seconds, partial(ranks.scores, state["plans"][-1], sentences))
+        _check_finite(scores)
         ranked = zip(scores, range(len(sentences)), strict=True)
         for score, place in sorted(ranked, key=lambda pair: -pair[0]):
-            if score > threshold and sentences[place].tokens <= budget:
+            size = tokens(sentences[place].text)
+            if score > threshold and size <= budget:
                 places.append(place)
-                budget -= sentences[place].tokens
+                budget -= size
     except Exception as failure:
         reason = without_secrets(f"{type(failure).__name__}: {failure}")[:300]
         warning = f"select: the reranker {ranks.name} failed, so whole passages are shown: {reason}"
@@ -56,10 +55,6 @@ def select_sentences(
     return {"selected": selected}
 
 
-def _scores(ranking: Ranking, plan: str) -> Sequence[float]:
-    scores = ranking.scores(plan)
-    if not all(
-        score < math.inf for score in scores
-    ):  # -inf: a compressor has left the sentence out
+def _check_finite(scores: Sequence[float]) -> None:
+    if not all(score < math.inf for score in scores):  # -inf: a compressor left the sentence out
         raise ValueError("a score is not finite")
-    return scores

@@ -10,7 +10,7 @@ from pathlib import Path
 from stepcraft.files import open_regular
 from stepcraft.sources.corpus import formats
 from stepcraft.sources.isolated import Unparsed, isolated
-from stepcraft.text.addressed import as_shown
+from stepcraft.text.markdown import as_shown
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import lines
 
