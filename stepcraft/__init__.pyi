@@ -48,3 +48,4 @@ from .memory.protocol import Found as Found
 from .memory.protocol import ProcedureMemory as ProcedureMemory
 from .secrets import anonymizer as anonymizer
 from .sources.open import open_source as open_source
+from .tracing import configure_tracing as configure_tracing

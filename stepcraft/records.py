@@ -185,7 +185,7 @@ def _read_csv(path: Path, delimiter: str = ",") -> Iterator[Record]:
             yield Record(line, None, f"it is not CSV: {error}")
             continue
         if header is None:
-            header = [name.strip() for name in row]
+            header = [name.strip() for name in row] or None  # blank lines may stand before it
         elif reason := _not_utf8("".join(row)):
             yield Record(line, None, reason)
         elif row and len(row) != len(header):

@@ -93,7 +93,6 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the callback of a flag
 
 @app.callback()
 def options(
-    context: typer.Context,
     _version: Annotated[
         bool,
         Option("--version", callback=_version, is_eager=True, help="Print the version."),
@@ -108,7 +107,7 @@ def options(
     if here not in sys.path:
         sys.path.append(here)
     if any("TRACING" in name for name in os.environ):
-        mask_traces(context)
+        mask_traces()
 
 
 @app.command()

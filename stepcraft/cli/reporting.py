@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import typer
@@ -13,9 +12,7 @@ from typer.core import TyperGroup
 from stepcraft.cli.output import note, one_line
 from stepcraft.errors import BadInput, StepcraftError
 from stepcraft.secrets import excerpt, without_secrets
-
-_TRACES_S = 2.0
-"""How long traces may still be sent when a command is over."""
+from stepcraft.tracing import configure_tracing
 
 
 class Reported(TyperGroup):
@@ -71,23 +68,10 @@ def _explained(error: Exception) -> tuple[str, int]:
     return f"unexpected error: {type(error).__name__}: {text}", 1
 
 
-def mask_traces(context: typer.Context) -> None:
-    """Mask what LangSmith receives, and wait at most two seconds for it when the command ends."""
+def mask_traces() -> None:
+    """Mask what LangSmith receives, and bound the wait for it, where traces are sent at all."""
     variables = (
         f"{name}_TRACING{suffix}" for name in ("LANGSMITH", "LANGCHAIN") for suffix in ("", "_V2")
     )
-    if not any(os.environ.get(variable) == "true" for variable in variables):
-        return  # LangSmith takes a while to import
-
-    from langsmith import Client, configure
-    from urllib3.util import Retry
-
-    from stepcraft.secrets import anonymizer
-
-    # Python joins threads that are no daemons, and the pool that sends compressed traces.
-    os.environ.setdefault("LANGSMITH_USE_DAEMON", "true")
-    os.environ.setdefault("LANGSMITH_DISABLE_RUN_COMPRESSION", "true")
-    os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", f"{_TRACES_S:g}")
-    client = Client(anonymizer=anonymizer(), timeout_ms=(1_000, 2_000), retry_config=Retry(total=0))
-    configure(client=client)
-    context.call_on_close(partial(client.flush, _TRACES_S))
+    if any(os.environ.get(variable) == "true" for variable in variables):
+        configure_tracing()

@@ -2,12 +2,11 @@
 
 import os
 
-import langsmith
 from langsmith.utils import tracing_is_enabled
 from starlette.applications import Starlette
 
 from stepcraft.errors import BadInput
-from stepcraft.secrets import anonymizer
+from stepcraft.tracing import configure_tracing
 
 if os.environ.get("STEPCRAFT_ACCESS") and not os.environ.get("LANGGRAPH_AUTH"):
     raise BadInput(
@@ -15,7 +14,7 @@ if os.environ.get("STEPCRAFT_ACCESS") and not os.environ.get("LANGGRAPH_AUTH"):
     )
 
 if tracing_is_enabled():
-    langsmith.configure(client=langsmith.Client(anonymizer=anonymizer()))
+    configure_tracing()
 
 app = Starlette()
 """Has no routes: every request reaches the server's."""

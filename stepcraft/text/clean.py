@@ -20,13 +20,16 @@ _MARK_RUN = re.compile(f"({_MARKS}{{30}}){_MARKS}+")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064]")
 
 STOP_WORDS = frozenset(
-    """a about above after again all also am an and any are as at be because been before being below
+    re.findall(
+        r"\w+",
+        """a about above after again all also am an and any are as at be because been before being below
     between both but by can could did do does doing down during each few for from further had has
     have having he her here hers him his how i if in into is it its itself just me more most my no
     nor not now of off on once one only or other our ours out over own s same she should so some
     such t than that the their theirs them then there these they this those through to too under
     until up us use used uses using very via was we were what when where which while who whom whose
-    why will with within without would you your yours""".split()
+    why will with within without would you your yours""",
+    )
 )
 """English words that do not tell what a text is about."""
 

@@ -27,9 +27,7 @@ _WORD = re.compile(r"[A-Za-z0-9_]+")
 _LONGER = re.compile(r"\.?\d")
 """What makes a number another one, before it (from its end) or after it."""
 _SHELL = frozenset({"cd", "cp", "echo", "export", "mkdir", "mv", "set"})
-_COUNTS = (
-    "zero one two three four five six seven eight nine ten eleven twelve".split()  # fmt: skip
-)
+_COUNTS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
 
 
 class Grounds:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -60,3 +64,21 @@ def test_a_key_in_a_question_is_not_sent() -> None:
     runs = traced("rat", "Who built Oster, with password=hunter22?")
     assert runs
     assert "hunter22" not in str(runs)
+
+
+def test_a_program_ends_behind_an_endpoint_that_never_answers() -> None:
+    program = (
+        "from stepcraft import configure_tracing, get_graph; configure_tracing();"
+        "print(get_graph('rag').invoke({'question': 'How does an agent remember?'})['answer'])"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        settings = {"TRACING": "true", "ENDPOINT": endpoint, "API_KEY": "k"}
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, **{f"LANGSMITH_{name}": value for name, value in settings.items()}},
+            stdout=subprocess.PIPE,
+            timeout=45,  # without the call it is still there after 60 s
+            check=True,
+        )
+    assert done.stdout

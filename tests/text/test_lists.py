@@ -21,12 +21,7 @@ STYLES = [
 
 
 def written(style: str, steps: list[str], between: str) -> str:
-    bullets = [
-        style.format(
-            n=n + 1, f="１２３"[n], o="①②③"[n]
-        )
-        for n in range(len(steps))
-    ]
+    bullets = [style.format(n=n + 1, f="１２３"[n], o="①②③"[n]) for n in range(len(steps))]
     return between.join(bullet + step for bullet, step in zip(bullets, steps, strict=True))
 
 

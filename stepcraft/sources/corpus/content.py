@@ -10,9 +10,8 @@ from pathlib import Path
 from stepcraft.files import open_regular
 from stepcraft.sources.corpus import formats
 from stepcraft.sources.isolated import Unparsed, isolated
-from stepcraft.text.markdown import as_shown
 from stepcraft.text.clean import clean
-from stepcraft.text.markdown import lines
+from stepcraft.text.markdown import as_shown, lines
 
 MAX_BYTES = 50_000_000
 """The largest file that is read whole; files of records are read record by record, whatever their size."""

@@ -1,0 +1,36 @@
+"""Traces in LangSmith: masked, and never what a program waits for at its end."""
+
+import atexit
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from langsmith import Client
+
+
+def configure_tracing(wait_s: float = 2.0) -> "Client":
+    """Mask secrets in what LangSmith receives, and bound the wait for it when the process ends.
+
+    Call it once, before the first run. LangSmith's own client would keep a process from ending for
+    minutes behind an endpoint that does not answer.
+
+    Args:
+        wait_s: Seconds that the end of the process waits for traces that are not sent yet; what is
+            left then is lost.
+
+    Returns:
+        The client, which is LangSmith's default from now on.
+    """
+    from langsmith import Client, configure  # noqa: PLC0415 - slow to import
+    from urllib3.util import Retry  # noqa: PLC0415 - comes with langsmith
+
+    from stepcraft.secrets import anonymizer  # noqa: PLC0415 - imports langsmith
+
+    # Python joins threads that are no daemons, and the pool that sends compressed traces.
+    os.environ.setdefault("LANGSMITH_USE_DAEMON", "true")
+    os.environ.setdefault("LANGSMITH_DISABLE_RUN_COMPRESSION", "true")
+    os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", f"{wait_s:g}")
+    client = Client(anonymizer=anonymizer(), timeout_ms=(1_000, 2_000), retry_config=Retry(total=0))
+    configure(client=client)
+    atexit.register(client.flush, wait_s)
+    return client
