@@ -52,7 +52,7 @@ async def aresolve_model(choice: BaseChatModel | str) -> BaseChatModel:
 
 
 async def _close_with(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
-    """Close a loop's models when it shuts down its asynchronous generators, as `asyncio.run` does."""
+    """Close a loop's models when it shuts down its generators, as `asyncio.run` does."""
     try:
         yield
     finally:

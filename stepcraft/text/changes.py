@@ -4,7 +4,7 @@
     OLD: some words     ADD: a line     AFTER: a new part
     NEW: other words
 
-OLD and NEW put other words in place of some of a part, ADD adds to its end, AFTER adds a part behind it.
+OLD and NEW put other words in place of some, ADD adds to the end of a part, AFTER a part behind it.
 """
 
 import re
@@ -74,7 +74,7 @@ def misplaced(changes: Iterable[Change], parts: Sequence[str]) -> list[Change]:
 def apply_changes(
     parts: Sequence[str], changes: Iterable[Change], between: str = ""
 ) -> tuple[list[str], list[Change]]:
-    """Return the parts after the changes, and the changes whose old words an earlier one has taken away.
+    """Return the parts after the changes, and the changes whose old words are gone by then.
 
     Args:
         parts: The parts.
@@ -104,7 +104,7 @@ def apply_changes(
 
 
 def _place(change: Change, parts: Sequence[str]) -> int | None:
-    """Return the index of the part that a change is for; another one where its old words stand there alone."""
+    """Return the index of the part that a change is for, or of the only one with its old words."""
     named = change["part"] - 1
     exists = 0 <= named < len(parts)
     if change["kind"] != "replace":

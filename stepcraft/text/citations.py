@@ -11,12 +11,13 @@ _NUMBERS = r"\^?\d{1,3}(?:[ \t]*[,;\u2013-][ \t]*\^?\d{1,3})*+"
 _LABEL = r"\[\d{1,3}\]"
 _MARK = re.compile(
     rf"^[ ]{{0,3}}{_LABEL}:[ \t]*+\S++[ \t]*+(?:[\"'(][^\n]*+)?$"
-    rf"|(?P<before>(?<![ \t])[ \t]*+)(?<!`\])(?:\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?({_NUMBERS})[ \t]*\](?!\()"
+    rf"|(?P<before>(?<![ \t])[ \t]*+)(?<!`\])"
+    rf"(?:\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?({_NUMBERS})[ \t]*\](?!\()"
     rf"|\u3010[ \t]*({_NUMBERS})[^\u3011\n]{{0,100}}+\u3011)"
     rf"|\[[^\w\[\]\n]*+[^\W\d_][^\[\]\n]*+\]{_LABEL}",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A mark; also, without numbers, what looks like one and is none: a link of Markdown by a label, and what defines it."""
+"""A mark; also, without numbers, what is none: a link by a label, and its definition."""
 _RANGE = re.compile(r"\^?(\d{1,3})[ \t]*+[\u2013-][ \t]*+\^?(\d{1,3})")
 _NUMBER = re.compile(r"\d+")
 _MAX_RANGE = 20
@@ -46,12 +47,12 @@ def _matches(text: str) -> list[re.Match[str]]:
 
 
 def _counts_from_0(match: re.Match[str]) -> bool:
-    """Whether a bracket is an interval such as [0, 1], or an index as in items[0]: passages are numbered from 1."""
+    """Tell whether a bracket is an interval such as [0, 1] or an index: passages count from 1."""
     if 0 not in _cited(match):
         return False
-    is_one = (match[2] or match[3]).lstrip("^").isdigit()
+    is_single = (match[2] or match[3]).lstrip("^").isdigit()
     behind_word = match.string[max(0, match.start() - 1) : match.start()].isalnum()
-    return not is_one or (behind_word and not match["before"])
+    return not is_single or (behind_word and not match["before"])
 
 
 def _cited(match: re.Match[str]) -> list[int]:
@@ -78,28 +79,27 @@ _SPACELESS = re.compile(f"[{CJK}]")
 
 
 def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list[int]]]:
-    """Split a text into its sentences, without their marks, and the numbers that each of them cites.
+    """Split a text into its sentences, without marks, each with the numbers that it cites.
 
-    A mark belongs to the sentence that it stands in, or directly behind. Marks of numbers that are not among `numbers`
-    are dropped. Joined, the sentences are the text without marks; a block of code belongs to the sentence before it, and
-    a heading to the one below it.
+    A mark belongs to the sentence that it stands in, or directly behind. Marks of numbers that are
+    not among `numbers` are dropped. Joined, the sentences are the text without marks; a block of
+    code belongs to the sentence before it, and a heading to the one below it.
     """
     text = with_marks_of(text, numbers)
-    found: list[tuple[str, list[int]]] = []
+    split: list[tuple[str, list[int]]] = []
     end = 0
     for block in code_blocks(text):
-        found += _cited_in_prose(text[end : block.start])
+        split += _cited_in_prose(text[end : block.start])
         code = text[block.start : block.stop]
-        found[-1:] = [(found[-1][0] + code, found[-1][1])] if found else [(code, [])]
+        split[-1:] = [(split[-1][0] + code, split[-1][1])] if split else [(code, [])]
         end = block.stop
-    found += _cited_in_prose(text[end:])
+    split += _cited_in_prose(text[end:])
     joined: list[tuple[str, list[int]]] = []
-    for sentence, cited in found:
-        if joined and (
-            not sentence.strip().strip("|") or _HEADING.fullmatch(joined[-1][0].strip())
-        ):
-            before, numbers_before = joined.pop()
-            joined.append((before + sentence, list(dict.fromkeys([*numbers_before, *cited]))))
+    for sentence, cited in split:
+        is_rest = not sentence.strip().strip("|")
+        if joined and (is_rest or _HEADING.fullmatch(joined[-1][0].strip())):
+            before, cited_before = joined.pop()
+            joined.append((before + sentence, list(dict.fromkeys([*cited_before, *cited]))))
         elif sentence.strip():
             joined.append((sentence, cited))
     return joined
@@ -115,7 +115,7 @@ def _cited_in_prose(text: str) -> list[tuple[str, list[int]]]:
 
 
 def parts(sentence: str) -> tuple[str, str, str]:
-    """Split a sentence of `cited_sentences` into its headings and bullet, its words, and its blanks and code behind them."""
+    """Split a sentence of `cited_sentences` into headings and bullet, words, and what follows."""
     stop = next((block.start for block in code_blocks(sentence)), len(sentence))
     opening = _OPENING.match(sentence, 0, stop)
     start = opening.end() if opening else 0
@@ -124,10 +124,10 @@ def parts(sentence: str) -> tuple[str, str, str]:
 
 
 def with_marks(sentence: str, numbers: Iterable[int]) -> str:
-    """Return a sentence with marks of these numbers before its full stop, or at its end where it has none.
+    """Return a sentence with marks of these numbers before its full stop, or at its end.
 
-    The marks of a sentence with a block of code stand before the block; a block alone carries none. Those of a row of a
-    table stand in its last cell.
+    The marks of a sentence with a block of code stand before the block; a block alone has none.
+    Those of a row of a table stand in its last cell.
     """
     written = "".join(f"[{number}]" for number in numbers)
     prose = sentence[: next((block.start for block in code_blocks(sentence)), len(sentence))]
@@ -146,11 +146,11 @@ def with_marks(sentence: str, numbers: Iterable[int]) -> str:
 
 def renumbered(text: str, numbers: Mapping[int, int]) -> str:
     """Return a text with its marks renumbered; marks of other numbers are dropped."""
-    parts: list[str] = []
+    pieces: list[str] = []
     end = 0
     for match in _matches(text):
-        kept = dict.fromkeys(numbers[number] for number in _cited(match) if number in numbers)
-        mark = match["before"] + "".join(f"[{number}]" for number in kept) if kept else ""
-        parts += [text[end : match.start()], mark]
+        cited = dict.fromkeys(numbers[number] for number in _cited(match) if number in numbers)
+        mark = match["before"] + "".join(f"[{number}]" for number in cited) if cited else ""
+        pieces += [text[end : match.start()], mark]
         end = match.end()
-    return "".join([*parts, text[end:]])
+    return "".join([*pieces, text[end:]])

@@ -22,13 +22,14 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064]")
 STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
-        """a about above after again all also am an and any are as at be because been before being below
-    between both but by can could did do does doing down during each few for from further had has
-    have having he her here hers him his how i if in into is it its itself just me more most my no
-    nor not now of off on once one only or other our ours out over own s same she should so some
-    such t than that the their theirs them then there these they this those through to too under
-    until up us use used uses using very via was we were what when where which while who whom whose
-    why will with within without would you your yours""",
+        """a about above after again all also am an and any are as at be because been before
+        being below between both but by can could did do does doing down during each few for
+        from further had has have having he her here hers him his how i if in into is it its
+        itself just me more most my no nor not now of off on once one only or other our ours
+        out over own s same she should so some such t than that the their theirs them then
+        there these they this those through to too under until up us use used uses using
+        very via was we were what when where which while who whom whose why will with within
+        without would you your yours""",
     )
 )
 """English words that do not tell what a text is about."""
@@ -72,7 +73,7 @@ def clean(text: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """Return the form by which texts are compared: clean, blanks folded, invisible marks dropped."""
+    """Return the form by which texts are compared: clean, blanks folded, no invisible marks."""
     return " ".join(_INVISIBLE.sub("", clean(text)).split())
 
 

@@ -89,7 +89,7 @@ class Grounds:
 
 
 def _has(text: str, name: str) -> bool:
-    """Whether a text has a name, option or number as a whole; other scripts may stand right beside it."""
+    """Tell whether a text has a name, option or number as a whole; scripts without blanks count."""
     start = text.find(name)
     while start >= 0:
         before, after = (

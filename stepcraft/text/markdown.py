@@ -1,7 +1,8 @@
 """Code in Markdown: fenced blocks and inline spans.
 
-The rules are CommonMark's, with what replies of chat models need in addition: a fence may be indented to any depth,
-since list items nest, and a closing fence may be followed by `]]` or by citation marks such as `[1]`.
+The rules are CommonMark's, with what replies of chat models need in addition: a fence may be
+indented to any depth, since list items nest, and a closing fence may be followed by `]]` or by
+citation marks such as `[1]`.
 """
 
 import re
@@ -30,7 +31,7 @@ class Fence(NamedTuple):
 
     @property
     def can_close(self) -> bool:
-        """Whether it can close a block: nothing follows the mark but brackets that belong to the prose."""
+        """Whether nothing follows the mark but brackets that belong to the prose."""
         return _AFTER_CLOSING.fullmatch(self.info) is not None
 
 
@@ -53,7 +54,7 @@ def fences(text: str) -> Iterator[Fence]:
 
 
 def code_blocks(text: str) -> Iterator[CodeBlock]:
-    """Yield the fenced code blocks of a text, in order; a block without a closing fence ends with the text."""
+    """Yield the fenced code blocks of a text; one without a closing fence ends with the text."""
     opening: Fence | None = None
     for fence in fences(text):
         if opening is None:
@@ -66,7 +67,7 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
 
 
 def outside_code(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offsets (start, stop) of what is no code, neither a fenced block nor an inline span, in order."""
+    """Yield the offsets (start, stop) of what is neither in a fenced block nor in a code span."""
     position = 0
     for start, stop in _code(text) if "`" in text or "~~~" in text else ():
         if position < start:
@@ -86,11 +87,11 @@ def _code(text: str) -> Iterator[tuple[int, int]]:
 
 
 def lines(text: str, *, unclosed: bool = True) -> Iterator[tuple[str, bool]]:
-    r"""Yield each line with its "\n" and whether it belongs to a fenced code block, its fences included.
+    r"""Yield each line with its "\n", and whether it belongs to a fenced code block.
 
     Args:
-        text: the text; joined again the lines are the same text.
-        unclosed: whether a block without a closing fence counts as code (as in CommonMark) or as prose.
+        text: The text; joined again the lines are the same text.
+        unclosed: Whether a block without a closing fence counts as code, as in CommonMark.
     """
     blocks = (block for block in code_blocks(text) if block.closed or unclosed)
     block = next(blocks, None)

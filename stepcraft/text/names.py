@@ -1,4 +1,4 @@
-"""Names in the code of texts: calls, classes, modules, options and files, in backticks or blocks."""
+"""Names in the code of texts: calls, classes, modules, options, files, in backticks or blocks."""
 
 import builtins
 import keyword
@@ -16,7 +16,8 @@ _TOKEN = re.compile(
 _SINGLE = re.compile(r"(?:--?|@|\./)?[A-Za-z_][\w.:/@-]{1,99}(?:\(\))?")
 _SHAPED = re.compile(r"[_.]|^--|[a-z0-9][A-Z]|[A-Za-z][0-9]|^[A-Z][a-z]+[A-Z]")
 _BOUND = re.compile(
-    r"^[ \t]*(?:async )?(?:def|class) (\w+)|^[ \t]*([A-Za-z_]\w*)(?:[ \t]?:[^=\n]{1,80})?[ \t]=[ \t]"
+    r"^[ \t]*(?:async )?(?:def|class) (\w+)"
+    r"|^[ \t]*([A-Za-z_]\w*)(?:[ \t]?:[^=\n]{1,80})?[ \t]=[ \t]"
     r"|\bas (\w+)|\bfor (\w+) in\b",
     re.MULTILINE,
 )
@@ -70,7 +71,7 @@ def codes(text: str) -> Iterator[str]:
 
 
 def mentions(text: str, name: str) -> bool:
-    """Tell whether a text has a name, exactly and as a word; of a dotted name each part counts on its own."""
+    """Tell whether a text has a name exactly, as a word; of a dotted name each part counts."""
     return _has(text, name) or (
         "." in name and all(_has(text, part) for part in name.split(".") if part)
     )

@@ -1,8 +1,8 @@
 """Named sections of a prompt, which keep material from outside apart from instructions.
 
-A section is `<name id="…">`, the text and `</name>`, each on its own line. A tag inside a text that could open or close
-a section of the same prompt gets another opening bracket; nothing else is changed. The keyless model reads prompts with
-`parse`.
+A section is `<name id="…">`, the text and `</name>`, each on its own line. A tag inside a text that
+could open or close a section of the same prompt gets another opening bracket; nothing else is
+changed. The keyless model reads prompts with `parse`.
 """
 
 import re
@@ -15,14 +15,15 @@ from typing import NamedTuple
 from stepcraft.text.clean import clean
 
 _NEUTRALISED = {"<": "\u2039", "\uff1c": "\u3008", "\ufe64": "\u27e8"}
-"""The characters that NFKC makes `<` of, and what replaces each in a tag: none of that NFKC makes `<`."""
+"""The characters that NFKC makes `<` of, and what replaces each in a tag, which it leaves."""
 _RESTORED = {other: bracket for bracket, other in _NEUTRALISED.items()}
 _BRACKET = re.compile(f"([{''.join([*_NEUTRALISED, *_RESTORED])}])")
 _INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Characters that are not displayed: Unicode's default-ignorable ones, interlinear marks and the empty Braille cell."""
+"""Characters that are not displayed: default-ignorable ones, interlinear marks, empty Braille."""
 _OPENING = re.compile(r'<([a-z_]+)(?: id="([^"\n]*+)")?>\n')
 
 
@@ -38,8 +39,8 @@ class Section(NamedTuple):
 def written(sections: Sequence[Section]) -> str:
     """Write sections one below the other, with what looks like one of their tags neutralised.
 
-    A tag is recognised in any case, with any blanks, with invisible characters in it, and in letters and signs that
-    are another form of the ASCII ones, such as full-width ones (Unicode's NFKC).
+    A tag is recognised in any case, with any blanks, with invisible characters in it, and in other
+    forms of the ASCII letters and signs, such as full-width ones (Unicode's NFKC).
     """
     names = frozenset(section.name for section in sections) | {"reply_format"}
     return "\n\n".join(
@@ -63,7 +64,7 @@ def _attribute(value: str) -> str:
 
 @lru_cache(maxsize=64)
 def _tag_end(names: frozenset[str]) -> re.Pattern[str]:
-    """Match the rest of a tag after its bracket; models read blanks inside a tag as if they were not there."""
+    """Match the rest of a tag after its bracket; models read over blanks inside a tag."""
     name = "|".join(sorted(names))
     attribute = r"""(?:\s++id\s*+=\s*+(?:"[^"\n]*+"|'[^'\n]*+'))?+"""
     return re.compile(rf"\s*+(?:/\s*+(?:{name})|(?:{name}){attribute})\s*+>", re.IGNORECASE)

@@ -16,7 +16,8 @@ LONGEST = 1000
 _STOP = re.compile(
     f"[{STOPS}{SPACELESS_STOPS}\n`]"
     f"(?:(?<![{STOPS}]{{2}})(?<=[{STOPS}])[{STOPS}]*[\"'\u201d\u2019)\\]*]{{0,4}}(?=\\s)"
-    f"|(?<=[{SPACELESS_STOPS}])[{SPACELESS_STOPS}]*[\u201d\u2019\uff09\u300d\u300f]*|(?<=\n)\n*|(?<=`))"
+    f"|(?<=[{SPACELESS_STOPS}])[{SPACELESS_STOPS}]*[\u201d\u2019\uff09\u300d\u300f]*"
+    "|(?<=\n)\n*|(?<=`))"
 )
 """What may end a sentence. It begins with one class of characters, which makes it much faster."""
 _NO_STOP = re.compile(
