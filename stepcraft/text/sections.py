@@ -52,8 +52,6 @@ def written(sections: Sequence[Section]) -> str:
 
 def restored(text: str, prompt: str) -> str:
     """Return a reply with the tags of the prompt's sections as they were in the material."""
-    if not any(bracket in text for bracket in _RESTORED):
-        return text
     return _with_brackets(text, _RESTORED, frozenset(each.name for each in parse(prompt)))
 
 
@@ -72,7 +70,7 @@ def _tag_end(names: frozenset[str]) -> re.Pattern[str]:
 
 def _with_brackets(text: str, others: Mapping[str, str], names: frozenset[str]) -> str:
     """Return the text with another opening bracket in each tag of these names."""
-    if not any(bracket in text for bracket in others):
+    if not _BRACKET.search(text):
         return text
     parts = _BRACKET.split(text)
     plain = [part if part.isascii() else _plain(part) for part in parts]
