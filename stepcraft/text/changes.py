@@ -17,6 +17,8 @@ from stepcraft.schema import described
 
 _HEAD = re.compile(r"^[ \t>*_#`]*PART[ \t]+(\d{1,4})[ \t*_:`]*$", re.MULTILINE | re.IGNORECASE)
 _LABEL = re.compile(r"^[ \t*_`]*(OLD|NEW|ADD|AFTER)[*_`]*:[*_]*[ \t]?", re.MULTILINE)
+_LINE = re.compile(r"[-*+|#>]|\d{1,3}[.)]\s")
+"""How an addition begins that needs a line of its own: an item, a row, a heading, a quotation."""
 _KINDS: dict[str, Literal["replace", "add", "after"]] = {
     "NEW": "replace",
     "ADD": "add",
@@ -95,7 +97,8 @@ def apply_changes(
             texts[place] = texts[place].rstrip("\n") + between
         elif change["new"].strip() not in texts[place]:
             body = texts[place].rstrip()
-            glue = "\n" if "\n" in change["new"] else " "
+            is_line = "\n" in change["new"] or _LINE.match(change["new"])
+            glue = "\n" if is_line else " "
             glue = "\n\n" if body.endswith("```") or "```" in change["new"] else glue
             texts[place] = body + glue + change["new"] + texts[place][len(body) :]
     return [

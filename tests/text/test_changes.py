@@ -54,6 +54,12 @@ def test_an_addition_does_not_change_what_separates_new_parts() -> None:
     assert parts[1:3] == ["It has four arches. They are of granite.\n\n", "Haldruvin built it.\n\n"]
 
 
+def test_an_item_that_is_added_stands_on_a_line_of_its_own() -> None:
+    changes = read_changes("PART 1\nADD: - Four arches.\nPART 2\nADD: 3. Four arches.")
+    parts, _ = apply_changes(["- One pier.\n\n", "2. One pier."], changes)
+    assert parts == ["- One pier.\n- Four arches.\n\n", "2. One pier.\n3. Four arches."]
+
+
 def test_several_changes_of_a_part_follow_each_other() -> None:
     reply = "PART 1\nOLD: bridge\nNEW: old bridge\nOLD: 1837\nNEW: 1873\nPART 3\nOLD: steps[0]\nNEW: steps[1]"
     assert applied(reply) == [
