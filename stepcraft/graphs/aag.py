@@ -107,7 +107,7 @@ def finish(state: State, resources: Resources[AagContext]) -> dict[str, Any]:
 
 
 def after_retrieve(state: State, resources: Resources[AagContext]) -> str | list[Send]:
-    return check_calls(state, "critic", resources) if state["parts"] else "nothing written"
+    return check_calls(state, "critic", resources) if state["parts"] else "no draft yet"
 
 
 def after_edit(state: State, resources: Resources[AagContext]) -> str:
@@ -150,7 +150,7 @@ def aag_builder(
     builder.add_conditional_edges(
         "retrieve",
         resources.bind(after_retrieve),
-        {"nothing written": "draft", "critic": "critic"},
+        {"no draft yet": "draft", "critic": "critic"},
     )
     builder.add_edge("draft", "split")
     builder.add_edge("split", "retrieve")

@@ -81,7 +81,7 @@ def after_begin(state: State) -> str:
 
 
 def after_retrieve(state: State, resources: Resources[RatContext]) -> str | list[Send]:
-    return check_calls(state, "revise", resources) if state["parts"] else "nothing written"
+    return check_calls(state, "revise", resources) if state["parts"] else "no draft yet"
 
 
 def after_edit(state: State, resources: Resources[RatContext]) -> str:
@@ -117,7 +117,7 @@ def rat_builder(
     builder.add_conditional_edges(
         "retrieve",
         resources.bind(after_retrieve),
-        {"nothing written": "draft", "revise": "revise"},
+        {"no draft yet": "draft", "revise": "revise"},
     )
     builder.add_edge("revise", "edit")
     builder.add_conditional_edges(

@@ -82,7 +82,7 @@ def _initial(
 
 
 def after_retrieve(state: State, resources: Resources[RpgContext]) -> str | list[Send]:
-    return check_calls(state, "revise", resources) if state["parts"] else "nothing written"
+    return check_calls(state, "revise", resources) if state["parts"] else "no draft yet"
 
 
 def after_edit(state: State, resources: Resources[RpgContext]) -> str:
@@ -115,7 +115,7 @@ def rpg_builder(
     builder.add_conditional_edges(
         "retrieve",
         resources.bind(after_retrieve),
-        {"nothing written": "generate", "revise": "revise"},
+        {"no draft yet": "generate", "revise": "revise"},
     )
     builder.add_edge("generate", "split")
     builder.add_conditional_edges("split", after_split, QUERIES)

@@ -7,19 +7,18 @@ from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import code_blocks, outside_code
 from stepcraft.text.sentences import pieces
 
-_NUMBERS = r"\^?\d{1,3}(?:[ \t]*[,;\u2013-][ \t]*\^?\d{1,3})*+"
+_NUMBERS = r"\d{1,3}(?:[ \t]*[,;\u2013-][ \t]*\d{1,3})*+"
 _LABEL = r"\[\d{1,3}\]"
 _MARK = re.compile(
     rf"^[ ]{{0,3}}{_LABEL}:[ \t]*+\S++[ \t]*+(?:[\"'(][^\n]*+)?$"
     rf"|(?P<before>(?<![ \t])[ \t]*+)(?<!`\])"
-    rf"(?:\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?({_NUMBERS})[ \t]*\](?!\()"
-    rf"|\u3010[ \t]*({_NUMBERS})[^\u3011\n]{{0,100}}+\u3011)"
+    rf"\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?({_NUMBERS})[ \t]*\](?!\()"
     rf"|\[[^\w\[\]\n]*+[^\W\d_][^\[\]\n]*+\]{_LABEL}",
     re.IGNORECASE | re.MULTILINE,
 )
 """A mark; also, without numbers, what is none: a link by a label, and its definition."""
-_RANGE = re.compile(r"\^?(\d{1,3})[ \t]*+[\u2013-][ \t]*+\^?(\d{1,3})")
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"(\d+)(?:[ \t]*[\u2013-][ \t]*(\d+))?")
+"""A number, or a range of them."""
 _MAX_RANGE = 20
 """A range of more numbers is a span of years or the like."""
 
@@ -34,7 +33,7 @@ def with_marks_of(text: str, numbers: Collection[int]) -> str:
 
 def marks(text: str) -> set[int]:
     """Return the numbers that a text cites outside of code."""
-    if "[" not in text and "\u3010" not in text:
+    if "[" not in text:
         return set()
     return {number for match in _matches(text) for number in _cited(match)}
 
@@ -44,7 +43,7 @@ def _matches(text: str) -> list[re.Match[str]]:
         match
         for start, stop in outside_code(text)
         for match in _MARK.finditer(text, start, stop)
-        if (match[2] or match[3]) and not _counts_from_0(match)
+        if match[2] and not _counts_from_0(match)
     ]
 
 
@@ -52,21 +51,18 @@ def _counts_from_0(match: re.Match[str]) -> bool:
     """Tell whether a bracket is an interval such as [0, 1] or an index: passages count from 1."""
     if 0 not in _cited(match):
         return False
-    is_single = (match[2] or match[3]).lstrip("^").isdigit()
+    is_single = match[2].isdigit()
     behind_word = match.string[max(0, match.start() - 1) : match.start()].isalnum()
     return not is_single or (behind_word and not match["before"])
 
 
 def _cited(match: re.Match[str]) -> list[int]:
-    numbers = _RANGE.sub(_range_as_numbers, match[2] or match[3])
-    return list(dict.fromkeys(int(number) for number in _NUMBER.findall(numbers)))
-
-
-def _range_as_numbers(match: re.Match[str]) -> str:
-    first, last = int(match[1]), int(match[2])
-    if not first <= last < first + _MAX_RANGE:
-        return match[0]
-    return " ".join(map(str, range(first, last + 1)))
+    cited: list[int] = []
+    for first, last in _NUMBER.findall(match[2]):
+        stop = int(last or first) + 1
+        is_range = int(first) < stop <= int(first) + _MAX_RANGE
+        cited += range(int(first), stop) if is_range else map(int, (first, last))
+    return list(dict.fromkeys(cited))
 
 
 _ENDS = f"{STOPS}{SPACELESS_STOPS}"

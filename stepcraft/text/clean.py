@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from functools import lru_cache
 
 from stepcraft.text.markdown import fences, outside_code
@@ -45,7 +44,9 @@ SPACELESS_STOPS = "\u3002\uff01\uff1f"
 _TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 _ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 
-_BRACKET = re.compile(r"\[\[[ \t]*|\[|\]")
+_MARKER = re.compile(
+    r"(?<![A-Za-z0-9_)\]\"'])\[\[[ \t]*((?:(?!\[\[).)*?)[ \t]*\]\](?!\])", re.DOTALL
+)
 _OPENER = re.compile(
     r"(?:(?:sure|certainly|of course|absolutely|okay|great)\b[^\n]{0,200}[:!.]"
     r"|(?:here(?:['\u2019]s| is| are)|below (?:is|are))\b[^\n]{0,200}:)[ \t]*\n",
@@ -96,46 +97,15 @@ def tokens(text: str) -> int:
 def without_markers(text: str) -> str:
     """Return the text, cleaned, without the `[[` and `]]` around what its writer doubts (AAG §3.2).
 
-    Brackets of code stay: those in code spans and blocks, those that continue a name
-    (`table[["a", "b"]]`), lists of lists, and a `]]` that closes two single brackets.
+    Brackets of code spans and blocks stay, and `[[` that continues a name (`table[["a", "b"]]`).
     """
     text = clean(text)
-    kept, end = [], 0
-    for start, stop in sorted(_markers(text, list(outside_code(text)))):
-        before = text[end:start]
-        kept.append(before.rstrip(" \t") if text[start] == "]" else before)
+    pieces: list[str] = []
+    end = 0
+    for start, stop in outside_code(text):
+        pieces += [text[end:start], _MARKER.sub(r"\1", text[start:stop])]
         end = stop
-    return "".join([*kept, text[end:]])
-
-
-def _markers(text: str, prose: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the offsets of the markers outside code, each `[[` with the blanks behind it."""
-    markers: list[tuple[int, int]] = []
-    unclosed: list[tuple[int, int] | None] = []
-    done = 0
-    for match in (match for span in prose for match in _BRACKET.finditer(text, *span)):
-        start, bracket = match.start(), match[0].rstrip()
-        if bracket == "[[" and _is_marker(text, *match.span()):
-            unclosed.append(match.span())
-        elif bracket != "]":
-            unclosed += [None] * len(bracket)
-        elif start >= done:
-            if unclosed and unclosed[-1] is None:
-                unclosed.pop()
-            elif text.startswith("]]", start):
-                done = start + 2
-                markers += [(start, done), *(span for span in unclosed[-1:] if span)]
-                del unclosed[-1:]
-    return markers + [span for span in unclosed if span]
-
-
-def _is_marker(text: str, start: int, stop: int) -> bool:
-    """Tell whether a `[[` neither continues a name nor begins a list of lists."""
-    before = text[start - 1 : start]
-    if before.isascii() and (before.isalnum() or before in {"_", ")", "]", '"', "'"}):
-        return False
-    leads = text[max(0, start - 2) : start].rstrip()[-1:] in {"=", "(", ",", "[", "{"}
-    return not (leads and text[stop : stop + 1] in set("0123456789\"'[-{"))
+    return "".join([*pieces, text[end:]])
 
 
 def unfenced(text: str) -> str:

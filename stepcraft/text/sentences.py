@@ -5,7 +5,7 @@ code and Chinese text apart.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from stepcraft.text.clean import CAPITALS, CJK, SPACELESS_STOPS, STOP_WORDS, STOPS, clean
 from stepcraft.text.markdown import code_blocks
@@ -38,8 +38,6 @@ _SPACELESS = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef\u2018-\u201d]")
 _PIECE = re.compile(rf"\S.{{0,{LONGEST - 2}}}(?=\s|$)|\S.{{0,{LONGEST - 1}}}", re.DOTALL)
 _FENCES = ("```", "~~~")
 _FEW_WORDS = 3
-_MAX_QUOTED = 4
-"""The most sentences of one quotation; an opening mark without a closing one ends nothing."""
 
 
 def sentences(text: str) -> list[str]:
@@ -81,17 +79,16 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 def passage_sentences(text: str) -> list[str]:
     """Split a passage into pieces to be scored, none longer than `LONGEST` (RPG §3.2).
 
-    A fenced code block and a quotation of several sentences stay whole; a piece of fewer than three
-    words is joined to its neighbour.
+    A fenced code block stays whole; a piece of fewer than three words is joined to its neighbour.
     """
     text = clean(text)
     parts: list[str] = []
     end = 0
     for block in code_blocks(text):
-        parts += _with_quotations_joined(sentences(text[end : block.start]))
+        parts += sentences(text[end : block.start])
         parts.append(text[block.start : block.stop].strip())
         end = block.stop
-    parts += _with_quotations_joined(sentences(text[end:]))
+    parts += sentences(text[end:])
     joined: list[str] = []
     for part in parts:
         # A fragment belongs to what it ends, and a heading to the sentence below it.
@@ -107,20 +104,6 @@ def passage_sentences(text: str) -> list[str]:
         for sentence in joined
         for piece in ([sentence] if len(sentence) <= LONGEST else _PIECE.findall(sentence))
     ]
-
-
-def _with_quotations_joined(parts: list[str]) -> Iterator[str]:
-    place = 0
-    while place < len(parts):
-        ends = range(place + 1, min(place + _MAX_QUOTED, len(parts)) + 1)
-        closed = [end for end in ends if not _opens_quotation("".join(parts[place:end]))]
-        stop = closed[0] if closed else place + 1
-        yield _joined(parts[place:stop])
-        place = stop
-
-
-def _opens_quotation(text: str) -> bool:
-    return text.count("\u201c") > text.count("\u201d") or text.count('"') % 2 == 1
 
 
 def _is_short(sentence: str) -> bool:

@@ -34,9 +34,6 @@ PROSE = st.lists(
         ("They took 3.5 g. Nobody saw v1.2.3 there.", ["They took 3.5 g.", "Nobody saw v1.2.3 there."]),
         # quotations
         ('He said "Go now." Then he left.', ['He said "Go now."', "Then he left."]),
-        ('He said "Go. Do it now." Then he left.', ['He said "Go. Do it now."', "Then he left."]),
-        ("\u201cGo away. Now,\u201d he said. Then he left.", ["\u201cGo away. Now,\u201d he said.", "Then he left."]),
-        ('A 5" nail is there. It is long. It is new.', ['A 5" nail is there.', "It is long.", "It is new."]),
         # lists and headings
         ("1. Mix the eggs.\n2. Bake the cake", ["1. Mix the eggs.", "2. Bake the cake"]),
         ("- one apple pie\n- two ripe pears", ["- one apple pie", "- two ripe pears"]),
