@@ -1,19 +1,24 @@
-"""The vectors of an index, and the ranking by words and vectors together."""
+"""Embedding models, the vectors of an index in memory, and the ranking by words and vectors."""
 
 import math
 import sqlite3
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepcraft.errors import MemoryFailure
-from stepcraft.index._rows import Damage, Entry, state
+from stepcraft.index._file import MEMORY, Damage
+from stepcraft.index._rows import Entry
 
 Matrix = NDArray[np.float32]
 
+_BLOCK = 8192
 _TIE = 1e-6
 """Scores closer than this count as equal: sums in another order differ by about a tenth of it."""
 
@@ -48,10 +53,10 @@ class Hit:
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes | None]:
-    """Return the unit vector of each text as bytes: zeros if it has none, None if it is not finite.
+    """Return the unit vector of each text: zeros if it has none, None if it is not finite.
 
     Raises:
-        MemoryFailure: the embedder failed, or returned something else than one vector a text.
+        MemoryFailure: The embedder failed, or returned something else than one vector a text.
     """
     distinct = list(dict.fromkeys(texts))
     if not distinct:
@@ -64,16 +69,16 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes | None
 
 
 def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, NDArray[np.bool_]]:
-    """Return unit vectors of shape (texts, dimensions), zeros for a text without one, and which of them are finite.
+    """Return unit vectors of shape (texts, dimensions), zeros for none, and which are finite.
 
     Raises:
-        MemoryFailure: the embedder failed, or returned something else than one vector a text.
+        MemoryFailure: The embedder failed, or returned something else than one vector a text.
     """
     vectors = embedder.embed_documents(texts)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
         raise MemoryFailure(
-            f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for {len(texts)} texts; "
-            "use another model"
+            f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for "
+            f"{len(texts)} texts; use another model"
         )
     finite = np.asarray(np.isfinite(vectors).all(axis=1))
     vectors = np.asarray(vectors, dtype=np.float32)
@@ -98,83 +103,99 @@ def _unit(vector: Matrix) -> Matrix | None:
     return (wide / length).astype(np.float32) if 0 < length < math.inf else None
 
 
-def check_vectors(vectors: Mapping[int, object], dimensions: int) -> None:
-    """Raise Damage for what is no finite vector of so many dimensions; the vectors are by the numbers of their rows."""
-    for number, vector in vectors.items():
-        if not isinstance(vector, bytes) or len(vector) != 4 * dimensions:
-            raise Damage(f"the vector of its row {number} has not {dimensions} dimensions")
-        if not np.isfinite(np.frombuffer(vector, np.float32)).all():
-            raise Damage(f"the vector of its row {number} is not finite")
-
-
 class Vectors:
-    """The vectors of a file in one matrix, in the order of their rows' numbers; it grows by doubling."""
+    """The vectors of one file, which all its indexes in this process share.
+
+    They are kept in blocks, so that a growing file copies nothing. Whoever holds `lock` while he
+    begins a transaction and searches sees no row that is older than those that are here.
+    """
 
     def __init__(self) -> None:
-        self._seen = (-1, -1)
-        self._allocate(0, 0)
+        self.lock = threading.Lock()
+        self.clear()
 
-    @property
-    def dimensions(self) -> int:
-        """The length of the vectors read so far; 0 before."""
-        return int(self._matrix.shape[1])
+    def clear(self) -> None:
+        """Free the vectors; the next search reads them again."""
+        self._numbers = np.empty(0, np.int64)
+        self._blocks: list[Matrix] = []
+        self._gone: set[int] = set()
+        """Places of deleted rows."""
+        self._changes = 0
+        """The last number read of the log of changed rows."""
 
     def cosines(
         self, connection: sqlite3.Connection, vector: Matrix
-    ) -> tuple[NDArray[np.int64], Matrix] | None:
-        """Return number and cosine of each row with a vector to a unit vector; None if there are none.
+    ) -> tuple[NDArray[np.int64], Matrix]:
+        """Return number and cosine of each row to a unit vector; -inf for deleted rows.
 
-        It is called within a transaction, so that the rows are those that the words are searched in. What was
-        written since the last call is read first.
+        What was written since the last call is read first.
         """
-        _, writes, rewrites = state(connection)
-        if (writes, rewrites) != self._seen:
-            if rewrites != self._seen[1]:
-                total, good = connection.execute(
-                    "SELECT count(*), total(length(vector) = ?) FROM vectors", (4 * len(vector),)
-                ).fetchone()
-                if (
-                    good != total
-                ):  # a file from elsewhere, where many short ones would take memory as long ones
-                    raise Damage(f"not all of its vectors have {len(vector)} dimensions")
-                self._allocate(total, len(vector))
-            self._read_new(connection, len(vector))
-            self._seen = (writes, rewrites)
-        if not self._count:
-            return None
-        similarities: Matrix = self._matrix[: self._count] @ vector
-        return self._numbers[: self._count], similarities
+        self._update(connection, len(vector))
+        if not self._blocks:
+            return self._numbers, np.empty(0, np.float32)
+        cosines = np.concatenate([block @ vector for block in self._blocks])[: len(self._numbers)]
+        cosines[list(self._gone)] = -np.inf
+        return self._numbers, cosines
 
-    def _allocate(self, rows: int, dimensions: int) -> None:
-        self._count = 0
-        self._numbers = np.empty(rows, np.int64)
-        self._matrix = np.empty((rows, dimensions), np.float32)
+    def _update(self, connection: sqlite3.Connection, dimensions: int) -> None:
+        """Take in what was written since the last call; read all again only when far behind."""
+        first, last = connection.execute(
+            "SELECT coalesce(min(number), 0), coalesce(max(number), 0) FROM changed"
+        ).fetchone()
+        if first > self._changes + 1 or 2 * len(self._gone) > len(self._numbers):
+            self.clear()
+        if not len(self._numbers):
+            self._changes = last
+        self._read_new(connection, dimensions)
+        for number, vector in connection.execute(
+            "SELECT DISTINCT seq, vector FROM changed LEFT JOIN vectors USING (seq)"
+            " WHERE number > ?",
+            (self._changes,),
+        ):
+            place = int(np.searchsorted(self._numbers, number))
+            if place == len(self._numbers) or self._numbers[place] != number:
+                continue  # the row was written and deleted since the last call
+            if vector is None:
+                self._gone.add(place)
+            else:
+                self._gone.discard(place)
+                self._blocks[place // _BLOCK][place % _BLOCK] = _rows([vector], dimensions)[0]
+        self._changes = last
 
     def _read_new(self, connection: sqlite3.Connection, dimensions: int) -> None:
-        first = self._count
-        last = int(self._numbers[first - 1]) if first else 0
-        for number, blob in connection.execute(
-            "SELECT seq, iif(typeof(vector) = 'blob' AND length(vector) = ?, vector, NULL) FROM vectors"
-            " WHERE seq > ? ORDER BY seq",
-            (4 * dimensions, last),
-        ):
-            if blob is None:
-                raise Damage(f"the vector of its row {number} has not {dimensions} dimensions")
-            if self._count == len(self._matrix):
-                numbers, matrix, count = self._numbers, self._matrix, self._count
-                self._allocate(max(64, 2 * count), dimensions)
-                if count:
-                    self._numbers[:count], self._matrix[:count], self._count = (
-                        numbers,
-                        matrix,
-                        count,
-                    )
-            self._numbers[self._count] = number
-            self._matrix[self._count] = np.frombuffer(blob, np.float32)
-            self._count += 1
-        with np.errstate(all="ignore"):
-            if not np.isfinite(self._matrix[first : self._count].sum(axis=1)).all():
-                raise Damage("one of its vectors is not finite")
+        read = [self._numbers]
+        count = len(self._numbers)
+        cursor = connection.execute(
+            "SELECT seq, vector FROM vectors WHERE seq > ? ORDER BY seq",
+            (int(self._numbers[-1]) if count else 0,),
+        )
+        while rows := cursor.fetchmany(_BLOCK - count % _BLOCK):  # what the last block has room for
+            if not count % _BLOCK:
+                self._blocks.append(np.zeros((_BLOCK, dimensions), np.float32))
+            vectors = _rows([vector for _, vector in rows], dimensions)
+            self._blocks[-1][count % _BLOCK :][: len(rows)] = vectors
+            read.append(np.array([number for number, _ in rows], np.int64))
+            count += len(rows)
+        self._numbers = np.concatenate(read) if len(read) > 1 else self._numbers
+
+
+def _rows(vectors: Sequence[bytes], dimensions: int) -> Matrix:
+    if any(len(vector) != 4 * dimensions for vector in vectors):
+        raise Damage(f"not all of its vectors have {dimensions} dimensions")
+    return np.frombuffer(b"".join(vectors), np.float32).reshape(-1, dimensions)
+
+
+_files: WeakValueDictionary[tuple[int, int], Vectors] = WeakValueDictionary()
+_sharing = threading.Lock()
+
+
+def vectors_of(path: str) -> Vectors:
+    """Return the vectors of the file at a path; the same object for all who name the same file."""
+    if path == MEMORY:
+        return Vectors()
+    status = Path(path).stat()
+    with _sharing:
+        return _files.setdefault((status.st_dev, status.st_ino), Vectors())
 
 
 def best(
@@ -183,33 +204,29 @@ def best(
     alpha: float,
     k: int,
 ) -> list[tuple[int, float]]:
-    """Return the k best (number, score) by alpha · cosine + (1 - alpha) · bm25 / best bm25, ties in order of number.
+    """Return the k best rows by alpha · cosine + (1 - alpha) · bm25 / best bm25.
 
-    Without vectors the score is that of the words alone. A row that has no vector counts with a cosine of 0.
+    Without vectors the score is that of the words alone. Ties are in order of number.
 
     Args:
-        similarities: numbers, rising, and cosines of the rows that have a vector; None without a query vector.
-        word_ranks: number and BM25 rank (lower is better) of each row that matches by words, of shape (matches, 2).
-        alpha: the weight of the cosine.
-        k: the most results.
+        similarities: Numbers, rising, and cosines of all rows; None without a query vector.
+        word_ranks: Number and BM25 rank (lower is better) of each row that matches by words.
+        alpha: The weight of the cosine.
+        k: The most results.
+
+    Returns:
+        Number and score of each row.
     """
-    matching = word_ranks[:, 0].astype(np.int64)
-    by_words = word_ranks[:, 1] / word_ranks[:, 1].min() if len(word_ranks) else np.empty(0)
-    if similarities is None:
-        numbers, scores = matching, by_words
-    else:
+    numbers = word_ranks[:, 0].astype(np.int64)
+    scores = word_ranks[:, 1] / word_ranks[:, 1].min() if len(word_ranks) else np.empty(0)
+    if similarities is not None:
+        matching, by_words = numbers, (1 - alpha) * scores
         numbers, cosines = similarities
         scores = alpha * cosines.astype(np.float64)
-        by_words = (1 - alpha) * by_words
-        places = np.searchsorted(numbers, matching)
-        has_vector = numbers[np.minimum(places, len(numbers) - 1)] == matching
-        scores[places[has_vector]] += by_words[has_vector]
-        if not has_vector.all():
-            numbers = np.concatenate((numbers, matching[~has_vector]))
-            scores = np.concatenate((scores, by_words[~has_vector]))
+        scores[np.searchsorted(numbers, matching)] += by_words
     if len(scores) > k:
         least = np.partition(scores, len(scores) - k)[len(scores) - k]
         near = np.flatnonzero(scores >= least - _TIE)
         numbers, scores = numbers[near], scores[near]
     ranked = np.lexsort((numbers, -np.round(scores / _TIE)))[:k]
-    return [(int(numbers[row]), float(scores[row])) for row in ranked]
+    return [(int(numbers[row]), float(scores[row])) for row in ranked if scores[row] > -math.inf]
