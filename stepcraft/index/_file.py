@@ -4,10 +4,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Generator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory, StepcraftError
 from stepcraft.files import irregular, named_path
 
 MEMORY = ":memory:"
@@ -52,16 +52,19 @@ class DamagedIndex(MemoryFailure):
     """The file of an index is damaged, or is none that this version reads."""
 
 
-class EmptyIndex(BadInput):
-    """The file of an index has not been laid out yet."""
+class NoIndex(BadInput):
+    """There is no file, or nothing in it yet."""
 
 
-class Damage(Exception):
-    """A file holds what cannot have been written there. The message is a clause."""
+def connect(
+    path: str, settings: Mapping[str, str] | None = None, *, create: bool = True
+) -> tuple[sqlite3.Connection, dict[str, str]]:
+    """Open the index in a file, and return the connection and the settings of the file.
 
-
-def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool]:
-    """Open the index in a file, and return the connection and whether it is read-only.
+    Args:
+        path: The file; ":memory:" for none.
+        settings: What to record where the file does not have it yet.
+        create: Whether a missing file is made.
 
     Raises:
         BadInput: There is no such file or folder, or it is a pipe or a device.
@@ -70,7 +73,7 @@ def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool
     """
     if path != MEMORY:
         _check_place(Path(path), create=create)
-    read_only = Path(path).exists() and not os.access(path, os.W_OK)
+    read_only = is_read_only(path)
     with plain_failures(path):
         connection = sqlite3.connect(
             _read_only_uri(path) if read_only else path,
@@ -80,11 +83,16 @@ def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool
             check_same_thread=False,
         )
         try:
-            _prepare(connection, path, create=create, read_only=read_only)
+            _prepare(connection, path, create=create)
+            return connection, _recorded(connection, settings or {})
         except BaseException:
             connection.close()
             raise
-    return connection, read_only
+
+
+def is_read_only(path: str) -> bool:
+    """Tell whether there is a file that cannot be written."""
+    return Path(path).exists() and not os.access(path, os.W_OK)
 
 
 @contextmanager
@@ -92,25 +100,22 @@ def plain_failures(path: str) -> Generator[None]:
     """Raise MemoryFailure, in one sentence that says what to do, for what fails in the block."""
     try:
         yield
-    except Damage as error:
-        raise DamagedIndex(f"{path} is damaged: {error}; {_REMEDY}") from error
+    except StepcraftError:
+        raise
+    except (LookupError, TypeError, ValueError) as error:  # a row is not as it was written
+        raise DamagedIndex(f"{path} is damaged: {error!r:.200}; {_REMEDY}") from error
     except sqlite3.Error as error:
         name = str(getattr(error, "sqlite_errorname", None) or "")
         if name.startswith("SQLITE_READONLY"):
-            raise unwritable(path) from error
+            raise ReadOnlyMemory(
+                f"{path} cannot be written; check the permissions of the file and of its folder"
+            ) from error
         reasons = (reason for start, reason in _REASONS.items() if name.startswith(start))
         reason = next(reasons, f"cannot be used: {error}")
         damaged = name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or "no such table" in str(
             error
         )
         raise (DamagedIndex if damaged else MemoryFailure)(f"{path} {reason}") from error
-
-
-def unwritable(path: str) -> ReadOnlyMemory:
-    """Return the error for a file that cannot be written."""
-    return ReadOnlyMemory(
-        f"{path} cannot be written; check the permissions of the file and of its folder"
-    )
 
 
 @contextmanager
@@ -126,47 +131,26 @@ def transaction(connection: sqlite3.Connection, kind: str = "DEFERRED") -> Gener
         raise
 
 
-def settings_in(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the settings that the file was made with."""
-    return dict(connection.execute("SELECT key, value FROM meta"))
-
-
 def recorded_settings(path: str | Path) -> dict[str, str]:
-    """Return what the index in a file was made with; {} if there is no file yet.
+    """Return what the index in a file was made with; {} if there is none yet.
 
     Raises:
-        MemoryFailure: The file cannot be opened, or is no index.
+        MemoryFailure: The file cannot be opened, or holds something else.
     """
-    place = named_path(path)
-    if not place.is_file() or not place.stat().st_size:
-        return {}
     try:
-        connection, _ = connect(str(place), create=False)
-    except EmptyIndex:  # another process is about to lay it out
+        connection, settings = connect(str(named_path(path)), create=False)
+    except NoIndex:
         return {}
-    with closing(connection), plain_failures(str(place)):
-        return settings_in(connection)
+    connection.close()
+    return settings
 
 
-def agree(
-    connection: sqlite3.Connection, path: str, wanted: Mapping[str, str], *, read_only: bool
-) -> None:
-    """Record settings in the file unless it has them already.
-
-    Raises:
-        MemoryFailure: The file was made with other values.
-    """
-    with plain_failures(path):
-        if wanted.keys() - settings_in(connection).keys() and not read_only:
-            with transaction(connection, "IMMEDIATE"):
-                connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", wanted.items())
-        settings = settings_in(connection)
-    for name, value in wanted.items():
-        if settings.get(name, value) != value:
-            raise MemoryFailure(
-                f"{path} was made with {name} {settings[name]!r:.200}, not {value!r:.200}: "
-                f"open it with {name} {settings[name]!r:.200}, or fill a new file"
-            )
+def _recorded(connection: sqlite3.Connection, settings: Mapping[str, str]) -> dict[str, str]:
+    sql = "SELECT key, value FROM meta"
+    if settings.keys() - dict(connection.execute(sql)).keys():
+        with transaction(connection, "IMMEDIATE"):
+            connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", settings.items())
+    return dict(connection.execute(sql))
 
 
 def _check_place(path: Path, *, create: bool) -> None:
@@ -175,7 +159,7 @@ def _check_place(path: Path, *, create: bool) -> None:
     if path.exists() and (what := irregular(path.stat().st_mode)):
         raise BadInput(f"{path} is {what}, not a file; name another one")
     if not path.exists() and not create:
-        raise BadInput(f"{path} does not exist; check the name, or import procedures into it first")
+        raise NoIndex(f"{path} does not exist; check the name, or import procedures into it first")
     if not path.parent.is_dir():
         raise BadInput(
             f"{path} cannot be made: there is no folder {path.parent}; make the folder first"
@@ -189,40 +173,36 @@ def _read_only_uri(path: str) -> str:
     return f"{file.as_uri()}?mode=ro{'' if logged else '&immutable=1'}"
 
 
-def _prepare(connection: sqlite3.Connection, path: str, *, create: bool, read_only: bool) -> None:
+def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
     """Check whose file it is, and lay it out if it is new."""
-    application, version, tables = _header(connection)
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if not tables and not create:
-        raise EmptyIndex(f"{path} is empty; import procedures into it first")
-    if tables and application != _APPLICATION_ID:
+        raise NoIndex(f"{path} is empty; import procedures into it first")
+    if not tables:
+        _lay_out(connection)
+    application, version = connection.execute(
+        "SELECT * FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
+    if application != _APPLICATION_ID:
         raise DamagedIndex(f"{path} is a database of something else; name another file")
-    connection.execute("PRAGMA cache_size = -65536")
-    if not read_only:
-        _use_write_ahead_log(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        if not tables:
-            with transaction(connection, "IMMEDIATE"):
-                if not _header(connection)[2]:  # nobody else has laid it out meanwhile
-                    for statement in LAYOUT.split(";\n"):
-                        connection.execute(statement)
-                    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                    connection.execute(f"PRAGMA user_version = {_VERSION}")
-            version = _header(connection)[1]
     if version != _VERSION:
         raise DamagedIndex(
             f"{path} was written by another version of stepcraft (layout {version}, this one "
             f"reads {_VERSION}); use that version, or fill a new file"
         )
+    connection.execute("PRAGMA cache_size = -65536")
+    connection.execute("PRAGMA synchronous = NORMAL")
 
 
-def _header(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """Return whose the file is, the version of its layout, and the number of its tables."""
-    return tuple(
-        connection.execute(
-            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"
-            " FROM pragma_application_id, pragma_user_version"
-        ).fetchone()
-    )
+def _lay_out(connection: sqlite3.Connection) -> None:
+    _use_write_ahead_log(connection)
+    with transaction(connection, "EXCLUSIVE"):
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            return  # another process was faster
+        for statement in LAYOUT.split(";\n"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

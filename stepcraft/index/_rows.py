@@ -1,12 +1,12 @@
 """The rows of an index: entries, the words that FTS5 finds them by, and their vectors."""
 
+import itertools
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepcraft.index._file import Damage
 from stepcraft.index._words import spaced
 
 CHANGES_LOGGED = 100_000
@@ -28,7 +28,7 @@ class Changes:
 
     added: int = 0
     present: int = 0
-    """Entries that were already there, unchanged."""
+    """Entries that were already there, unchanged, or were given twice."""
     updated: int = 0
     """Entries whose id was there with another text or payload."""
     failed: dict[str, str] = field(default_factory=dict[str, str])
@@ -39,23 +39,16 @@ Row = tuple[int, Entry]
 """A stored entry after its number, by which its words and its vector are found."""
 
 
-def stored(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Row]:
+def stored_rows(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Row]:
     """Return the rows with these ids, by id; unknown ids are left out."""
     rows = _select(connection, "id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))
     return {row[1].id: row for row in rows}
 
 
-def entries_of(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, Entry]:
-    """Return the entries of the rows with these numbers.
-
-    Raises:
-        Damage: There is no such row.
-    """
+def entries_of(connection: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Entry]:
+    """Return the entries of the rows with these numbers."""
     condition = "seq IN (SELECT value FROM json_each(?))"
-    entries = dict(_select(connection, condition, json.dumps(list(numbers))))
-    if len(entries) < len(numbers):
-        raise Damage("it has words or vectors of rows that there are not")
-    return entries
+    return dict(_select(connection, condition, json.dumps(list(numbers))))
 
 
 def page_after(connection: sqlite3.Connection, number: int, limit: int) -> list[Row]:
@@ -64,70 +57,61 @@ def page_after(connection: sqlite3.Connection, number: int, limit: int) -> list[
 
 
 def _select(connection: sqlite3.Connection, condition: str, *values: object) -> list[Row]:
-    rows = connection.execute(
-        f"SELECT seq, id, text, payload FROM entries WHERE {condition}",
-        values,
-    )
-    return [(number, _entry(name, text, payload)) for number, name, text, payload in rows]
+    sql = f"SELECT seq, id, text, payload FROM entries WHERE {condition}"  # noqa: S608 - ours
+    return [
+        (number, Entry(name, text, dict(json.loads(payload))))
+        for number, name, text, payload in connection.execute(sql, values)
+    ]
 
 
-def _entry(name: str, text: str, payload: str) -> Entry:
-    try:
-        return Entry(name, text, dict(json.loads(payload)))
-    except (TypeError, ValueError) as error:
-        raise Damage(f"the payload of the entry {name!r:.80} is no JSON object") from error
-
-
-def insert(
-    connection: sqlite3.Connection, entries: Collection[Entry], vectors: Mapping[str, bytes]
-) -> None:
-    """Add entries after all others, with the vectors of their texts."""
-    (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM entries").fetchone()
-    rows = list(enumerate(entries, last + 1))
-    connection.executemany(
-        "INSERT INTO entries VALUES (?, ?, ?, ?)",
-        ((number, entry.id, entry.text, json.dumps(dict(entry.payload))) for number, entry in rows),
-    )
-    _add_words_and_vectors(connection, rows, vectors)
-
-
-def replace(
+def write(
     connection: sqlite3.Connection,
-    changed: Collection[tuple[Row, Entry]],
+    stored: Mapping[str, Row],
+    entries: Iterable[Entry],
     vectors: Mapping[str, bytes],
 ) -> None:
-    """Replace the entry of each row."""
+    """Store entries in the place of the rows with their ids, or after all others.
+
+    Args:
+        connection: In a transaction.
+        stored: The rows that there are, by id.
+        entries: What to store.
+        vectors: The vectors of new texts, where the index has vectors.
+    """
+    (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM entries").fetchone()
+    new = itertools.count(last + 1)
+    rows = [(stored[entry.id][0] if entry.id in stored else next(new), entry) for entry in entries]
     connection.executemany(
-        "UPDATE entries SET text = ?, payload = ? WHERE seq = ?",
-        ((entry.text, json.dumps(dict(entry.payload)), number) for (number, _), entry in changed),
+        "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)",
+        ((number, entry.id, entry.text, json.dumps(dict(entry.payload))) for number, entry in rows),
     )
-    reworded = [(row, entry) for row, entry in changed if row[1].text != entry.text]
-    _drop_words_and_vectors(connection, [row for row, _ in reworded])
-    _add_words_and_vectors(connection, [(row[0], entry) for row, entry in reworded], vectors)
-
-
-def remove(connection: sqlite3.Connection, rows: Collection[Row]) -> None:
-    """Delete rows."""
-    connection.executemany("DELETE FROM entries WHERE seq = ?", ((number,) for number, _ in rows))
-    _drop_words_and_vectors(connection, rows)
-
-
-def _add_words_and_vectors(
-    connection: sqlite3.Connection, rows: Collection[Row], vectors: Mapping[str, bytes]
-) -> None:
+    reworded = [(number, entry) for number, entry in rows if is_new_text(entry, stored)]
+    _drop(connection, [stored[entry.id] for _, entry in reworded if entry.id in stored])
     connection.executemany(
         "INSERT INTO words (rowid, text) VALUES (?, ?)",
-        ((number, spaced(entry.text)) for number, entry in rows),
+        ((number, spaced(entry.text)) for number, entry in reworded),
     )
     connection.executemany(
         "INSERT INTO vectors VALUES (?, ?)",
-        ((number, vectors[entry.text]) for number, entry in rows if entry.text in vectors),
+        ((number, vectors[entry.text]) for number, entry in reworded if vectors),
     )
 
 
-def _drop_words_and_vectors(connection: sqlite3.Connection, rows: Collection[Row]) -> None:
-    if not rows:
-        return
+def is_new_text(entry: Entry, stored: Mapping[str, Row]) -> bool:
+    """Tell whether the text of an entry is not stored under its id."""
+    return entry.id not in stored or stored[entry.id][1].text != entry.text
+
+
+def remove(connection: sqlite3.Connection, ids: Iterable[str]) -> int:
+    """Delete entries; return how many of the ids were there."""
+    rows = stored_rows(connection, ids).values()
+    connection.executemany("DELETE FROM entries WHERE seq = ?", ((number,) for number, _ in rows))
+    _drop(connection, rows)
+    return len(rows)
+
+
+def _drop(connection: sqlite3.Connection, rows: Collection[Row]) -> None:
+    """Delete the words and vectors of rows."""
     # A contentless FTS5 table needs the old text to take a row out.
     connection.executemany(
         "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)",

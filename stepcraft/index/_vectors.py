@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepcraft.errors import MemoryFailure
-from stepcraft.index._file import MEMORY, Damage
+from stepcraft.index._file import MEMORY
 from stepcraft.index._rows import Entry
 
 Matrix = NDArray[np.float32]
@@ -180,8 +180,6 @@ class Vectors:
 
 
 def _rows(vectors: Sequence[bytes], dimensions: int) -> Matrix:
-    if any(len(vector) != 4 * dimensions for vector in vectors):
-        raise Damage(f"not all of its vectors have {dimensions} dimensions")
     return np.frombuffer(b"".join(vectors), np.float32).reshape(-1, dimensions)
 
 
@@ -199,33 +197,11 @@ def vectors_of(path: str) -> Vectors:
 
 
 def best(
-    similarities: tuple[NDArray[np.int64], NDArray[np.float32]] | None,
-    word_ranks: NDArray[np.float64],
-    alpha: float,
-    k: int,
+    numbers: NDArray[np.int64], scores: NDArray[np.float64], k: int
 ) -> list[tuple[int, float]]:
-    """Return the k best rows by alpha · cosine + (1 - alpha) · bm25 / best bm25.
-
-    Without vectors the score is that of the words alone. Ties are in order of number.
-
-    Args:
-        similarities: Numbers, rising, and cosines of all rows; None without a query vector.
-        word_ranks: Number and BM25 rank (lower is better) of each row that matches by words.
-        alpha: The weight of the cosine.
-        k: The most results.
-
-    Returns:
-        Number and score of each row.
-    """
-    numbers = word_ranks[:, 0].astype(np.int64)
-    scores = word_ranks[:, 1] / word_ranks[:, 1].min() if len(word_ranks) else np.empty(0)
-    if similarities is not None:
-        matching, by_words = numbers, (1 - alpha) * scores
-        numbers, cosines = similarities
-        scores = alpha * cosines.astype(np.float64)
-        scores[np.searchsorted(numbers, matching)] += by_words
+    """Return number and score of the k best rows, ties in order of number."""
     if len(scores) > k:
-        least = np.partition(scores, len(scores) - k)[len(scores) - k]
+        least = np.partition(scores, -k)[-k]
         near = np.flatnonzero(scores >= least - _TIE)
         numbers, scores = numbers[near], scores[near]
     ranked = np.lexsort((numbers, -np.round(scores / _TIE)))[:k]

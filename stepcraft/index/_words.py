@@ -73,20 +73,23 @@ class WordRanking:
         self._rows = 0
         self._counts: dict[str, int] = {}
 
-    def ranks(self, connection: sqlite3.Connection, query: str) -> NDArray[np.float64]:
-        """Return number and BM25 rank (lower is better) of each matching row, of shape (rows, 2).
+    def scores(
+        self, connection: sqlite3.Connection, query: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return number and BM25 ÷ the best BM25 of each row that shares a word with a query.
 
         Where the words of the query stand in too many rows, only rows with one of the rarest words
         are ranked, by all words.
         """
         rare, frequent = map(_any, self._parted(connection, query_words(query)))
-        if not rare:
-            return np.empty((0, 2))
-        # FTS5 knows no optional words: rows that hold a frequent word too, then all others.
-        either = (f"({rare}) AND ({frequent})", f"({rare}) NOT ({frequent})")
-        sql, values = (f"{_RANKS} UNION ALL {_RANKS}", either) if frequent else (_RANKS, (rare,))
-        rows = connection.execute(sql, values).fetchall()
-        return np.array(rows, np.float64).reshape(-1, 2)
+        sql, values = _RANKS, [rare]
+        if frequent:
+            # FTS5 knows no optional words: rows that hold a frequent word too, then all others.
+            sql = f"{_RANKS} UNION ALL {_RANKS}"
+            values = [f"({rare}) AND ({frequent})", f"({rare}) NOT ({frequent})"]
+        rows = connection.execute(sql, values).fetchall() if rare else []
+        numbers, ranks = np.array(rows, np.float64).reshape(-1, 2).T
+        return numbers.astype(np.int64), ranks / ranks.min(initial=-0.0)
 
     def _parted(
         self, connection: sqlite3.Connection, words: Sequence[str]

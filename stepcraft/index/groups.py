@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from stepcraft.index import _rows as rows
 from stepcraft.index._rows import Changes, Entry
 from stepcraft.index.local import LocalIndex
 
@@ -29,12 +30,12 @@ class GroupedIndex(LocalIndex):
 
     def marks(self) -> dict[str, str]:
         """Return the mark of each group, empty if the group is not complete."""
-        with self._reading():
+        with self._transaction():
             return dict(self._connection.execute("SELECT name, mark FROM groups"))
 
     def mark(self, marks: Mapping[str, str]) -> None:
         """Give complete groups other marks."""
-        with self._writing():
+        with self._transaction("IMMEDIATE"):
             self._mark(marks)
 
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Changes:
@@ -44,18 +45,20 @@ class GroupedIndex(LocalIndex):
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was stored.
         """
         entries = list(entries)
-        with self._putting(entries) as changes:
+
+        def finish() -> None:
             for name, group in complete.items():
-                self._remove(self._ids(name).difference(group.ids))
+                rows.remove(self._connection, self._ids(name).difference(group.ids))
             begun = {entry.id.partition(":")[0]: "" for entry in entries}
             self._mark(begun | {name: group.mark for name, group in complete.items()})
-            return changes
+
+        return self.put(entries, then=finish)
 
     def forget(self, groups: Iterable[str]) -> None:
         """Delete groups with all their entries."""
-        with self._writing():
+        with self._transaction("IMMEDIATE"):
             for name in groups:
-                self._remove(self._ids(name))
+                rows.remove(self._connection, self._ids(name))
                 self._connection.execute("DELETE FROM groups WHERE name = ?", (name,))
 
     def _ids(self, group: str) -> set[str]:

@@ -1,22 +1,18 @@
 """LocalIndex: texts, payloads and vectors in one SQLite file, searched by words and vectors."""
 
 import asyncio
+import itertools
 import weakref
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.files import named_path
 from stepcraft.index import _rows as rows
-from stepcraft.index._file import (
-    agree,
-    connect,
-    plain_failures,
-    settings_in,
-    transaction,
-    unwritable,
-)
+from stepcraft.index._file import connect, is_read_only, plain_failures, transaction
 from stepcraft.index._rows import Changes, Entry, Row
 from stepcraft.index._vectors import (
     Embedder,
@@ -65,29 +61,32 @@ class LocalIndex:
         create: bool = True,
     ) -> None:
         self.path = str(named_path(path))
+        self.read_only = is_read_only(self.path)
         self._embedder = embedder
-        self._connection, self.read_only = connect(self.path, create=create)
+        wanted = {**(settings or {}), "embeddings": embedder.name if embedder else "none"}
+        self._connection, made_with = connect(self.path, wanted, create=create)
         # An index that nobody uses any more closes its file at once.
         self._close = weakref.finalize(self, self._connection.close)
         self._vectors = vectors_of(self.path)
         self._words = WordRanking()
-        try:
-            recorded = self.made_with.get("embeddings", "none")
-            # A file with vectors may be opened to search by words.
-            self._embeddings = embedder.name if embedder else recorded
-            wanted = {**(settings or {}), "embeddings": self._embeddings}
-            agree(self._connection, self.path, wanted, read_only=self.read_only)
-        except BaseException:
-            self.close()
-            raise
+        self._embeddings = made_with["embeddings"]
+        if not embedder:  # a file with vectors may be opened to search by words
+            del wanted["embeddings"]
+        for name, value in wanted.items():
+            if made_with[name] != value:
+                self.close()
+                raise MemoryFailure(
+                    f"{self.path} was made with {name} {made_with[name]!r:.200}, not "
+                    f"{value!r:.200}: open it with the former, or fill a new file"
+                )
 
-    @property
-    def made_with(self) -> dict[str, str]:
-        """The settings, the name of the embeddings, and the dimensions once there is a vector."""
-        with self._reading():
-            return settings_in(self._connection)
-
-    def put(self, entries: Iterable[Entry], *, merge: Merge | None = None) -> Changes:
+    def put(
+        self,
+        entries: Iterable[Entry],
+        *,
+        merge: Merge | None = None,
+        then: Callable[[], None] | None = None,
+    ) -> Changes:
         """Store entries, all or none; an entry with the id of another replaces it in place.
 
         A text that is already stored under its id is not embedded again. An entry whose vector is
@@ -98,12 +97,28 @@ class LocalIndex:
             entries: What to store.
             merge: Makes what is stored of the stored entry and of a new one with its id; None
                 stores the new one.
+            then: Called in the transaction, after all else.
 
         Raises:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was stored.
         """
-        with self._putting(entries, merge) as changes:
-            return changes
+        merge = merge or _newer
+        unique: dict[str, Entry] = {}
+        repeats = 0
+        for entry in entries:
+            new = Entry(clean(entry.id), clean(entry.text), entry.payload)
+            repeats += new.id in unique
+            unique[new.id] = merge(unique[new.id], new) if new.id in unique else new
+
+        def merged(stored: Mapping[str, Row]) -> list[Entry]:
+            return [
+                merge(stored[name][1], entry) if name in stored else entry
+                for name, entry in unique.items()
+            ]
+
+        _, changes = self._store(unique, merged, then)
+        changes.present += repeats
+        return changes
 
     def update(self, id: str, change: Callable[[Entry], Entry]) -> Entry | None:  # noqa: A002 - the field is called id
         """Read an entry, change it and write it, and return it; None if there is none.
@@ -116,20 +131,17 @@ class LocalIndex:
         Raises:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was changed.
         """
-        name = clean(id)
-
-        def changed(stored: Mapping[str, Row]) -> list[Entry]:
-            return [change(row[1]) for row in stored.values()]
-
-        with self._writing_planned([name], changed) as (entries, changes):
-            for reason in changes.failed.values():
-                raise MemoryFailure(f"{name} was not changed: {reason}")
+        entries, changes = self._store(
+            [clean(id)], lambda stored: [change(entry) for _, entry in stored.values()]
+        )
+        for name, reason in changes.failed.items():
+            raise MemoryFailure(f"{name} was not changed: {reason}")
         return entries[0] if entries else None
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete entries; return how many of the ids were there."""
-        with self._writing():
-            return self._remove(map(clean, ids))
+        with self._transaction("IMMEDIATE"):
+            return rows.remove(self._connection, map(clean, ids))
 
     def search(self, query: str, k: int, *, alpha: float) -> list[Hit]:
         """Return the k entries that fit best by alpha · cosine + (1 - alpha) · bm25 / best bm25.
@@ -154,20 +166,20 @@ class LocalIndex:
 
     def get(self, id: str) -> Entry | None:  # noqa: A002 - the field is called id
         """Return the entry with this id, or None."""
-        with self._reading():
-            row = rows.stored(self._connection, [clean(id)]).get(clean(id))
+        with self._transaction():
+            row = rows.stored_rows(self._connection, [clean(id)]).get(clean(id))
         return row[1] if row else None
 
     def count(self) -> int:
         """Return the number of entries."""
-        with self._reading():
+        with self._transaction():
             return int(self._connection.execute("SELECT count(*) FROM entries").fetchone()[0])
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield all entries in the order in which they were added."""
         last = 0
         while True:
-            with self._reading():
+            with self._transaction():
                 page = rows.page_after(self._connection, last, _PAGE)
             if not page:
                 return
@@ -181,87 +193,65 @@ class LocalIndex:
             self._vectors = Vectors()
 
     def _hits(self, query: str, vector: Matrix | None, k: int, alpha: float) -> list[Hit]:
-        with self._reading():
-            similarities = None
-            if vector is not None:
-                self._check_dimensions(len(vector))
-                similarities = self._vectors.cosines(self._connection, vector)
+        with self._transaction():
             words = query if alpha < 1 or not self._embedder else ""
-            ranks = self._words.ranks(self._connection, words)
-            ranked = best(similarities, ranks, alpha, k)
+            numbers, scores = self._words.scores(self._connection, words)
+            if vector is not None:
+                self._check_dimensions(vector.nbytes)
+                matching, by_words = numbers, (1 - alpha) * scores
+                numbers, cosines = self._vectors.cosines(self._connection, vector)
+                scores = alpha * cosines.astype(np.float64)
+                scores[np.searchsorted(numbers, matching)] += by_words
+            ranked = best(numbers, scores, k)
             entries = rows.entries_of(self._connection, [number for number, _ in ranked])
-        return [Hit(entries[number], score) for number, score in ranked]
+            return [Hit(entries[number], score) for number, score in ranked]
 
     @contextmanager
-    def _reading(self, kind: str = "DEFERRED") -> Generator[None]:
-        """One transaction, with one consistent view of the file."""
+    def _transaction(self, kind: str = "DEFERRED") -> Generator[None]:
+        """One consistent view of the file; "IMMEDIATE" to write, while no other process does."""
         with self._vectors.lock, plain_failures(self.path), transaction(self._connection, kind):
             yield
 
-    @contextmanager
-    def _writing(self) -> Generator[None]:
-        """One transaction, during which no other process writes."""
-        if self.read_only:
-            raise unwritable(self.path)
-        with self._reading("IMMEDIATE"):
-            yield
+    def _store(
+        self,
+        ids: Collection[str],
+        plan: Callable[[Mapping[str, Row]], Sequence[Entry]],
+        then: Callable[[], None] | None = None,
+    ) -> tuple[Sequence[Entry], Changes]:
+        """Write what `plan` makes of the stored rows.
 
-    @contextmanager
-    def _putting(self, entries: Iterable[Entry], merge: Merge | None = None) -> Generator[Changes]:
-        """Store entries in a transaction in which the block runs."""
-        merge = merge or _newer
-        unique: dict[str, Entry] = {}
-        repeats = Changes()
-        for entry in entries:
-            new = Entry(clean(entry.id), clean(entry.text), entry.payload)
-            if before := unique.get(new.id):
-                repeats.present += new == before
-                repeats.updated += new != before
-                new = merge(before, new)
-            unique[new.id] = new
-
-        def plan(stored: Mapping[str, Row]) -> list[Entry]:
-            return [
-                merge(stored[name][1], entry) if name in stored else entry
-                for name, entry in unique.items()
-            ]
-
-        with self._writing_planned(unique, plan) as (_, changes):
-            changes.present += repeats.present
-            changes.updated += repeats.updated
-            yield changes
-
-    @contextmanager
-    def _writing_planned(
-        self, ids: Collection[str], plan: Callable[[Mapping[str, Row]], Collection[Entry]]
-    ) -> Generator[tuple[list[Entry], Changes]]:
-        """Write what `plan` makes of the stored rows, in a transaction in which the block runs.
-
-        The texts are embedded before it, so that nobody waits for a model. Where somebody else
-        wrote these rows meanwhile, all is done again.
+        The texts are embedded before the transaction, so that nobody waits for a model. Where
+        somebody else wrote these rows meanwhile, all is done again.
         """
         vectors: dict[str, bytes | None] = {}
         while True:
-            with self._reading():
-                stored = rows.stored(self._connection, ids)
-            entries = list(plan(stored))
+            with self._transaction():
+                stored = rows.stored_rows(self._connection, ids)
+            entries = plan(stored)
             changed = [
                 entry for entry in entries if entry.id not in stored or stored[entry.id][1] != entry
             ]
-            vectors |= self._embed(
-                [
-                    entry.text
-                    for entry in changed
-                    if entry.text not in vectors
-                    and (entry.id not in stored or stored[entry.id][1].text != entry.text)
-                ]
+            texts = [entry.text for entry in changed if rows.is_new_text(entry, stored)]
+            vectors |= self._embed([text for text in texts if text not in vectors])
+            usable = {text: vector for text, vector in vectors.items() if vector is not None}
+            refused = [entry.id for entry in changed if vectors.get(entry.text, b"") is None]
+            taken = [entry for entry in changed if entry.id not in refused]
+            with self._transaction("IMMEDIATE"):
+                if rows.stored_rows(self._connection, ids) != stored:
+                    continue
+                for vector in itertools.islice(usable.values(), 1):
+                    self._check_dimensions(len(vector))
+                rows.write(self._connection, stored, taken, usable)
+                if then:
+                    then()
+            updated = sum(entry.id in stored for entry in taken)
+            reason = f"the embedding model {self._embeddings} gave a vector that is not finite"
+            return entries, Changes(
+                added=len(taken) - updated,
+                present=len(entries) - len(changed),
+                updated=updated,
+                failed=dict.fromkeys(refused, reason),
             )
-            with self._writing():
-                if rows.stored(self._connection, ids) == stored:
-                    changes = self._write(stored, changed, vectors)
-                    changes.present = len(entries) - len(changed)
-                    yield entries, changes
-                    return
 
     def _embed(self, texts: Sequence[str]) -> dict[str, bytes | None]:
         if self._embedder:
@@ -273,45 +263,15 @@ class LocalIndex:
             )
         return {}
 
-    def _write(
-        self,
-        stored: Mapping[str, Row],
-        changed: Collection[Entry],
-        vectors: Mapping[str, bytes | None],
-    ) -> Changes:
-        """Store entries within a transaction, and leave out those whose vector is None."""
-        usable = {text: vector for text, vector in vectors.items() if vector is not None}
-        if usable:
-            dimensions = len(next(iter(usable.values()))) // 4
-            self._connection.execute(
-                "INSERT OR IGNORE INTO meta VALUES ('dimensions', ?)", (str(dimensions),)
-            )
-            self._check_dimensions(dimensions)
-        refused = [entry.id for entry in changed if vectors.get(entry.text, b"") is None]
-        taken = [entry for entry in changed if entry.id not in refused]
-        added = [entry for entry in taken if entry.id not in stored]
-        updated = [(stored[entry.id], entry) for entry in taken if entry.id in stored]
-        rows.insert(self._connection, added, usable)
-        rows.replace(self._connection, updated, usable)
-        reason = f"the embedding model {self._embeddings} gave a vector that is not finite"
-        return Changes(
-            added=len(added), updated=len(updated), failed=dict.fromkeys(refused, reason)
-        )
-
-    def _remove(self, ids: Iterable[str]) -> int:
-        """Delete entries within a transaction; return how many there were."""
-        stored = rows.stored(self._connection, ids).values()
-        rows.remove(self._connection, stored)
-        return len(stored)
-
-    def _check_dimensions(self, dimensions: int) -> None:
-        recorded = settings_in(self._connection).get("dimensions", str(dimensions))
-        if recorded != str(dimensions):
-            raise MemoryFailure(
-                f"{self.path} holds vectors of {recorded} dimensions, and the embedding model "
-                f"gives {dimensions}: open it with the model that it was made with, or fill a new "
-                "file"
-            )
+    def _check_dimensions(self, size: int) -> None:
+        """Refuse vectors of another size in bytes than the stored ones."""
+        for (stored,) in self._connection.execute("SELECT length(vector) FROM vectors LIMIT 1"):
+            if stored != size:
+                raise MemoryFailure(
+                    f"{self.path} holds vectors of {stored // 4} dimensions, and the embedding "
+                    f"model gives {size // 4}: open it with the model that it was made with, or "
+                    "fill a new file"
+                )
 
 
 def _newer(_: Entry, new: Entry) -> Entry:
