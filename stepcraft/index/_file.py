@@ -20,32 +20,46 @@ _APPLICATION_ID = 0x53544350
 _VERSION = 2
 _RETRY_S = 0.01
 
-LAYOUT = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE entries
-  (seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, text TEXT NOT NULL, payload TEXT NOT NULL);
-CREATE TABLE vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-CREATE TABLE changed (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
-CREATE TABLE groups (name TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
-CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='porter unicode61');
+LAYOUT = f"""
+BEGIN EXCLUSIVE;
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS groups (name TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS entries (
+  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, text TEXT NOT NULL, payload TEXT NOT NULL,
+  spaced TEXT
+);
+CREATE TABLE IF NOT EXISTS vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS changed (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
+CREATE VIRTUAL TABLE IF NOT EXISTS words
+  USING fts5 (text, content='', tokenize='porter unicode61');
+CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON entries BEGIN
+  INSERT INTO words (rowid, text) VALUES (new.seq, coalesce(new.spaced, new.text));
+END;
+CREATE TRIGGER IF NOT EXISTS reworded AFTER UPDATE OF text ON entries WHEN old.text != new.text BEGIN
+  INSERT INTO words (words, rowid, text)
+    VALUES ('delete', old.seq, coalesce(old.spaced, old.text));
+  INSERT INTO words (rowid, text) VALUES (new.seq, coalesce(new.spaced, new.text));
+  INSERT INTO changed (seq) VALUES (old.seq);
+END;
+CREATE TRIGGER IF NOT EXISTS deleted AFTER DELETE ON entries BEGIN
+  INSERT INTO words (words, rowid, text)
+    VALUES ('delete', old.seq, coalesce(old.spaced, old.text));
+  DELETE FROM vectors WHERE seq = old.seq;
+  INSERT INTO changed (seq) VALUES (old.seq);
+END;
+CREATE TRIGGER IF NOT EXISTS logged AFTER INSERT ON changed BEGIN
+  DELETE FROM changed WHERE number <= new.number - 100000;
+END;
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {_VERSION};
+COMMIT;
 """
-"""The statements that lay out a new file.
+"""The statements that lay out a file; where another process did so meanwhile they change nothing.
 
-`changed` logs the rows that were deleted or given another text, so that other processes correct the
-vectors that they hold.
+The triggers keep the words in step with the entries, since a contentless FTS5 table needs the old
+text to take a row out. `spaced` is the text for FTS5 where it differs. `changed` logs the last rows
+that were deleted or reworded, for the vectors that other processes hold.
 """
-
-_REMEDY = "restore it from a copy, or fill a new file"
-_REASONS = {
-    "SQLITE_BUSY": "is locked: another process has been writing for more than "
-    f"{BUSY_S:.0f} s; try again when it is done",
-    "SQLITE_CORRUPT": f"is damaged; {_REMEDY}",
-    "SQLITE_NOTADB": "is no SQLite database; name another file, or import it if it holds "
-    "procedures as text",
-    "SQLITE_CANTOPEN": "cannot be opened; check the permissions of the file and of its folder",
-    "SQLITE_FULL": "cannot grow because the disk is full; make room and try again "
-    "(what was reported as added is stored)",
-}
 
 
 class DamagedIndex(MemoryFailure):
@@ -54,6 +68,35 @@ class DamagedIndex(MemoryFailure):
 
 class NoIndex(BadInput):
     """There is no file, or nothing in it yet."""
+
+
+_REMEDY = "restore it from a copy, or fill a new file"
+_FAILURES: dict[str, tuple[type[MemoryFailure], str]] = {
+    "READONLY": (
+        ReadOnlyMemory,
+        "cannot be written; check the permissions of the file and of its folder",
+    ),
+    "CORRUPT": (DamagedIndex, f"is damaged; {_REMEDY}"),
+    "NOTADB": (
+        DamagedIndex,
+        "is no SQLite database; name another file, or import it if it holds procedures as text",
+    ),
+    "BUSY": (
+        MemoryFailure,
+        f"is locked: another process has been writing for more than {BUSY_S:.0f} s; "
+        "try again when it is done",
+    ),
+    "CANTOPEN": (
+        MemoryFailure,
+        "cannot be opened; check the permissions of the file and of its folder",
+    ),
+    "FULL": (
+        MemoryFailure,
+        "cannot grow because the disk is full; make room and try again (what was reported as "
+        "added is stored)",
+    ),
+}
+"""The error for what SQLite says, by the name of its code; the sentences go on from the path."""
 
 
 def connect(
@@ -105,30 +148,11 @@ def plain_failures(path: str) -> Generator[None]:
     except (LookupError, TypeError, ValueError) as error:  # a row is not as it was written
         raise DamagedIndex(f"{path} is damaged: {error!r:.200}; {_REMEDY}") from error
     except sqlite3.Error as error:
-        name = str(getattr(error, "sqlite_errorname", None) or "")
-        if name.startswith("SQLITE_READONLY"):
-            raise ReadOnlyMemory(
-                f"{path} cannot be written; check the permissions of the file and of its folder"
-            ) from error
-        reasons = (reason for start, reason in _REASONS.items() if name.startswith(start))
-        reason = next(reasons, f"cannot be used: {error}")
-        damaged = name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or "no such table" in str(
-            error
-        )
-        raise (DamagedIndex if damaged else MemoryFailure)(f"{path} {reason}") from error
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection, kind: str = "DEFERRED") -> Generator[None]:
-    """Run the block in one transaction, rolled back if it raises."""
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+        code = str(getattr(error, "sqlite_errorname", "")).split("_")[1:2]
+        # SQLite's plain "ERROR" is a statement that does not fit the tables.
+        other = DamagedIndex if code == ["ERROR"] else MemoryFailure
+        kind, reason = _FAILURES.get("".join(code), (other, f"cannot be used: {error}"))
+        raise kind(f"{path} {reason}") from error
 
 
 def recorded_settings(path: str | Path) -> dict[str, str]:
@@ -148,19 +172,18 @@ def recorded_settings(path: str | Path) -> dict[str, str]:
 def _recorded(connection: sqlite3.Connection, settings: Mapping[str, str]) -> dict[str, str]:
     sql = "SELECT key, value FROM meta"
     if settings.keys() - dict(connection.execute(sql)).keys():
-        with transaction(connection, "IMMEDIATE"):
-            connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", settings.items())
+        connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", settings.items())
     return dict(connection.execute(sql))
 
 
 def _check_place(path: Path, *, create: bool) -> None:
-    if path.is_dir():
-        raise BadInput(f"{path} is a folder; name a file in it")
-    if path.exists() and (what := irregular(path.stat().st_mode)):
-        raise BadInput(f"{path} is {what}, not a file; name another one")
-    if not path.exists() and not create:
+    if path.exists():
+        what = "a folder" if path.is_dir() else irregular(path.stat().st_mode)
+        if what:
+            raise BadInput(f"{path} is {what}, not a file; name another one")
+    elif not create:
         raise NoIndex(f"{path} does not exist; check the name, or import procedures into it first")
-    if not path.parent.is_dir():
+    elif not path.parent.is_dir():
         raise BadInput(
             f"{path} cannot be made: there is no folder {path.parent}; make the folder first"
         )
@@ -179,7 +202,8 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None
     if not tables and not create:
         raise NoIndex(f"{path} is empty; import procedures into it first")
     if not tables:
-        _lay_out(connection)
+        _use_write_ahead_log(connection)
+        connection.executescript(LAYOUT)
     application, version = connection.execute(
         "SELECT * FROM pragma_application_id, pragma_user_version"
     ).fetchone()
@@ -192,17 +216,6 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None
         )
     connection.execute("PRAGMA cache_size = -65536")
     connection.execute("PRAGMA synchronous = NORMAL")
-
-
-def _lay_out(connection: sqlite3.Connection) -> None:
-    _use_write_ahead_log(connection)
-    with transaction(connection, "EXCLUSIVE"):
-        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            return  # another process was faster
-        for statement in LAYOUT.split(";\n"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

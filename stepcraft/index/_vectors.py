@@ -118,8 +118,8 @@ class Vectors:
         """Free the vectors; the next search reads them again."""
         self._numbers = np.empty(0, np.int64)
         self._blocks: list[Matrix] = []
-        self._gone: set[int] = set()
-        """Places of deleted rows."""
+        self._gone = 0
+        """About how many of the rows were deleted; their vectors are not numbers."""
         self._changes = 0
         """The last number read of the log of changed rows."""
 
@@ -130,57 +130,46 @@ class Vectors:
 
         What was written since the last call is read first.
         """
-        self._update(connection, len(vector))
-        if not self._blocks:
-            return self._numbers, np.empty(0, np.float32)
-        cosines = np.concatenate([block @ vector for block in self._blocks])[: len(self._numbers)]
-        cosines[list(self._gone)] = -np.inf
-        return self._numbers, cosines
+        self._update(connection)
+        cosines = np.concatenate([block @ vector for block in self._blocks] or [vector[:0]])
+        return self._numbers, np.nan_to_num(cosines, copy=False, nan=-np.inf)
 
-    def _update(self, connection: sqlite3.Connection, dimensions: int) -> None:
+    def _update(self, connection: sqlite3.Connection) -> None:
         """Take in what was written since the last call; read all again only when far behind."""
         first, last = connection.execute(
             "SELECT coalesce(min(number), 0), coalesce(max(number), 0) FROM changed"
         ).fetchone()
-        if first > self._changes + 1 or 2 * len(self._gone) > len(self._numbers):
+        if first > self._changes + 1 or 2 * self._gone > len(self._numbers):
             self.clear()
-        if not len(self._numbers):
+        if not self._blocks:
             self._changes = last
-        self._read_new(connection, dimensions)
+        self._read_new(connection)
         for number, vector in connection.execute(
             "SELECT DISTINCT seq, vector FROM changed LEFT JOIN vectors USING (seq)"
             " WHERE number > ?",
             (self._changes,),
         ):
             place = int(np.searchsorted(self._numbers, number))
-            if place == len(self._numbers) or self._numbers[place] != number:
-                continue  # the row was written and deleted since the last call
-            if vector is None:
-                self._gone.add(place)
-            else:
-                self._gone.discard(place)
-                self._blocks[place // _BLOCK][place % _BLOCK] = _rows([vector], dimensions)[0]
+            # A row that is not here was written and deleted since the last call.
+            if number in self._numbers[place : place + 1]:
+                row = np.frombuffer(vector, np.float32) if vector else np.nan
+                self._blocks[place // _BLOCK][place % _BLOCK] = row
+                self._gone += vector is None
         self._changes = last
 
-    def _read_new(self, connection: sqlite3.Connection, dimensions: int) -> None:
-        read = [self._numbers]
-        count = len(self._numbers)
+    def _read_new(self, connection: sqlite3.Connection) -> None:
+        used = len(self._numbers) % _BLOCK
+        last = self._numbers.max(initial=0)
         cursor = connection.execute(
-            "SELECT seq, vector FROM vectors WHERE seq > ? ORDER BY seq",
-            (int(self._numbers[-1]) if count else 0,),
+            "SELECT seq, vector FROM vectors WHERE seq > ? ORDER BY seq", (int(last),)
         )
-        while rows := cursor.fetchmany(_BLOCK - count % _BLOCK):  # what the last block has room for
-            if not count % _BLOCK:
-                self._blocks.append(np.zeros((_BLOCK, dimensions), np.float32))
-            vectors = _rows([vector for _, vector in rows], dimensions)
-            self._blocks[-1][count % _BLOCK :][: len(rows)] = vectors
-            read.append(np.array([number for number, _ in rows], np.int64))
-            count += len(rows)
-        self._numbers = np.concatenate(read) if len(read) > 1 else self._numbers
-
-
-def _rows(vectors: Sequence[bytes], dimensions: int) -> Matrix:
-    return np.frombuffer(b"".join(vectors), np.float32).reshape(-1, dimensions)
+        while rows := cursor.fetchmany(_BLOCK - used):
+            numbers, vectors = zip(*rows, strict=True)
+            block = np.frombuffer(bytearray().join(vectors), np.float32).reshape(len(rows), -1)
+            # A block has one size, by which a row is found; the last one grows by a copy.
+            self._blocks.append(np.concatenate((self._blocks.pop(), block)) if used else block)
+            self._numbers = np.append(self._numbers, numbers)
+            used = len(self._numbers) % _BLOCK
 
 
 _files: WeakValueDictionary[tuple[int, int], Vectors] = WeakValueDictionary()

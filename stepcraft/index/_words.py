@@ -48,9 +48,9 @@ def query_words(query: str) -> list[str]:
     return ([word for word in words if word not in STOP_WORDS] or list(words))[:MAX_WORDS]
 
 
-def spaced(text: str) -> str:
-    """Put blanks around each CJK character, so that FTS5 takes it for a word of its own."""
-    return text if text.isascii() else _CJK_CHARACTER.sub(r" \g<0> ", text)
+def spaced(text: str) -> str | None:
+    """Put blanks around each CJK character, so that FTS5 takes it for a word; None without any."""
+    return _CJK_CHARACTER.sub(r" \g<0> ", text) if _CJK_CHARACTER.search(text) else None
 
 
 def match_expression(query: str) -> str:
@@ -59,7 +59,7 @@ def match_expression(query: str) -> str:
 
 
 def _any(words: Iterable[str]) -> str:
-    return " OR ".join(f'"{spaced(word)}"' for word in words)
+    return " OR ".join(f'"{spaced(word) or word}"' for word in words)
 
 
 def _pairs(run: str) -> list[str]:

@@ -1,9 +1,9 @@
 """GroupedIndex: a LocalIndex whose entries belong to groups, such as the passages of a file."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from stepcraft.index import _rows as rows
 from stepcraft.index._rows import Changes, Entry
 from stepcraft.index.local import LocalIndex
 
@@ -48,7 +48,7 @@ class GroupedIndex(LocalIndex):
 
         def finish() -> None:
             for name, group in complete.items():
-                rows.remove(self._connection, self._ids(name).difference(group.ids))
+                self._remove(name, group.ids)
             begun = {entry.id.partition(":")[0]: "" for entry in entries}
             self._mark(begun | {name: group.mark for name, group in complete.items()})
 
@@ -58,15 +58,16 @@ class GroupedIndex(LocalIndex):
         """Delete groups with all their entries."""
         with self._transaction("IMMEDIATE"):
             for name in groups:
-                rows.remove(self._connection, self._ids(name))
+                self._remove(name)
                 self._connection.execute("DELETE FROM groups WHERE name = ?", (name,))
 
-    def _ids(self, group: str) -> set[str]:
-        # ";" is the character after ":".
-        ids = self._connection.execute(
-            "SELECT id FROM entries WHERE id > ? AND id < ?", (f"{group}:", f"{group};")
+    def _remove(self, group: str, spared: Iterable[str] = ()) -> None:
+        """Delete the entries of a group."""
+        self._connection.execute(
+            "DELETE FROM entries WHERE id > ? AND id < ?"  # ";" is the character after ":"
+            " AND id NOT IN (SELECT value FROM json_each(?))",
+            (f"{group}:", f"{group};", json.dumps(list(spared))),
         )
-        return {name for (name,) in ids}
 
     def _mark(self, marks: Mapping[str, str]) -> None:
         self._connection.executemany("INSERT OR REPLACE INTO groups VALUES (?, ?)", marks.items())

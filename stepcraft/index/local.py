@@ -12,8 +12,8 @@ import numpy as np
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.files import named_path
 from stepcraft.index import _rows as rows
-from stepcraft.index._file import connect, is_read_only, plain_failures, transaction
-from stepcraft.index._rows import Changes, Entry, Row
+from stepcraft.index._file import connect, is_read_only, plain_failures
+from stepcraft.index._rows import Changes, Entry
 from stepcraft.index._vectors import (
     Embedder,
     Hit,
@@ -84,8 +84,8 @@ class LocalIndex:
         self,
         entries: Iterable[Entry],
         *,
-        merge: Merge | None = None,
-        then: Callable[[], None] | None = None,
+        merge: Merge = lambda _, new: new,
+        then: Callable[[], None] = lambda: None,
     ) -> Changes:
         """Store entries, all or none; an entry with the id of another replaces it in place.
 
@@ -95,14 +95,12 @@ class LocalIndex:
 
         Args:
             entries: What to store.
-            merge: Makes what is stored of the stored entry and of a new one with its id; None
-                stores the new one.
+            merge: Makes what is stored of the stored entry and of a new one with its id.
             then: Called in the transaction, after all else.
 
         Raises:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was stored.
         """
-        merge = merge or _newer
         unique: dict[str, Entry] = {}
         repeats = 0
         for entry in entries:
@@ -110,10 +108,10 @@ class LocalIndex:
             repeats += new.id in unique
             unique[new.id] = merge(unique[new.id], new) if new.id in unique else new
 
-        def merged(stored: Mapping[str, Row]) -> list[Entry]:
+        def merged(stored: Mapping[str, Entry]) -> list[Entry]:
             return [
-                merge(stored[name][1], entry) if name in stored else entry
-                for name, entry in unique.items()
+                merge(stored[entry.id], entry) if entry.id in stored else entry
+                for entry in unique.values()
             ]
 
         _, changes = self._store(unique, merged, then)
@@ -132,7 +130,7 @@ class LocalIndex:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was changed.
         """
         entries, changes = self._store(
-            [clean(id)], lambda stored: [change(entry) for _, entry in stored.values()]
+            [clean(id)], lambda stored: [change(entry) for entry in stored.values()]
         )
         for name, reason in changes.failed.items():
             raise MemoryFailure(f"{name} was not changed: {reason}")
@@ -141,7 +139,8 @@ class LocalIndex:
     def delete(self, ids: Iterable[str]) -> int:
         """Delete entries; return how many of the ids were there."""
         with self._transaction("IMMEDIATE"):
-            return rows.remove(self._connection, map(clean, ids))
+            sql = "DELETE FROM entries WHERE id = ?"
+            return self._connection.executemany(sql, ((clean(id_),) for id_ in ids)).rowcount
 
     def search(self, query: str, k: int, *, alpha: float) -> list[Hit]:
         """Return the k entries that fit best by alpha · cosine + (1 - alpha) · bm25 / best bm25.
@@ -167,8 +166,7 @@ class LocalIndex:
     def get(self, id: str) -> Entry | None:  # noqa: A002 - the field is called id
         """Return the entry with this id, or None."""
         with self._transaction():
-            row = rows.stored_rows(self._connection, [clean(id)]).get(clean(id))
-        return row[1] if row else None
+            return rows.stored_entries(self._connection, [clean(id)]).get(clean(id))
 
     def count(self) -> int:
         """Return the number of entries."""
@@ -203,20 +201,21 @@ class LocalIndex:
                 scores = alpha * cosines.astype(np.float64)
                 scores[np.searchsorted(numbers, matching)] += by_words
             ranked = best(numbers, scores, k)
-            entries = rows.entries_of(self._connection, [number for number, _ in ranked])
+            entries = rows.numbered(self._connection, [number for number, _ in ranked])
             return [Hit(entries[number], score) for number, score in ranked]
 
     @contextmanager
     def _transaction(self, kind: str = "DEFERRED") -> Generator[None]:
         """One consistent view of the file; "IMMEDIATE" to write, while no other process does."""
-        with self._vectors.lock, plain_failures(self.path), transaction(self._connection, kind):
+        with self._vectors.lock, plain_failures(self.path), self._connection:
+            self._connection.execute(f"BEGIN {kind}")
             yield
 
     def _store(
         self,
         ids: Collection[str],
-        plan: Callable[[Mapping[str, Row]], Sequence[Entry]],
-        then: Callable[[], None] | None = None,
+        plan: Callable[[Mapping[str, Entry]], Sequence[Entry]],
+        then: Callable[[], None] = lambda: None,
     ) -> tuple[Sequence[Entry], Changes]:
         """Write what `plan` makes of the stored rows.
 
@@ -226,24 +225,25 @@ class LocalIndex:
         vectors: dict[str, bytes | None] = {}
         while True:
             with self._transaction():
-                stored = rows.stored_rows(self._connection, ids)
+                stored = rows.stored_entries(self._connection, ids)
             entries = plan(stored)
-            changed = [
-                entry for entry in entries if entry.id not in stored or stored[entry.id][1] != entry
+            changed = [entry for entry in entries if stored.get(entry.id) != entry]
+            texts = [
+                entry.text
+                for entry in changed
+                if entry.id not in stored or stored[entry.id].text != entry.text
             ]
-            texts = [entry.text for entry in changed if rows.is_new_text(entry, stored)]
             vectors |= self._embed([text for text in texts if text not in vectors])
             usable = {text: vector for text, vector in vectors.items() if vector is not None}
             refused = [entry.id for entry in changed if vectors.get(entry.text, b"") is None]
             taken = [entry for entry in changed if entry.id not in refused]
             with self._transaction("IMMEDIATE"):
-                if rows.stored_rows(self._connection, ids) != stored:
+                if rows.stored_entries(self._connection, ids) != stored:
                     continue
                 for vector in itertools.islice(usable.values(), 1):
                     self._check_dimensions(len(vector))
-                rows.write(self._connection, stored, taken, usable)
-                if then:
-                    then()
+                rows.write(self._connection, taken, usable)
+                then()
             updated = sum(entry.id in stored for entry in taken)
             reason = f"the embedding model {self._embeddings} gave a vector that is not finite"
             return entries, Changes(
@@ -272,10 +272,6 @@ class LocalIndex:
                     f"model gives {size // 4}: open it with the model that it was made with, or "
                     "fill a new file"
                 )
-
-
-def _newer(_: Entry, new: Entry) -> Entry:
-    return new
 
 
 def _checked(query: str, k: int, alpha: float) -> str:
