@@ -4,7 +4,7 @@ It is our own because no kept library ranks FTS5's BM25 and exact cosines togeth
 SQLite and NumPy do the work. Memories, corpora and the rerankers are built on it.
 """
 
-from stepcraft.index._file import LAYOUT, DamagedIndex, recorded_settings
+from stepcraft.index._file import DamagedIndex, recorded_settings
 from stepcraft.index._rows import Changes, Entry
 from stepcraft.index._vectors import (
     Embedder,
@@ -15,13 +15,12 @@ from stepcraft.index._vectors import (
     query_vector,
     unit_vectors,
 )
-from stepcraft.index._words import cjk_words, match_expression, query_words
+from stepcraft.index._words import cjk_words, query_words
 from stepcraft.index.cache import CachedEmbedder
 from stepcraft.index.groups import Complete, GroupedIndex, in_group
 from stepcraft.index.local import LocalIndex
 
 __all__ = [
-    "LAYOUT",
     "CachedEmbedder",
     "Changes",
     "Complete",
@@ -36,7 +35,6 @@ __all__ = [
     "cjk_words",
     "embedded",
     "in_group",
-    "match_expression",
     "query_vector",
     "query_words",
     "recorded_settings",

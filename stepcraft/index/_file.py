@@ -2,9 +2,8 @@
 
 import os
 import sqlite3
-import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory, StepcraftError
@@ -18,7 +17,6 @@ BUSY_S = 5.0
 
 _APPLICATION_ID = 0x53544350
 _VERSION = 2
-_RETRY_S = 0.01
 
 LAYOUT = f"""
 BEGIN EXCLUSIVE;
@@ -47,18 +45,22 @@ CREATE TRIGGER IF NOT EXISTS deleted AFTER DELETE ON entries BEGIN
   DELETE FROM vectors WHERE seq = old.seq;
   INSERT INTO changed (seq) VALUES (old.seq);
 END;
+CREATE TRIGGER IF NOT EXISTS forgotten AFTER DELETE ON groups BEGIN
+  DELETE FROM entries WHERE id > old.name || ':' AND id < old.name || ';';
+END;
 CREATE TRIGGER IF NOT EXISTS logged AFTER INSERT ON changed BEGIN
   DELETE FROM changed WHERE number <= new.number - 100000;
 END;
 PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 COMMIT;
-"""
+"""  # noqa: S608 - our own constants
 """The statements that lay out a file; where another process did so meanwhile they change nothing.
 
 The triggers keep the words in step with the entries, since a contentless FTS5 table needs the old
 text to take a row out. `spaced` is the text for FTS5 where it differs. `changed` logs the last rows
-that were deleted or reworded, for the vectors that other processes hold.
+that were deleted or reworded, for the vectors that other processes hold. The ids of the entries of
+a group begin with its name and ":", after which ";" is the next character.
 """
 
 
@@ -202,7 +204,6 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None
     if not tables and not create:
         raise NoIndex(f"{path} is empty; import procedures into it first")
     if not tables:
-        _use_write_ahead_log(connection)
         connection.executescript(LAYOUT)
     application, version = connection.execute(
         "SELECT * FROM pragma_application_id, pragma_user_version"
@@ -216,17 +217,6 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None
         )
     connection.execute("PRAGMA cache_size = -65536")
     connection.execute("PRAGMA synchronous = NORMAL")
-
-
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    until = time.monotonic() + BUSY_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            # SQLite itself does not wait if two connections change the mode of a new file at once.
-            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
-                raise
-            time.sleep(_RETRY_S)
-        else:
-            return
+    # While others open a new file, too, SQLite does not wait to change its mode; they will.
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL")

@@ -31,21 +31,15 @@ class Changes:
     """Why an entry was refused, by its id."""
 
 
-def stored_entries(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Entry]:
-    """Return the entries with these ids, by id; unknown ids are left out."""
-    entries = _select(connection, "id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))
-    return {entry.id: entry for _, entry in entries}
-
-
-def numbered(connection: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Entry]:
-    """Return the entries of the rows with these numbers."""
-    condition = "seq IN (SELECT value FROM json_each(?))"
-    return dict(_select(connection, condition, json.dumps(list(numbers))))
-
-
-def page_after(connection: sqlite3.Connection, number: int, limit: int) -> list[tuple[int, Entry]]:
-    """Return the next entries after a row, with the numbers of their rows."""
-    return _select(connection, "seq > ? ORDER BY seq LIMIT ?", number, limit)
+def entries_where(
+    connection: sqlite3.Connection, condition: str, *values: object
+) -> list[tuple[int, Entry]]:
+    """Return the entries that meet an SQL condition, after the numbers of their rows."""
+    sql = f"SELECT seq, id, text, payload FROM entries WHERE {condition}"  # noqa: S608 - ours
+    return [
+        (number, Entry(name, text, dict(json.loads(payload))))
+        for number, name, text, payload in connection.execute(sql, values)
+    ]
 
 
 def write(
@@ -70,13 +64,3 @@ def write(
         "INSERT OR REPLACE INTO vectors SELECT seq, ? FROM entries WHERE id = ?",
         ((vectors[entry.text], entry.id) for entry in entries if entry.text in vectors),
     )
-
-
-def _select(
-    connection: sqlite3.Connection, condition: str, *values: object
-) -> list[tuple[int, Entry]]:
-    sql = f"SELECT seq, id, text, payload FROM entries WHERE {condition}"  # noqa: S608 - ours
-    return [
-        (number, Entry(name, text, dict(json.loads(payload))))
-        for number, name, text, payload in connection.execute(sql, values)
-    ]

@@ -80,11 +80,10 @@ def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, NDAr
             f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for "
             f"{len(texts)} texts; use another model"
         )
-    finite = np.asarray(np.isfinite(vectors).all(axis=1))
-    vectors = np.asarray(vectors, dtype=np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):
-        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0), finite
+    with np.errstate(all="ignore"):
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return units, np.asarray(np.isfinite(vectors).all(axis=1))
 
 
 def query_vector(embedder: Embedder, query: str) -> Matrix | None:
@@ -98,9 +97,8 @@ async def aquery_vector(embedder: Embedder, query: str) -> Matrix | None:
 
 
 def _unit(vector: Matrix) -> Matrix | None:
-    wide = vector.astype(np.float64)
-    length = math.sqrt(wide @ wide)
-    return (wide / length).astype(np.float32) if 0 < length < math.inf else None
+    length = np.linalg.norm(vector.astype(np.float64))
+    return (vector / length).astype(np.float32) if 0 < length < math.inf else None
 
 
 class Vectors:

@@ -53,12 +53,8 @@ def spaced(text: str) -> str | None:
     return _CJK_CHARACTER.sub(r" \g<0> ", text) if _CJK_CHARACTER.search(text) else None
 
 
-def match_expression(query: str) -> str:
-    """Return the FTS5 expression for rows that hold any word of a query; "" if it has none."""
-    return _any(query_words(query))
-
-
 def _any(words: Iterable[str]) -> str:
+    """Return the FTS5 expression for rows that hold any of some words."""
     return " OR ".join(f'"{spaced(word) or word}"' for word in words)
 
 
@@ -102,11 +98,11 @@ class WordRanking:
         most = max(MIN_RANKED, rows // 20)
         if sum(counts.values()) <= most:
             return words, ()
-        present = sorted((word for word in words if counts[word]), key=lambda word: counts[word])
+        rising = sorted(filter(counts.get, words), key=counts.__getitem__)
         # BM25 gives no weight to a word that stands in more than half of the rows.
-        telling = [word for word in present if counts[word] <= rows / 2] or present[:1]
+        telling = [word for word in rising if counts[word] <= rows / 2] or rising[:1]
         sums = itertools.accumulate(counts[word] for word in telling)
-        rare = max(1, sum(total <= most for total in sums))
+        rare = sum(total <= most for total in sums) or 1
         return telling[:rare], telling[rare:]
 
     def _count(self, connection: sqlite3.Connection, word: str) -> int:

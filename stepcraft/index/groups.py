@@ -47,8 +47,14 @@ class GroupedIndex(LocalIndex):
         entries = list(entries)
 
         def finish() -> None:
-            for name, group in complete.items():
-                self._remove(name, group.ids)
+            self._connection.executemany(
+                "DELETE FROM entries WHERE id > ? AND id < ?"
+                " AND id NOT IN (SELECT value FROM json_each(?))",
+                (
+                    (f"{name}:", f"{name};", json.dumps(list(group.ids)))
+                    for name, group in complete.items()
+                ),
+            )
             begun = {entry.id.partition(":")[0]: "" for entry in entries}
             self._mark(begun | {name: group.mark for name, group in complete.items()})
 
@@ -57,17 +63,12 @@ class GroupedIndex(LocalIndex):
     def forget(self, groups: Iterable[str]) -> None:
         """Delete groups with all their entries."""
         with self._transaction("IMMEDIATE"):
-            for name in groups:
-                self._remove(name)
-                self._connection.execute("DELETE FROM groups WHERE name = ?", (name,))
-
-    def _remove(self, group: str, spared: Iterable[str] = ()) -> None:
-        """Delete the entries of a group."""
-        self._connection.execute(
-            "DELETE FROM entries WHERE id > ? AND id < ?"  # ";" is the character after ":"
-            " AND id NOT IN (SELECT value FROM json_each(?))",
-            (f"{group}:", f"{group};", json.dumps(list(spared))),
-        )
+            self._connection.executemany(
+                "DELETE FROM groups WHERE name = ?", ((name,) for name in groups)
+            )
 
     def _mark(self, marks: Mapping[str, str]) -> None:
-        self._connection.executemany("INSERT OR REPLACE INTO groups VALUES (?, ?)", marks.items())
+        self._connection.executemany(
+            "INSERT INTO groups VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET mark = excluded.mark",
+            marks.items(),
+        )

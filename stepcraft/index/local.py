@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import weakref
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ Merge = Callable[[Entry, Entry], Entry]
 """Makes what is stored of the stored entry and of a new one with its id."""
 
 _PAGE = 1000
+_AMONG = "IN (SELECT value FROM json_each(?))"
 
 
 class LocalIndex:
@@ -166,7 +168,7 @@ class LocalIndex:
     def get(self, id: str) -> Entry | None:  # noqa: A002 - the field is called id
         """Return the entry with this id, or None."""
         with self._transaction():
-            return rows.stored_entries(self._connection, [clean(id)]).get(clean(id))
+            return self._stored([clean(id)]).get(clean(id))
 
     def count(self) -> int:
         """Return the number of entries."""
@@ -178,7 +180,9 @@ class LocalIndex:
         last = 0
         while True:
             with self._transaction():
-                page = rows.page_after(self._connection, last, _PAGE)
+                page = rows.entries_where(
+                    self._connection, "seq > ? ORDER BY seq LIMIT ?", last, _PAGE
+                )
             if not page:
                 return
             yield from (entry for _, entry in page)
@@ -201,7 +205,8 @@ class LocalIndex:
                 scores = alpha * cosines.astype(np.float64)
                 scores[np.searchsorted(numbers, matching)] += by_words
             ranked = best(numbers, scores, k)
-            entries = rows.numbered(self._connection, [number for number, _ in ranked])
+            best_rows = json.dumps([number for number, _ in ranked])
+            entries = dict(rows.entries_where(self._connection, f"seq {_AMONG}", best_rows))
             return [Hit(entries[number], score) for number, score in ranked]
 
     @contextmanager
@@ -210,6 +215,11 @@ class LocalIndex:
         with self._vectors.lock, plain_failures(self.path), self._connection:
             self._connection.execute(f"BEGIN {kind}")
             yield
+
+    def _stored(self, ids: Iterable[str]) -> dict[str, Entry]:
+        wanted = json.dumps(list(ids))
+        entries = rows.entries_where(self._connection, f"id {_AMONG}", wanted)
+        return {entry.id: entry for _, entry in entries}
 
     def _store(
         self,
@@ -225,7 +235,7 @@ class LocalIndex:
         vectors: dict[str, bytes | None] = {}
         while True:
             with self._transaction():
-                stored = rows.stored_entries(self._connection, ids)
+                stored = self._stored(ids)
             entries = plan(stored)
             changed = [entry for entry in entries if stored.get(entry.id) != entry]
             texts = [
@@ -238,7 +248,7 @@ class LocalIndex:
             refused = [entry.id for entry in changed if vectors.get(entry.text, b"") is None]
             taken = [entry for entry in changed if entry.id not in refused]
             with self._transaction("IMMEDIATE"):
-                if rows.stored_entries(self._connection, ids) != stored:
+                if self._stored(ids) != stored:
                     continue
                 for vector in itertools.islice(usable.values(), 1):
                     self._check_dimensions(len(vector))
