@@ -23,8 +23,8 @@ BEGIN EXCLUSIVE;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS groups (name TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS entries (
-  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, text TEXT NOT NULL, payload TEXT NOT NULL,
-  spaced TEXT
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, text TEXT NOT NULL,
+  payload TEXT NOT NULL, spaced TEXT
 );
 CREATE TABLE IF NOT EXISTS vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS changed (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
@@ -59,7 +59,8 @@ COMMIT;
 
 The triggers keep the words in step with the entries, since a contentless FTS5 table needs the old
 text to take a row out. `spaced` is the text for FTS5 where it differs. `changed` logs the last rows
-that were deleted or reworded, for the vectors that other processes hold. The ids of the entries of
+that were deleted or reworded, for the vectors that other processes hold; they find new rows by their
+numbers, of which none is used again. The ids of the entries of
 a group begin with its name and ":", after which ";" is the next character.
 """
 
