@@ -1,4 +1,4 @@
-"""The SQLite file of an index: its layout, how it is opened, and its errors as one sentence each."""
+"""The SQLite file of an index: layout, opening, and errors as one sentence each."""
 
 import os
 import sqlite3
@@ -33,7 +33,8 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words
 CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON entries BEGIN
   INSERT INTO words (rowid, text) VALUES (new.seq, coalesce(new.spaced, new.text));
 END;
-CREATE TRIGGER IF NOT EXISTS reworded AFTER UPDATE OF text ON entries WHEN old.text != new.text BEGIN
+CREATE TRIGGER IF NOT EXISTS reworded
+  AFTER UPDATE OF text ON entries WHEN old.text != new.text BEGIN
   INSERT INTO words (words, rowid, text)
     VALUES ('delete', old.seq, coalesce(old.spaced, old.text));
   INSERT INTO words (rowid, text) VALUES (new.seq, coalesce(new.spaced, new.text));
@@ -59,9 +60,9 @@ COMMIT;
 
 The triggers keep the words in step with the entries, since a contentless FTS5 table needs the old
 text to take a row out. `spaced` is the text for FTS5 where it differs. `changed` logs the last rows
-that were deleted or reworded, for the vectors that other processes hold; they find new rows by their
-numbers, of which none is used again. The ids of the entries of
-a group begin with its name and ":", after which ";" is the next character.
+that were deleted or reworded, for the vectors that other processes hold; new rows are found by
+their numbers, of which none is used again. The ids of the entries of a group begin with its name
+and ":", after which ";" is the next character.
 """
 
 

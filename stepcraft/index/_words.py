@@ -63,7 +63,7 @@ def _pairs(run: str) -> list[str]:
 
 
 class WordRanking:
-    """Ranks rows of a file by the words of a query, and remembers in how many rows a word stands."""
+    """Ranks rows by the words of a query, and remembers in how many rows a word stands."""
 
     def __init__(self) -> None:
         self._rows = 0

@@ -69,6 +69,7 @@ class GroupedIndex(LocalIndex):
 
     def _mark(self, marks: Mapping[str, str]) -> None:
         self._connection.executemany(
-            "INSERT INTO groups VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET mark = excluded.mark",
+            "INSERT INTO groups VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET mark = excluded.mark",
             marks.items(),
         )

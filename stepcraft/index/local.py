@@ -37,7 +37,7 @@ _AMONG = "IN (SELECT value FROM json_each(?))"
 
 
 class LocalIndex:
-    """Texts with payloads and vectors in one SQLite file, for several threads and processes at once.
+    """Texts with payloads and vectors in one SQLite file, for threads and processes at once.
 
     What `put` and `delete` have returned from survives the death of the process. The vectors are
     held in memory, once for all indexes of a file in this process.
@@ -120,7 +120,7 @@ class LocalIndex:
         changes.present += repeats
         return changes
 
-    def update(self, id: str, change: Callable[[Entry], Entry]) -> Entry | None:  # noqa: A002 - the field is called id
+    def update(self, id: str, change: Callable[[Entry], Entry]) -> Entry | None:  # noqa: A002
         """Read an entry, change it and write it, and return it; None if there is none.
 
         Args:
@@ -165,7 +165,7 @@ class LocalIndex:
         vector = await aquery_vector(self._embedder, query) if alpha and self._embedder else None
         return await asyncio.to_thread(self._hits, query, vector, k, alpha)
 
-    def get(self, id: str) -> Entry | None:  # noqa: A002 - the field is called id
+    def get(self, id: str) -> Entry | None:  # noqa: A002 - a field
         """Return the entry with this id, or None."""
         with self._transaction():
             return self._stored([clean(id)]).get(clean(id))

@@ -111,7 +111,7 @@ class LocalMemory(ProcedureMemory):
         self._check_writable()
         return add_in_batches(procedures, _BATCH, self._put, progress)
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002
         """Read a procedure, change it and write it; no change of another process is lost.
 
         `change` is called again where another process changed the procedure meanwhile.
@@ -141,7 +141,7 @@ class LocalMemory(ProcedureMemory):
         weight = ALPHA if alpha is None else alpha
         return _results(await self._index.asearch(query, k, alpha=weight))
 
-    def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
+    def get(self, id: str) -> Procedure | None:  # noqa: A002 - a field
         """Return the procedure with this id, or None."""
         entry = self._index.get(id)
         return _procedure(entry) if entry else None
