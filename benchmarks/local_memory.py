@@ -19,7 +19,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -91,7 +91,7 @@ def many(count: int) -> Iterable[Procedure]:
         yield Procedure(output=f"{item.output} {number}", input=other.input, steps=other.steps)
 
 
-def each(search: object, asked: list[str]) -> list[float]:
+def each(search: Callable[[str], object], asked: list[str]) -> list[float]:
     """How long each query takes."""
     return [seconds(partial(search, query)) for query in asked]
 

@@ -13,11 +13,12 @@ from stepcraft.text.clean import STOP_WORDS, clean
 MAX_WORDS = 128
 """The number of different words of a query that are searched for; further ones are ignored."""
 
-MIN_RANKED = 10_000
+MIN_RANKED = 15_000
 """Rows that are ranked by words at least, where so many hold one; a twentieth of a larger index.
 
 Ranking costs some 2 µs a row. At 100,000 procedures 97 of 100 of the first three results are those
-of ranking every row that shares a word with the query, which takes five times as long.
+of ranking every row that shares a word with the query, which takes four times as long
+(`benchmarks/local_memory.py`).
 """
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
