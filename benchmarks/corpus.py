@@ -34,7 +34,7 @@ from wordllama import WordLlama
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.memory import resident, seconds
-from stepcraft.index import match_expression
+from stepcraft.index import query_words
 from stepcraft.memory.open import open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from stepcraft.sources.corpus.passages import passages
@@ -92,7 +92,7 @@ class BareSearch:
         """The k best of both."""
         found = self.connection.execute(
             "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?",
-            (match_expression(query), K),
+            (" OR ".join(f'"{word}"' for word in query_words(query)), K),
         ).fetchall()
         scores = self.matrix @ self.embedder.embed_query(query)
         return found, np.argpartition(scores, -K)[-K:]

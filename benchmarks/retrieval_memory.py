@@ -24,7 +24,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -37,7 +37,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from stepcraft.evals.stats import mean_interval, paired_bootstrap
-from stepcraft.memory.local import LocalMemory
+from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ALPHA, ProcedureMemory
@@ -88,11 +88,15 @@ def queries(procedures: list[Procedure]) -> list[Query]:
 
 def ranks(memory: ProcedureMemory, asked: list[Query], alpha: float) -> list[float]:
     """At which place the procedure of each query is found; infinity where it is not among the first 10."""
-    found = []
-    for query in asked:
-        ids = [hit.procedure.id for hit in memory.search(query.text, DEPTH, alpha=alpha)]
-        found.append(ids.index(query.wanted) + 1 if query.wanted in ids else inf)
-    return found
+    return places(
+        lambda text: [hit.procedure.id for hit in memory.search(text, DEPTH, alpha=alpha)], asked
+    )
+
+
+def places(search: Callable[[str], list[str]], asked: list[Query]) -> list[float]:
+    """At which place a search that returns ids has what each query wants."""
+    rows = [(search(query.text), query.wanted) for query in asked]
+    return [ids.index(wanted) + 1 if wanted in ids else inf for ids, wanted in rows]
 
 
 def table(
@@ -141,17 +145,33 @@ def in_weaviate(procedures: list[Procedure], embeddings: str) -> Iterator[Proced
         yield memory
 
 
-def embedding(
-    texts: Callable[[Procedure], Sequence[str]], procedures: list[Procedure]
-) -> LocalMemory:
-    """A memory where a procedure's vector is the mean of those of some texts."""
-    embedder, memory = WordLlamaEmbedder(), LocalMemory(":memory:", embeddings="wordllama")
-    vectors = [embedder.embed_documents(texts(item)) for item in procedures]
-    means = [(each / np.linalg.norm(each, axis=1, keepdims=True)).mean(axis=0) for each in vectors]
-    memory.add_with_vectors(
-        zip(procedures, (mean / np.linalg.norm(mean) for mean in means), strict=True)
-    )
-    return memory
+class MeanEmbedder(WordLlamaEmbedder):
+    """Gives a procedure, known by its whole text, the mean of the vectors of some of its texts."""
+
+    def __init__(self, texts: dict[str, Sequence[str]]) -> None:
+        self.texts = texts
+
+    def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
+        """One mean a text."""
+        vectors = [super(MeanEmbedder, self).embed_documents(self.texts[text]) for text in texts]
+        return np.array(
+            [(each / np.linalg.norm(each, axis=1, keepdims=True)).mean(axis=0) for each in vectors]
+        )
+
+
+def found_by(
+    texts: Callable[[Procedure], Sequence[str]],
+    procedures: list[Procedure],
+    asked: list[Query],
+    alpha: float,
+) -> list[float]:
+    """`ranks` where a procedure's vector is the mean of those of some texts."""
+    embedder = MeanEmbedder({item.text(): texts(item) for item in procedures})
+    with closing(LocalIndex(":memory:", embedder)) as index:
+        index.put([Entry(item.id, item.text(), {}) for item in procedures])
+        return places(
+            lambda text: [h.entry.id for h in index.search(text, DEPTH, alpha=alpha)], asked
+        )
 
 
 def main() -> None:
@@ -169,8 +189,7 @@ def main() -> None:
     if options.texts:
         for alpha in (1.0, ALPHA):
             rows = {
-                name: ranks(embedding(texts, procedures), asked, alpha)
-                for name, texts in TEXTS.items()
+                name: found_by(texts, procedures, asked, alpha) for name, texts in TEXTS.items()
             }
             console.print(
                 table(f"What is embedded, at alpha {alpha:g}", "text", asked, rows, "whole")

@@ -1,4 +1,4 @@
-"""The memory in Weaviate against the raw client: `python benchmarks/memory.py --weaviate [--sizes 1000] [--million]`.
+"""The memory in Weaviate against the raw client: `python benchmarks/memory.py [--sizes 1000] [--million]`.
 
 It starts the server that `scripts/weaviate install` built. Each figure is a ratio within one run, on the same
 procedures (of `benchmarks/memory.py`) in collections of the same shape and index settings:

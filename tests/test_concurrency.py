@@ -1,136 +1,14 @@
-"""Threads, values made once per key, and the serial executor."""
+"""Threads, and values made once per key."""
 
 import asyncio
 import gc
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import pytest
 
 from stepcraft.concurrency import OncePerKey, within
-from stepcraft.index.serial import SerialExecutor
-
-
-def test_calls_are_made_one_after_the_other_off_the_event_loop():
-    executor, at_once, most, threads = SerialExecutor(), 0, 0, set()
-
-    def call(number: int) -> int:
-        nonlocal at_once, most
-        at_once += 1
-        most = max(most, at_once)
-        threads.add(threading.current_thread())
-        at_once -= 1
-        return number * number
-
-    async def main() -> list[int]:
-        return await asyncio.gather(
-            *(executor.submit(lambda number=number: call(number)) for number in range(100))
-        )
-
-    assert asyncio.run(main()) == [number * number for number in range(100)]
-    assert asyncio.run(main())[-1] == 99 * 99
-    assert most == 1
-    assert threading.main_thread() not in threads
-
-
-def test_calls_have_the_context_variables_of_their_callers():
-    executor, name = SerialExecutor(), ContextVar("name", default="nobody")
-
-    async def asked(value: str) -> str:
-        name.set(value)
-        return await executor.submit(name.get)
-
-    async def main() -> list[str]:
-        return await asyncio.gather(*(asked(value) for value in ("ann", "ben", "eve")))
-
-    assert asyncio.run(main()) == ["ann", "ben", "eve"]
-
-
-def test_a_call_that_fails_fails_alone():
-    executor = SerialExecutor()
-
-    async def main() -> None:
-        good, bad = executor.submit(lambda: "good"), executor.submit(lambda: 1 / 0)
-        outcomes = await asyncio.gather(bad, good, return_exceptions=True)
-        assert outcomes[1] == "good"
-        with pytest.raises(ZeroDivisionError):
-            raise outcomes[0]
-
-    asyncio.run(main())
-
-
-def test_a_call_that_nobody_waits_for_any_more_hinders_no_other():
-    executor, go = SerialExecutor(), threading.Event()
-
-    async def main() -> str:
-        left = asyncio.create_task(executor.submit(go.wait))
-        await asyncio.sleep(0)
-        next_one = asyncio.create_task(executor.submit(lambda: "next"))
-        await asyncio.sleep(0)
-        left.cancel()
-        go.set()
-        return await next_one
-
-    assert asyncio.run(main()) == "next"
-
-
-def test_event_loops_in_several_threads_share_an_executor():
-    executor, found = SerialExecutor(), []
-
-    async def ask(name: str) -> None:
-        found.extend(
-            [await executor.submit(lambda number=number: f"{name}{number}") for number in range(50)]
-        )
-
-    threads = [threading.Thread(target=asyncio.run, args=(ask(name),)) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert sorted(found) == sorted(f"{name}{number}" for name in "ab" for number in range(50))
-
-
-def test_calls_that_wait_together_are_made_within_one_block():
-    entered, go = [], threading.Event()
-
-    @contextmanager
-    def around() -> Iterator[None]:
-        entered.append(threading.current_thread())
-        yield
-
-    async def main() -> list[Any]:
-        executor = SerialExecutor(around)
-        first = asyncio.create_task(executor.submit(go.wait))
-        await asyncio.sleep(0)
-        rest = [asyncio.create_task(executor.submit(lambda: len(entered))) for _ in range(5)]
-        await asyncio.sleep(0)
-        go.set()
-        return await asyncio.gather(first, *rest)
-
-    assert asyncio.run(main())[0] is True
-    assert len(entered) < 6
-
-
-def test_what_goes_wrong_around_calls_is_told_to_each_and_to_no_later_one():
-    doors = iter([False, True, True])
-
-    @contextmanager
-    def around() -> Iterator[None]:
-        if not next(doors):
-            raise PermissionError("shut")
-        yield
-
-    async def main() -> list[Any]:
-        executor = SerialExecutor(around)
-        with pytest.raises(PermissionError, match="shut"):
-            await executor.submit(lambda: 1)
-        return await asyncio.gather(*(executor.submit(lambda: 2) for _ in range(2)))
-
-    assert asyncio.run(main()) == [2, 2]
 
 
 class Opened:

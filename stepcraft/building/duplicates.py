@@ -25,7 +25,6 @@ from stepcraft.building.placing import built_of, links_of, taught_by, taught_too
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.building.verdicts import VerdictFile
 from stepcraft.errors import BadInput, MemoryFailure, ModelFailure, ReadOnlyMemory
-from stepcraft.index.serial import SerialExecutor
 from stepcraft.llm.resources import BuilderOptions, Resources
 from stepcraft.llm.usage import Usage, add_usage, no_usage
 from stepcraft.memory.history import listed
@@ -209,7 +208,7 @@ class Duplicates:
         self._comparer = comparer
         self._memory = comparer.memory
         self._on_duplicate = on_duplicate
-        self._line = SerialExecutor()
+        self._line = asyncio.Lock()
         """What is placed, one after another: each procedure is compared with all that were placed before it."""
 
     async def add(self, procedure: Procedure) -> Placed:
@@ -223,7 +222,8 @@ class Duplicates:
         """
         verdicts: dict[str, Verdict] = {}
         while True:
-            placed = await self._line.submit(partial(self._place, procedure, verdicts))
+            async with self._line:
+                placed = await asyncio.to_thread(self._place, procedure, verdicts)
             if isinstance(placed, Placed):
                 return placed
             for other in placed:
@@ -253,7 +253,8 @@ class Duplicates:
                 return None
             return changed_in(self._memory, known, lambda one: change(one) or one)
 
-        return await self._line.submit(changed)
+        async with self._line:
+            return await asyncio.to_thread(changed)
 
     def _place(
         self, procedure: Procedure, verdicts: Mapping[str, Verdict]

@@ -1,11 +1,11 @@
-"""Texts, JSON payloads and vectors in one SQLite file, searched by words (FTS5) and vectors together.
+"""Texts, JSON payloads and vectors in one SQLite file, searched by words and vectors together.
 
-It is our own because no kept library ranks FTS5's BM25 and exact cosines together in one file; SQLite and NumPy do
-the work. Memories, the corpus and the rerankers are built on it.
+It is our own because no kept library ranks FTS5's BM25 and exact cosines together in one file;
+SQLite and NumPy do the work. Memories, corpora and the rerankers are built on it.
 """
 
-from stepcraft.index._file import LAYOUT, DamagedIndex, recorded_settings
-from stepcraft.index._rows import Changes, Entry, cjk_words, match_expression, query_words
+from stepcraft.index._file import DamagedIndex, recorded_settings
+from stepcraft.index._rows import Changes, Entry
 from stepcraft.index._vectors import (
     Embedder,
     Hit,
@@ -15,10 +15,13 @@ from stepcraft.index._vectors import (
     query_vector,
     unit_vectors,
 )
-from stepcraft.index.local import Complete, GroupedIndex, LocalIndex, in_group
+from stepcraft.index._words import cjk_words, query_words
+from stepcraft.index.cache import CachedEmbedder
+from stepcraft.index.groups import Complete, GroupedIndex, in_group
+from stepcraft.index.local import LocalIndex
 
 __all__ = [
-    "LAYOUT",
+    "CachedEmbedder",
     "Changes",
     "Complete",
     "DamagedIndex",
@@ -32,7 +35,6 @@ __all__ = [
     "cjk_words",
     "embedded",
     "in_group",
-    "match_expression",
     "query_vector",
     "query_words",
     "recorded_settings",

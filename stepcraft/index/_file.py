@@ -1,72 +1,126 @@
-"""The SQLite file of an index: opening it, its layout, and its errors as sentences that say what to do."""
+"""The SQLite file of an index: layout, opening, and errors as one sentence each."""
 
-import json
 import os
 import sqlite3
-import time
 from collections.abc import Generator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory, StepcraftError
 from stepcraft.files import irregular, named_path
-from stepcraft.index._rows import Damage, state
 
-SCHEMA = 1
-"""The version of the layout that is read and written."""
+MEMORY = ":memory:"
+"""The path of an index without a file."""
 
 BUSY_S = 5.0
 """How long to wait for another process that is writing, in seconds."""
 
-MAX_VALUE = 100_000_000
-"""The largest text or vector in bytes that is read or written; a file from elsewhere may hold, or compute, gigabytes."""
-
-_MAX_SETTINGS = 100
-_MAX_DIMENSIONS = 100_000
-_RETRY_S = 0.01
 _APPLICATION_ID = 0x53544350
+_VERSION = 2
 
-LAYOUT = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE state (only INTEGER PRIMARY KEY CHECK (only = 1), next INTEGER, writes INTEGER, rewrites INTEGER);
-INSERT INTO state VALUES (1, 1, 0, 0);
-CREATE TABLE entries (seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, text TEXT NOT NULL, payload TEXT NOT NULL);
-CREATE TABLE vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='porter unicode61');
+LAYOUT = f"""
+BEGIN EXCLUSIVE;
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS groups (name TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS entries (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, text TEXT NOT NULL,
+  payload TEXT NOT NULL, spaced TEXT
+);
+CREATE TABLE IF NOT EXISTS vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS changed (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
+CREATE VIRTUAL TABLE IF NOT EXISTS words
+  USING fts5 (text, content='', tokenize='porter unicode61');
+CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON entries BEGIN
+  INSERT INTO words (rowid, text) VALUES (new.seq, coalesce(new.spaced, new.text));
+END;
+CREATE TRIGGER IF NOT EXISTS reworded
+  AFTER UPDATE OF text ON entries WHEN old.text != new.text BEGIN
+  INSERT INTO words (words, rowid, text)
+    VALUES ('delete', old.seq, coalesce(old.spaced, old.text));
+  INSERT INTO words (rowid, text) VALUES (new.seq, coalesce(new.spaced, new.text));
+  INSERT INTO changed (seq) VALUES (old.seq);
+END;
+CREATE TRIGGER IF NOT EXISTS deleted AFTER DELETE ON entries BEGIN
+  INSERT INTO words (words, rowid, text)
+    VALUES ('delete', old.seq, coalesce(old.spaced, old.text));
+  DELETE FROM vectors WHERE seq = old.seq;
+  INSERT INTO changed (seq) VALUES (old.seq);
+END;
+CREATE TRIGGER IF NOT EXISTS forgotten AFTER DELETE ON groups BEGIN
+  DELETE FROM entries WHERE id > old.name || ':' AND id < old.name || ';';
+END;
+CREATE TRIGGER IF NOT EXISTS logged AFTER INSERT ON changed BEGIN
+  DELETE FROM changed WHERE number <= new.number - 100000;
+END;
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {_VERSION};
+COMMIT;
+"""  # noqa: S608 - our own constants
+"""The statements that lay out a file; where another process did so meanwhile they change nothing.
+
+The triggers keep the words in step with the entries, since a contentless FTS5 table needs the old
+text to take a row out. `spaced` is the text for FTS5 where it differs. `changed` logs the last rows
+that were deleted or reworded, for the vectors that other processes hold; new rows are found by
+their numbers, of which none is used again. The ids of the entries of a group begin with its name
+and ":", after which ";" is the next character.
 """
-"""The statements that lay out a new file. `state` counts writes, so that other processes see what is new."""
-
-_REMEDY = "restore it from a copy, or import the procedures into a new file"
-_REASONS = {
-    "SQLITE_BUSY": f"is locked: another process has been writing for more than {BUSY_S:.0f} s; try again when it is done",
-    "SQLITE_LOCKED": "is locked by another connection; try again when it is done",
-    "SQLITE_TOOBIG": f"holds a value of more than {MAX_VALUE // 1_000_000} MB, which is not read; shorten it",
-    "SQLITE_CORRUPT": f"is damaged; {_REMEDY}",
-    "SQLITE_NOTADB": "is no SQLite database; name another file, or import it if it holds procedures as text",
-    "SQLITE_CANTOPEN": "cannot be opened; check the permissions of the file and of its folder",
-    "SQLITE_FULL": "cannot grow because the disk is full; make room and try again (what was reported as added is stored)",
-}
 
 
 class DamagedIndex(MemoryFailure):
-    """The file of an index is damaged, or is none."""
+    """The file of an index is damaged, or is none that this version reads."""
 
 
-class EmptyIndex(BadInput):
-    """The file of an index has not been laid out yet."""
+class NoIndex(BadInput):
+    """There is no file, or nothing in it yet."""
 
 
-def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool]:
-    """Open the index in a file (":memory:" for none); return the connection and whether it is read-only.
+_REMEDY = "restore it from a copy, or fill a new file"
+_FAILURES: dict[str, tuple[type[MemoryFailure], str]] = {
+    "READONLY": (
+        ReadOnlyMemory,
+        "cannot be written; check the permissions of the file and of its folder",
+    ),
+    "CORRUPT": (DamagedIndex, f"is damaged; {_REMEDY}"),
+    "NOTADB": (
+        DamagedIndex,
+        "is no SQLite database; name another file, or import it if it holds procedures as text",
+    ),
+    "BUSY": (
+        MemoryFailure,
+        f"is locked: another process has been writing for more than {BUSY_S:.0f} s; "
+        "try again when it is done",
+    ),
+    "CANTOPEN": (
+        MemoryFailure,
+        "cannot be opened; check the permissions of the file and of its folder",
+    ),
+    "FULL": (
+        MemoryFailure,
+        "cannot grow because the disk is full; make room and try again (what was reported as "
+        "added is stored)",
+    ),
+}
+"""The error for what SQLite says, by the name of its code; the sentences go on from the path."""
+
+
+def connect(
+    path: str, settings: Mapping[str, str] | None = None, *, create: bool = True
+) -> tuple[sqlite3.Connection, dict[str, str]]:
+    """Open the index in a file, and return the connection and the settings of the file.
+
+    Args:
+        path: The file; ":memory:" for none.
+        settings: What to record where the file does not have it yet.
+        create: Whether a missing file is made.
 
     Raises:
-        BadInput: there is no such file or folder, or it is a pipe or a device.
-        DamagedIndex: the file is damaged, or is no index.
-        MemoryFailure: the file cannot be opened, or was written by a later version.
+        BadInput: There is no such file or folder, or it is a pipe or a device.
+        DamagedIndex: The file is damaged, or is no index.
+        MemoryFailure: The file cannot be opened.
     """
-    if path != ":memory:":
-        _check_place(named_path(path), create=create)
-    read_only = Path(path).exists() and not os.access(path, os.W_OK)
+    if path != MEMORY:
+        _check_place(Path(path), create=create)
+    read_only = is_read_only(path)
     with plain_failures(path):
         connection = sqlite3.connect(
             _read_only_uri(path) if read_only else path,
@@ -76,207 +130,95 @@ def connect(path: str, *, create: bool = True) -> tuple[sqlite3.Connection, bool
             check_same_thread=False,
         )
         try:
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
-            _prepare(connection, path, create=create, read_only=read_only)
-            _check_layout(connection)
+            _prepare(connection, path, create=create)
+            return connection, _recorded(connection, settings or {})
         except BaseException:
             connection.close()
             raise
-    return connection, read_only
+
+
+def is_read_only(path: str) -> bool:
+    """Tell whether there is a file that cannot be written."""
+    return Path(path).exists() and not os.access(path, os.W_OK)
 
 
 @contextmanager
 def plain_failures(path: str) -> Generator[None]:
-    """Raise MemoryFailure, with one sentence that says what to do, for what SQLite raises in the block."""
+    """Raise MemoryFailure, in one sentence that says what to do, for what fails in the block."""
     try:
         yield
-    except Damage as error:
-        raise DamagedIndex(f"{path} is damaged: {error}; {_REMEDY}") from error
-    except sqlite3.Error as error:
-        name = str(getattr(error, "sqlite_errorname", None) or "")
-        if name.startswith("SQLITE_READONLY"):
-            raise unwritable(path) from error
-        if "fts5" in str(error) and "no such module" in str(error):
-            raise MemoryFailure(
-                "this Python's SQLite has no full-text search (FTS5); use another build of Python"
-            ) from error
-        if "Could not decode to UTF-8" in str(error):
-            raise DamagedIndex(f"{path} {_REASONS['SQLITE_CORRUPT']}") from error
-        reason = next(
-            (reason for start, reason in _REASONS.items() if name.startswith(start)), None
-        )
-        kind = (
-            DamagedIndex if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) else MemoryFailure
-        )
-        raise kind(f"{path} {reason or f'cannot be used: {error}'}") from error
-
-
-def unwritable(path: str) -> ReadOnlyMemory:
-    """Return the error for a file that cannot be written."""
-    return ReadOnlyMemory(
-        f"{path} cannot be written; check the permissions of the file and of its folder"
-    )
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection, kind: str = "DEFERRED") -> Generator[None]:
-    """Run the block in one transaction, rolled back if it raises."""
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+    except StepcraftError:
         raise
-
-
-def recorded(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the settings that the file was made with.
-
-    Raises:
-        Damage: they are not what is written there.
-    """
-    found = dict(connection.execute("SELECT key, value FROM meta LIMIT ?", (_MAX_SETTINGS,)))
-    for name, value in found.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise Damage(f"its setting {name!r:.80} is no text")
-    dimensions = found.get("dimensions", "1")
-    is_number = dimensions.isdecimal() and len(dimensions) <= len(str(_MAX_DIMENSIONS))
-    if not is_number or not 0 < int(dimensions) <= _MAX_DIMENSIONS:
-        raise Damage(f"its vectors have {dimensions:.80} dimensions")
-    return found
+    except (LookupError, TypeError, ValueError) as error:  # a row is not as it was written
+        raise DamagedIndex(f"{path} is damaged: {error!r:.200}; {_REMEDY}") from error
+    except sqlite3.Error as error:
+        code = str(getattr(error, "sqlite_errorname", "")).split("_")[1:2]
+        # SQLite's plain "ERROR" is a statement that does not fit the tables.
+        other = DamagedIndex if code == ["ERROR"] else MemoryFailure
+        kind, reason = _FAILURES.get("".join(code), (other, f"cannot be used: {error}"))
+        raise kind(f"{path} {reason}") from error
 
 
 def recorded_settings(path: str | Path) -> dict[str, str]:
-    """Return what the index in a file was made with, its embeddings among it; {} if there is no file yet.
+    """Return what the index in a file was made with; {} if there is none yet.
 
     Raises:
-        MemoryFailure: the file cannot be opened, is no index, or was written by a later version.
+        MemoryFailure: The file cannot be opened, or holds something else.
     """
-    if not named_path(path).is_file() or not Path(path).stat().st_size:
-        return {}
     try:
-        connection, _ = connect(str(path), create=False)
-    except EmptyIndex:  # another process is about to lay it out
+        connection, settings = connect(str(named_path(path)), create=False)
+    except NoIndex:
         return {}
-    with closing(connection), plain_failures(str(path)):
-        return recorded(connection)
+    connection.close()
+    return settings
 
 
-def agree(
-    connection: sqlite3.Connection, path: str, wanted: Mapping[str, str], *, read_only: bool
-) -> None:
-    """Record settings in the file if it has none of these names yet.
-
-    Raises:
-        MemoryFailure: the file was made with other values.
-    """
-    with plain_failures(path):
-        if wanted.keys() - recorded(connection).keys() and not read_only:
-            with transaction(connection, "IMMEDIATE"):
-                connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", wanted.items())
-        found = recorded(connection)
-    for name, value in wanted.items():
-        if found.get(name, value) != value:
-            raise MemoryFailure(
-                f"{path} was made with {name} {found[name]!r:.200}, not {value!r:.200}: "
-                f"open it with {name} {found[name]!r:.200}, or fill a new file"
-            )
-
-
-def check_dimensions(connection: sqlite3.Connection, path: str, dimensions: int) -> None:
-    """Raise MemoryFailure if the file holds vectors of another length."""
-    found = recorded(connection).get("dimensions", str(dimensions))
-    if found != str(dimensions):
-        raise MemoryFailure(
-            f"{path} holds vectors of {found} dimensions, and the embedding model gives {dimensions}: "
-            "open it with the model that it was made with, or fill a new file"
-        )
+def _recorded(connection: sqlite3.Connection, settings: Mapping[str, str]) -> dict[str, str]:
+    sql = "SELECT key, value FROM meta"
+    if settings.keys() - dict(connection.execute(sql)).keys():
+        connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", settings.items())
+    return dict(connection.execute(sql))
 
 
 def _check_place(path: Path, *, create: bool) -> None:
-    if path.is_dir():
-        raise BadInput(f"{path} is a folder; name a file in it")
-    if path.exists() and (what := irregular(path.stat().st_mode)):
-        raise BadInput(f"{path} is {what}, not a file; name another one")
-    if not path.exists() and not create:
-        raise BadInput(f"{path} does not exist; check the name, or import procedures into it first")
-    if not path.parent.is_dir():
+    if path.exists():
+        what = "a folder" if path.is_dir() else irregular(path.stat().st_mode)
+        if what:
+            raise BadInput(f"{path} is {what}, not a file; name another one")
+    elif not create:
+        raise NoIndex(f"{path} does not exist; check the name, or import procedures into it first")
+    elif not path.parent.is_dir():
         raise BadInput(
             f"{path} cannot be made: there is no folder {path.parent}; make the folder first"
         )
 
 
 def _read_only_uri(path: str) -> str:
-    """Return the URI to read a file; as immutable if nobody writes it and no log can be put beside it."""
+    """Return the URI to read a file; as immutable if no log can be put or stands beside it."""
     file = Path(path).resolve()
-    immutable = (
-        not os.access(file.parent, os.W_OK) and not file.with_name(f"{file.name}-wal").exists()
-    )
-    return f"{file.as_uri()}?mode=ro{'&immutable=1' if immutable else ''}"
+    logged = os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists()
+    return f"{file.as_uri()}?mode=ro{'' if logged else '&immutable=1'}"
 
 
-def _prepare(connection: sqlite3.Connection, path: str, *, create: bool, read_only: bool) -> None:
-    """Set the connection up, and lay the file out if it is new. The file of something else is not written to."""
-    with transaction(connection):  # another process may be laying the file out
-        is_index = _number(connection, "application_id") == _APPLICATION_ID
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if tables and not is_index:
-        raise DamagedIndex(f"{path} is a database of something else; name another file")
+def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
+    """Check whose file it is, and lay it out if it is new."""
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if not tables and not create:
-        raise EmptyIndex(f"{path} is empty; import procedures into it first")
-    if not read_only:
-        _use_write_ahead_log(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA cache_size = -65536")
-    if not read_only and _number(connection, "user_version") == 0:
-        with transaction(connection, "IMMEDIATE"):
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                for statement in LAYOUT.split(";\n"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {SCHEMA}")
-    if _number(connection, "application_id") != _APPLICATION_ID:
+        raise NoIndex(f"{path} is empty; import procedures into it first")
+    if not tables:
+        connection.executescript(LAYOUT)
+    application, version = connection.execute(
+        "SELECT * FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
+    if application != _APPLICATION_ID:
         raise DamagedIndex(f"{path} is a database of something else; name another file")
-    found = _number(connection, "user_version")
-    if found > SCHEMA:
-        raise MemoryFailure(
-            f"{path} was written by a later version of stepcraft (layout {found}, this one reads {SCHEMA}); upgrade"
+    if version != _VERSION:
+        raise DamagedIndex(
+            f"{path} was written by another version of stepcraft (layout {version}, this one "
+            f"reads {_VERSION}); use that version, or fill a new file"
         )
-
-
-def _check_layout(connection: sqlite3.Connection) -> None:
-    """Raise Damage for a file from elsewhere in which a view, a trigger or a computed column stands for a table."""
-    names = ("meta", "state", "entries", "vectors", "words")
-    found = connection.execute(
-        "SELECT name, sql FROM sqlite_master WHERE type IN ('view', 'trigger')"
-        " OR type = 'table' AND name IN (SELECT value FROM json_each(?)) LIMIT ?",
-        (json.dumps(names), len(names) + 1),
-    ).fetchall()
-    wanted = (
-        statement for statement in LAYOUT.split(";\n") if statement.strip().startswith("CREATE")
-    )
-    if sorted(sql for _, sql in found) != sorted(
-        statement.strip().removesuffix(";") for statement in wanted
-    ):
-        raise Damage("its tables are not those of an index")
-    state(connection)
-
-
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    until = time.monotonic() + BUSY_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            # SQLite itself does not wait if two connections change the mode of a new file at once.
-            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
-                raise
-            time.sleep(_RETRY_S)
-        else:
-            return
-
-
-def _number(connection: sqlite3.Connection, pragma: str) -> int:
-    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+    connection.execute("PRAGMA cache_size = -65536")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    # While others open a new file, too, SQLite does not wait to change its mode; they will.
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL")

@@ -1,19 +1,24 @@
-"""The vectors of an index, and the ranking by words and vectors together."""
+"""Embedding models, the vectors of an index in memory, and the ranking by words and vectors."""
 
 import math
 import sqlite3
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepcraft.errors import MemoryFailure
-from stepcraft.index._rows import Damage, Entry, state
+from stepcraft.index._file import MEMORY
+from stepcraft.index._rows import Entry
 
 Matrix = NDArray[np.float32]
 
+_BLOCK = 8192
 _TIE = 1e-6
 """Scores closer than this count as equal: sums in another order differ by about a tenth of it."""
 
@@ -48,10 +53,10 @@ class Hit:
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes | None]:
-    """Return the unit vector of each text as bytes: zeros if it has none, None if it is not finite.
+    """Return the unit vector of each text: zeros if it has none, None if it is not finite.
 
     Raises:
-        MemoryFailure: the embedder failed, or returned something else than one vector a text.
+        MemoryFailure: The embedder failed, or returned something else than one vector a text.
     """
     distinct = list(dict.fromkeys(texts))
     if not distinct:
@@ -64,22 +69,21 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes | None
 
 
 def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, NDArray[np.bool_]]:
-    """Return unit vectors of shape (texts, dimensions), zeros for a text without one, and which of them are finite.
+    """Return unit vectors of shape (texts, dimensions), zeros for none, and which are finite.
 
     Raises:
-        MemoryFailure: the embedder failed, or returned something else than one vector a text.
+        MemoryFailure: The embedder failed, or returned something else than one vector a text.
     """
     vectors = embedder.embed_documents(texts)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
         raise MemoryFailure(
-            f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for {len(texts)} texts; "
-            "use another model"
+            f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for "
+            f"{len(texts)} texts; use another model"
         )
-    finite = np.asarray(np.isfinite(vectors).all(axis=1))
-    vectors = np.asarray(vectors, dtype=np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):
-        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0), finite
+    with np.errstate(all="ignore"):
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return units, np.asarray(np.isfinite(vectors).all(axis=1))
 
 
 def query_vector(embedder: Embedder, query: str) -> Matrix | None:
@@ -93,123 +97,99 @@ async def aquery_vector(embedder: Embedder, query: str) -> Matrix | None:
 
 
 def _unit(vector: Matrix) -> Matrix | None:
-    wide = vector.astype(np.float64)
-    length = math.sqrt(wide @ wide)
-    return (wide / length).astype(np.float32) if 0 < length < math.inf else None
-
-
-def check_vectors(vectors: Mapping[int, object], dimensions: int) -> None:
-    """Raise Damage for what is no finite vector of so many dimensions; the vectors are by the numbers of their rows."""
-    for number, vector in vectors.items():
-        if not isinstance(vector, bytes) or len(vector) != 4 * dimensions:
-            raise Damage(f"the vector of its row {number} has not {dimensions} dimensions")
-        if not np.isfinite(np.frombuffer(vector, np.float32)).all():
-            raise Damage(f"the vector of its row {number} is not finite")
+    length = np.linalg.norm(vector.astype(np.float64))
+    return (vector / length).astype(np.float32) if 0 < length < math.inf else None
 
 
 class Vectors:
-    """The vectors of a file in one matrix, in the order of their rows' numbers; it grows by doubling."""
+    """The vectors of one file, which all its indexes in this process share.
+
+    They are kept in blocks, so that a growing file copies nothing. Whoever holds `lock` while he
+    begins a transaction and searches sees no row that is older than those that are here.
+    """
 
     def __init__(self) -> None:
-        self._seen = (-1, -1)
-        self._allocate(0, 0)
+        self.lock = threading.Lock()
+        self.clear()
 
-    @property
-    def dimensions(self) -> int:
-        """The length of the vectors read so far; 0 before."""
-        return int(self._matrix.shape[1])
+    def clear(self) -> None:
+        """Free the vectors; the next search reads them again."""
+        self._numbers = np.empty(0, np.int64)
+        self._blocks: list[Matrix] = []
+        self._gone = 0
+        """About how many of the rows were deleted; their vectors are not numbers."""
+        self._changes = 0
+        """The last number read of the log of changed rows."""
 
     def cosines(
         self, connection: sqlite3.Connection, vector: Matrix
-    ) -> tuple[NDArray[np.int64], Matrix] | None:
-        """Return number and cosine of each row with a vector to a unit vector; None if there are none.
+    ) -> tuple[NDArray[np.int64], Matrix]:
+        """Return number and cosine of each row to a unit vector; -inf for deleted rows.
 
-        It is called within a transaction, so that the rows are those that the words are searched in. What was
-        written since the last call is read first.
+        What was written since the last call is read first.
         """
-        _, writes, rewrites = state(connection)
-        if (writes, rewrites) != self._seen:
-            if rewrites != self._seen[1]:
-                total, good = connection.execute(
-                    "SELECT count(*), total(length(vector) = ?) FROM vectors", (4 * len(vector),)
-                ).fetchone()
-                if (
-                    good != total
-                ):  # a file from elsewhere, where many short ones would take memory as long ones
-                    raise Damage(f"not all of its vectors have {len(vector)} dimensions")
-                self._allocate(total, len(vector))
-            self._read_new(connection, len(vector))
-            self._seen = (writes, rewrites)
-        if not self._count:
-            return None
-        similarities: Matrix = self._matrix[: self._count] @ vector
-        return self._numbers[: self._count], similarities
+        self._update(connection)
+        cosines = np.concatenate([block @ vector for block in self._blocks] or [vector[:0]])
+        return self._numbers, np.nan_to_num(cosines, copy=False, nan=-np.inf)
 
-    def _allocate(self, rows: int, dimensions: int) -> None:
-        self._count = 0
-        self._numbers = np.empty(rows, np.int64)
-        self._matrix = np.empty((rows, dimensions), np.float32)
-
-    def _read_new(self, connection: sqlite3.Connection, dimensions: int) -> None:
-        first = self._count
-        last = int(self._numbers[first - 1]) if first else 0
-        for number, blob in connection.execute(
-            "SELECT seq, iif(typeof(vector) = 'blob' AND length(vector) = ?, vector, NULL) FROM vectors"
-            " WHERE seq > ? ORDER BY seq",
-            (4 * dimensions, last),
+    def _update(self, connection: sqlite3.Connection) -> None:
+        """Take in what was written since the last call; read all again only when far behind."""
+        first, last = connection.execute(
+            "SELECT coalesce(min(number), 0), coalesce(max(number), 0) FROM changed"
+        ).fetchone()
+        if first > self._changes + 1 or 2 * self._gone > len(self._numbers):
+            self.clear()
+        if not self._blocks:
+            self._changes = last
+        self._read_new(connection)
+        for number, vector in connection.execute(
+            "SELECT DISTINCT seq, vector FROM changed LEFT JOIN vectors USING (seq)"
+            " WHERE number > ?",
+            (self._changes,),
         ):
-            if blob is None:
-                raise Damage(f"the vector of its row {number} has not {dimensions} dimensions")
-            if self._count == len(self._matrix):
-                numbers, matrix, count = self._numbers, self._matrix, self._count
-                self._allocate(max(64, 2 * count), dimensions)
-                if count:
-                    self._numbers[:count], self._matrix[:count], self._count = (
-                        numbers,
-                        matrix,
-                        count,
-                    )
-            self._numbers[self._count] = number
-            self._matrix[self._count] = np.frombuffer(blob, np.float32)
-            self._count += 1
-        with np.errstate(all="ignore"):
-            if not np.isfinite(self._matrix[first : self._count].sum(axis=1)).all():
-                raise Damage("one of its vectors is not finite")
+            place = int(np.searchsorted(self._numbers, number))
+            # A row that is not here was written and deleted since the last call.
+            if number in self._numbers[place : place + 1]:
+                row = np.frombuffer(vector, np.float32) if vector else np.nan
+                self._blocks[place // _BLOCK][place % _BLOCK] = row
+                self._gone += vector is None
+        self._changes = last
+
+    def _read_new(self, connection: sqlite3.Connection) -> None:
+        used = len(self._numbers) % _BLOCK
+        last = self._numbers.max(initial=0)
+        cursor = connection.execute(
+            "SELECT seq, vector FROM vectors WHERE seq > ? ORDER BY seq", (int(last),)
+        )
+        while rows := cursor.fetchmany(_BLOCK - used):
+            numbers, vectors = zip(*rows, strict=True)
+            block = np.frombuffer(bytearray().join(vectors), np.float32).reshape(len(rows), -1)
+            # A block has one size, by which a row is found; the last one grows by a copy.
+            self._blocks.append(np.concatenate((self._blocks.pop(), block)) if used else block)
+            self._numbers = np.append(self._numbers, numbers)
+            used = len(self._numbers) % _BLOCK
+
+
+_files: WeakValueDictionary[tuple[int, int], Vectors] = WeakValueDictionary()
+_sharing = threading.Lock()
+
+
+def vectors_of(path: str) -> Vectors:
+    """Return the vectors of the file at a path; the same object for all who name the same file."""
+    if path == MEMORY:
+        return Vectors()
+    status = Path(path).stat()
+    with _sharing:
+        return _files.setdefault((status.st_dev, status.st_ino), Vectors())
 
 
 def best(
-    similarities: tuple[NDArray[np.int64], NDArray[np.float32]] | None,
-    word_ranks: NDArray[np.float64],
-    alpha: float,
-    k: int,
+    numbers: NDArray[np.int64], scores: NDArray[np.float64], k: int
 ) -> list[tuple[int, float]]:
-    """Return the k best (number, score) by alpha · cosine + (1 - alpha) · bm25 / best bm25, ties in order of number.
-
-    Without vectors the score is that of the words alone. A row that has no vector counts with a cosine of 0.
-
-    Args:
-        similarities: numbers, rising, and cosines of the rows that have a vector; None without a query vector.
-        word_ranks: number and BM25 rank (lower is better) of each row that matches by words, of shape (matches, 2).
-        alpha: the weight of the cosine.
-        k: the most results.
-    """
-    matching = word_ranks[:, 0].astype(np.int64)
-    by_words = word_ranks[:, 1] / word_ranks[:, 1].min() if len(word_ranks) else np.empty(0)
-    if similarities is None:
-        numbers, scores = matching, by_words
-    else:
-        numbers, cosines = similarities
-        scores = alpha * cosines.astype(np.float64)
-        by_words = (1 - alpha) * by_words
-        places = np.searchsorted(numbers, matching)
-        has_vector = numbers[np.minimum(places, len(numbers) - 1)] == matching
-        scores[places[has_vector]] += by_words[has_vector]
-        if not has_vector.all():
-            numbers = np.concatenate((numbers, matching[~has_vector]))
-            scores = np.concatenate((scores, by_words[~has_vector]))
+    """Return number and score of the k best rows, ties in order of number."""
     if len(scores) > k:
-        least = np.partition(scores, len(scores) - k)[len(scores) - k]
+        least = np.partition(scores, -k)[-k]
         near = np.flatnonzero(scores >= least - _TIE)
         numbers, scores = numbers[near], scores[near]
     ranked = np.lexsort((numbers, -np.round(scores / _TIE)))[:k]
-    return [(int(numbers[row]), float(scores[row])) for row in ranked]
+    return [(int(numbers[row]), float(scores[row])) for row in ranked if scores[row] > -math.inf]

@@ -5,15 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import Embedder, Entry, Hit, LocalIndex, recorded_settings
+from stepcraft.index import CachedEmbedder, Embedder, Entry, Hit, LocalIndex, recorded_settings
+from stepcraft.memory.batches import add_in_batches, merged
 from stepcraft.memory.files import read_all
-from stepcraft.memory.history import merged, revised
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
-from stepcraft.memory.protocol import ALPHA, MadeWith, VectorMemory, WithVector, unknown_id
-from stepcraft.memory.transfer import add_in_batches
+from stepcraft.memory.protocol import ALPHA, ProcedureMemory, unknown_id
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:
@@ -22,19 +19,20 @@ if TYPE_CHECKING:
 _BATCH = 1000
 
 
-class LocalMemory(VectorMemory):
-    """Procedures in one SQLite file; several threads and processes may use it at once.
+class LocalMemory(ProcedureMemory):
+    """Procedures in one SQLite file, for several threads and processes at once.
 
     Args:
-        path: the file; ":memory:" for none.
-        embeddings: as in `open_memory`.
-        template: as in `open_memory`.
-        create: whether a missing file is created.
-        name: the name of the memory; the path unless given.
+        path: The file; ":memory:" for none.
+        embeddings: As in `open_memory`.
+        template: As in `open_memory`.
+        create: Whether a missing file is created.
+        name: The name of the memory; the path by default.
+        cached: Whether embeddings are kept in the user's cache folder.
 
     Raises:
-        BadInput: the embedding model is unknown, or the template cannot be filled in.
-        MemoryFailure: the file cannot be opened, or was made with other embeddings or another template.
+        BadInput: The embedding model is unknown, or the template cannot be filled in.
+        MemoryFailure: The file cannot be opened, or was made with another model or template.
     """
 
     def __init__(
@@ -45,11 +43,14 @@ class LocalMemory(VectorMemory):
         template: str | None = None,
         create: bool = True,
         name: str = "",
+        cached: bool = False,
     ) -> None:
         made_with = recorded_settings(path)
         self._name = name or str(path)
         self._template = checked_template(template) if template else _template(str(path), made_with)
         embedder = _embedder(str(path), embeddings, made_with.get("embeddings"))
+        if embedder and cached:
+            embedder = CachedEmbedder(embedder)
         self._index = LocalIndex(
             path, embedder, settings={"template": self._template}, create=create
         )
@@ -67,17 +68,24 @@ class LocalMemory(VectorMemory):
         """Load the procedures of a JSONL, JSON or CSV file into a read-only memory.
 
         Raises:
-            BadInput: the file cannot be read, or none of its records is a procedure.
+            BadInput: The file cannot be read, or none of its records is a procedure.
         """
         procedures = read_all(path)
-        memory = cls(":memory:", embeddings=embeddings, template=template, name=name or str(path))
+        memory = cls(
+            ":memory:",
+            embeddings=embeddings,
+            template=template,
+            name=name or str(path),
+            # The name that an object gets does not tell it from another one of its class.
+            cached=embeddings is None or isinstance(embeddings, str),
+        )
         memory.add(procedures)
         memory._frozen = True
         return memory
 
     @property
     def name(self) -> str:
-        """The path, or the name that was given."""
+        """The path, or the name that was passed."""
         return self._name
 
     @property
@@ -90,42 +98,33 @@ class LocalMemory(VectorMemory):
         """Whether it was loaded from a text file, or the database may not be written."""
         return self._frozen or self._index.read_only
 
-    @property
-    def made_with(self) -> MadeWith:
-        """What the file was made with."""
-        found = self._index.made_with
-        return MadeWith(
-            found.get("embeddings", "none"), int(found.get("dimensions", 0)), self._template
-        )
-
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
-        """Add procedures in transactions of a thousand; those reported by `progress` survive a crash.
+        """Add procedures a thousand at a time; those reported by `progress` survive a crash.
 
         Raises:
-            ReadOnlyMemory: the memory cannot be changed.
-            AddStopped: it failed after some transactions, which stay.
-            MemoryFailure: it failed before anything was added.
+            ReadOnlyMemory: The memory cannot be changed.
+            AddStopped: It failed after some transactions, which stay.
+            MemoryFailure: It failed before anything was added.
         """
-        return self.add_with_vectors(
-            ((procedure, None) for procedure in procedures), progress=progress
-        )
-
-    def add_with_vectors(
-        self, items: Iterable[WithVector], *, progress: Callable[[int], None] | None = None
-    ) -> AddReport:
-        """As `add`; only vectors that are None are made."""
         self._check_writable()
-        return add_in_batches(items, _BATCH, self._put, progress)
+        return add_in_batches(procedures, _BATCH, self._put, progress)
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
-        """Read a procedure, change it and write it, in one transaction of the file."""
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002
+        """Read a procedure, change it and write it; no change of another process is lost.
+
+        `change` is called again where another process changed the procedure meanwhile.
+        """
         self._check_writable()
 
         def changed(entry: Entry) -> Entry:
-            kept = _procedure(entry)
-            procedure = revised(kept, change(kept))
+            procedure = change(_procedure(entry))
+            if procedure.id != entry.id:
+                raise BadInput(
+                    f"an update of {entry.id} made a procedure with the id {procedure.id}; "
+                    "keep the id, as dataclasses.replace does"
+                )
             return self._entry(procedure)
 
         entry = self._index.update(id, changed)
@@ -134,14 +133,15 @@ class LocalMemory(VectorMemory):
         return _procedure(entry)
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """Find the k procedures that fit best, by an exact ranking."""
-        return _found(self._index.search(query, k, alpha=ALPHA if alpha is None else alpha))
+        """Find the k procedures that fit best."""
+        return _results(self._index.search(query, k, alpha=ALPHA if alpha is None else alpha))
 
     async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """As `search`, without blocking the event loop."""
-        return _found(await self._index.asearch(query, k, alpha=ALPHA if alpha is None else alpha))
+        weight = ALPHA if alpha is None else alpha
+        return _results(await self._index.asearch(query, k, alpha=weight))
 
-    def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
+    def get(self, id: str) -> Procedure | None:  # noqa: A002 - a field
         """Return the procedure with this id, or None."""
         entry = self._index.get(id)
         return _procedure(entry) if entry else None
@@ -159,13 +159,6 @@ class LocalMemory(VectorMemory):
         """All procedures in the order in which they were added."""
         return (_procedure(entry) for entry in self._index)
 
-    def with_vectors(self) -> Iterator[WithVector]:
-        """All procedures with their vectors, in the order in which they were added."""
-        return (
-            (_procedure(entry), np.frombuffer(vector, np.float32))
-            for entry, vector in self._index.with_vectors()
-        )
-
     def close(self) -> None:
         """Close the file; it may be called twice."""
         self._index.close()
@@ -176,14 +169,8 @@ class LocalMemory(VectorMemory):
                 f"{self._name} can be searched, not changed; import procedures into a .db file"
             )
 
-    def _put(self, batch: list[WithVector]) -> AddReport:
-        entries = [self._entry(procedure) for procedure, _ in batch]
-        known = {
-            entry.text: vector.astype(np.float32).tobytes()
-            for entry, (_, vector) in zip(entries, batch, strict=True)
-            if vector is not None
-        }
-        changes = self._index.put(entries, known, merge=_merged)
+    def _put(self, procedures: list[Procedure]) -> AddReport:
+        changes = self._index.put(map(self._entry, procedures), merge=_merged)
         failed = [Failed(name, reason) for name, reason in changes.failed.items()]
         return AddReport(changes.added, changes.present, changes.updated, failed)
 
@@ -191,7 +178,7 @@ class LocalMemory(VectorMemory):
         return Entry(procedure.id, procedure.text(self._template), procedure.to_dict())
 
 
-def _found(hits: Iterable[Hit]) -> list[Found]:
+def _results(hits: Iterable[Hit]) -> list[Found]:
     return [Found(_procedure(hit.entry), hit.score) for hit in hits]
 
 
@@ -203,9 +190,9 @@ def _procedure(entry: Entry) -> Procedure:
         return Procedure.from_dict(stored)
 
 
-def _merged(kept: Entry, added: Entry) -> Entry:
+def _merged(stored: Entry, added: Entry) -> Entry:
     try:
-        whole = merged(_procedure(kept), _procedure(added))
+        whole = merged(_procedure(stored), _procedure(added))
     except BadInput:  # another program wrote what is there, and it is no procedure
         return added
     return Entry(added.id, added.text, whole.to_dict())
@@ -218,15 +205,17 @@ def _template(path: str, made_with: Mapping[str, str]) -> str:
         raise MemoryFailure(f"{path} was made with a template that is not used: {error}") from error
 
 
-def _embedder(path: str, given: "str | Embeddings | None", recorded: str | None) -> Embedder | None:
-    """The model that was asked for, or else the one that the file was made with."""
-    asked = given if given is not None else os.environ.get(VARIABLE) or None
-    if asked is not None or recorded is None:
-        return resolve_embeddings(asked)
+def _embedder(
+    path: str, embeddings: "str | Embeddings | None", recorded: str | None
+) -> Embedder | None:
+    """Return the model that was asked for, or else the one that the file was made with."""
+    wanted = embeddings if embeddings is not None else os.environ.get(VARIABLE) or None
+    if wanted is not None or recorded is None:
+        return resolve_embeddings(wanted)
     try:
         return resolve_embeddings(recorded)
     except BadInput as error:
         raise MemoryFailure(
-            f"{path} was made with embeddings {recorded!r:.200} ({error}); give them as embeddings=, "
-            "or 'none' to search by words alone"
+            f"{path} was made with embeddings {recorded!r:.200} ({error}); give them as "
+            "embeddings=, or 'none' to search by words alone"
         ) from error

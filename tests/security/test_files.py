@@ -13,7 +13,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
@@ -270,7 +269,7 @@ def test_an_index_of_the_users_own_is_not_deleted(folder: Path, tmp_path: Path):
     spoil(tmp_path / "index.db")
     with (
         closing(opened(folder, index=tmp_path / "index.db")) as corpus,
-        pytest.raises(SourceFailure, match="damaged"),
+        pytest.raises(SourceFailure, match="not of this corpus"),
     ):
         corpus.invoke("beside")
 
@@ -290,23 +289,20 @@ def test_the_cache_is_readable_by_its_owner_alone(folder: Path, cache: Path):
     assert {file.stat().st_mode & 0o077 for file in (path.parent, path, other)} == {0}
 
 
-def memory(
-    path: Path, *statements: str, values: tuple[object, ...] = (), vectors: bool = False
-) -> LocalMemory:
+def memory(path: Path, *statements: str, values: tuple[object, ...] = ()) -> LocalMemory:
     """A memory whose file was changed by somebody else."""
-    embeddings = "wordllama" if vectors else "none"
-    with closing(LocalMemory(path, embeddings=embeddings)) as made:
+    with closing(LocalMemory(path, embeddings="none")) as made:
         made.add([TEA])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for statement in statements:
             connection.execute(statement, values if "?" in statement else ())
-    return LocalMemory(path, embeddings=embeddings)
+    return LocalMemory(path, embeddings="none")
 
 
 @pytest.mark.parametrize(
     "payload",
     [
-        "", "{", "[]", "7", "null", "[" * 5000, b"\xff\0", '{"input": 7}', '{"steps": "abc"}', "{}",
+        "", "{", "[]", "7", "null", b"\xff\0", '{"input": 7}', '{"steps": "abc"}', "{}",
         json.dumps({**TEA.to_dict(), "steps": [1, 2]}), json.dumps({**TEA.to_dict(), "input": ["a"]}),
         json.dumps({**TEA.to_dict(), "metadata": 7}), json.dumps({**TEA.to_dict(), "id": 7}),
         '{"id": "x", "input": ' + "1" * 5000 + "}",
@@ -321,59 +317,6 @@ def test_a_damaged_payload_is_one_sentence(tmp_path: Path, payload: str | bytes)
                 call()
             assert "\n" not in str(raised.value)
             assert len(str(raised.value)) < 500
-
-
-@pytest.mark.parametrize(
-    "vector",
-    [b"", b"\0", b"\0" * 1023, b"\0" * 4000, "text", 7, np.full(256, np.nan, np.float32).tobytes(), bytes(40_000_000)],
-    ids=["empty", "byte", "cut", "long", "text", "number", "NaN", "huge"],
-)  # fmt: skip
-def test_a_damaged_vector_is_one_sentence(tmp_path: Path, vector: object):
-    path = tmp_path / "m.db"
-    with closing(
-        memory(path, "UPDATE vectors SET vector = ?", values=(vector,), vectors=True)
-    ) as found:
-        for call in (lambda: found.search("tea"), lambda: list(found.with_vectors())):
-            with pytest.raises(
-                MemoryFailure, match=r"m\.db is damaged: .*; restore it from a copy"
-            ):
-                call()
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE meta SET value = x'ff' WHERE key = 'embeddings'",
-        "INSERT INTO meta VALUES ('dimensions', '" + "9" * 6000 + "')",
-        "INSERT INTO meta VALUES ('dimensions', '-1')",
-        "INSERT INTO meta VALUES ('dimensions', 'many')",
-        "UPDATE state SET next = 'x'",
-        "UPDATE state SET writes = NULL",
-        "DELETE FROM state",
-        "DROP TABLE words",
-        "CREATE VIEW other AS SELECT 1",
-        "CREATE TRIGGER t AFTER INSERT ON entries BEGIN SELECT 1; END",
-    ],
-)
-def test_a_database_with_other_contents_is_refused(tmp_path: Path, statement: str):
-    with pytest.raises(MemoryFailure, match=r"m\.db is damaged: "):
-        memory(tmp_path / "m.db", statement)
-
-
-def test_a_view_without_end_is_not_read(tmp_path: Path):
-    endless = "WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n) SELECT seq, zeroblob(1024) FROM n"
-    with pytest.raises(MemoryFailure, match="its tables are not those of an index"):
-        in_time(
-            lambda: memory(
-                tmp_path / "m.db", "DROP TABLE vectors", f"CREATE VIEW vectors AS {endless}"
-            )
-        )
-
-
-def test_words_of_rows_that_there_are_not(tmp_path: Path):
-    found = memory(tmp_path / "m.db", "DELETE FROM entries")
-    with closing(found), pytest.raises(MemoryFailure, match="is damaged"):
-        found.search("tea")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,116 @@
+"""The words of texts and queries, and the ranking of rows by them."""
+
+import itertools
+import re
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepcraft.text.clean import STOP_WORDS, clean
+
+MAX_WORDS = 128
+"""The number of different words of a query that are searched for; further ones are ignored."""
+
+MIN_RANKED = 15_000
+"""Rows that are ranked by words at least, where so many hold one; a twentieth of a larger index.
+
+Ranking costs some 2 µs a row. At 100,000 procedures 97 of 100 of the first three results are those
+of ranking every row that shares a word with the query, which takes four times as long
+(`benchmarks/local_memory.py`).
+"""
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK_CHARACTER = re.compile(f"[{_CJK}]")
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+
+_RANKS = "SELECT rowid, rank FROM words WHERE words MATCH ?"
+
+
+def cjk_words(text: str) -> str:
+    """Return the CJK characters of a text and their pairs, for an index that splits at blanks."""
+    runs: list[str] = [] if text.isascii() else _CJK_RUN.findall(text)
+    return " ".join(word for run in runs for word in (*run, *_pairs(run)))
+
+
+def query_words(query: str) -> list[str]:
+    """Return the different words of a query in lower case; a run of CJK characters gives its pairs.
+
+    Stop words are left out unless there are no others.
+    """
+    runs: list[str] = _RUN.findall(clean(query).lower())
+    words = dict.fromkeys(
+        word
+        for run in runs
+        for word in (_pairs(run) if _CJK_CHARACTER.match(run) and len(run) > 1 else [run])
+    )
+    return ([word for word in words if word not in STOP_WORDS] or list(words))[:MAX_WORDS]
+
+
+def spaced(text: str) -> str | None:
+    """Put blanks around each CJK character, so that FTS5 takes it for a word; None without any."""
+    return _CJK_CHARACTER.sub(r" \g<0> ", text) if _CJK_CHARACTER.search(text) else None
+
+
+def _any(words: Iterable[str]) -> str:
+    """Return the FTS5 expression for rows that hold any of some words."""
+    return " OR ".join(f'"{spaced(word) or word}"' for word in words)
+
+
+def _pairs(run: str) -> list[str]:
+    return [first + second for first, second in itertools.pairwise(run)]
+
+
+class WordRanking:
+    """Ranks rows by the words of a query, and remembers in how many rows a word stands."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._counts: dict[str, int] = {}
+
+    def scores(
+        self, connection: sqlite3.Connection, query: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return number and BM25 ÷ the best BM25 of each row that shares a word with a query.
+
+        Where the words of the query stand in too many rows, only rows with one of the rarest words
+        are ranked, by all words.
+        """
+        rare, frequent = map(_any, self._parted(connection, query_words(query)))
+        sql, values = _RANKS, [rare]
+        if frequent:
+            # FTS5 knows no optional words: rows that hold a frequent word too, then all others.
+            sql = f"{_RANKS} UNION ALL {_RANKS}"
+            values = [f"({rare}) AND ({frequent})", f"({rare}) NOT ({frequent})"]
+        rows = connection.execute(sql, values).fetchall() if rare else []
+        numbers, ranks = np.array(rows, np.float64).reshape(-1, 2).T
+        return numbers.astype(np.int64), ranks / ranks.min(initial=-0.0)
+
+    def _parted(
+        self, connection: sqlite3.Connection, words: Sequence[str]
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the words that a row must have one of to be ranked, and the others that count."""
+        (rows,) = connection.execute("SELECT coalesce(max(seq), 0) FROM entries").fetchone()
+        if abs(rows - self._rows) > self._rows / 10:  # the counts only choose among the words
+            self._rows, self._counts = rows, {}
+        counts = {word: self._count(connection, word) for word in words}
+        most = max(MIN_RANKED, rows // 20)
+        if sum(counts.values()) <= most:
+            return words, ()
+        rising = sorted(filter(counts.get, words), key=counts.__getitem__)
+        # BM25 gives no weight to a word that stands in more than half of the rows.
+        telling = [word for word in rising if counts[word] <= rows / 2] or rising[:1]
+        sums = itertools.accumulate(counts[word] for word in telling)
+        rare = sum(total <= most for total in sums) or 1
+        return telling[:rare], telling[rare:]
+
+    def _count(self, connection: sqlite3.Connection, word: str) -> int:
+        count = self._counts.get(word, 0)
+        if not count:  # nor is it remembered that there is none: a row with the word may be added
+            (count,) = connection.execute(
+                "SELECT count(*) FROM words WHERE words MATCH ?", (_any([word]),)
+            ).fetchone()
+            self._counts[word] = count
+        return count

@@ -1,0 +1,75 @@
+"""GroupedIndex: a LocalIndex whose entries belong to groups, such as the passages of a file."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from stepcraft.index._rows import Changes, Entry
+from stepcraft.index.local import LocalIndex
+
+
+@dataclass(frozen=True)
+class Complete:
+    """All that a group holds now, and the mark that says as of when."""
+
+    mark: str
+    ids: Collection[str]
+
+
+def in_group(group: str, name: str) -> str:
+    """Return the id of an entry of a group."""
+    return f"{group}:{name}"
+
+
+class GroupedIndex(LocalIndex):
+    """A LocalIndex whose entries belong to groups; their ids are made by `in_group`.
+
+    A group has a mark once it is complete. The mark is empty if the process was killed while it was
+    filled; filling it again does not embed again what is stored.
+    """
+
+    def marks(self) -> dict[str, str]:
+        """Return the mark of each group, empty if the group is not complete."""
+        with self._transaction():
+            return dict(self._connection.execute("SELECT name, mark FROM groups"))
+
+    def mark(self, marks: Mapping[str, str]) -> None:
+        """Give complete groups other marks."""
+        with self._transaction("IMMEDIATE"):
+            self._mark(marks)
+
+    def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Changes:
+        """Store entries like `put`, and delete what else the groups in `complete` held.
+
+        Raises:
+            MemoryFailure: The file cannot be written, or the embedder failed; nothing was stored.
+        """
+        entries = list(entries)
+
+        def finish() -> None:
+            self._connection.executemany(
+                "DELETE FROM entries WHERE id > ? AND id < ?"
+                " AND id NOT IN (SELECT value FROM json_each(?))",
+                (
+                    (f"{name}:", f"{name};", json.dumps(list(group.ids)))
+                    for name, group in complete.items()
+                ),
+            )
+            begun = {entry.id.partition(":")[0]: "" for entry in entries}
+            self._mark(begun | {name: group.mark for name, group in complete.items()})
+
+        return self.put(entries, then=finish)
+
+    def forget(self, groups: Iterable[str]) -> None:
+        """Delete groups with all their entries."""
+        with self._transaction("IMMEDIATE"):
+            self._connection.executemany(
+                "DELETE FROM groups WHERE name = ?", ((name,) for name in groups)
+            )
+
+    def _mark(self, marks: Mapping[str, str]) -> None:
+        self._connection.executemany(
+            "INSERT INTO groups VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET mark = excluded.mark",
+            marks.items(),
+        )
