@@ -1,4 +1,4 @@
-"""Building memories: whole documents are read, and the procedures that they teach are added to a memory."""
+"""Building memories: whole documents are read, and the procedures that they teach are added."""
 
 from stepcraft.building.build import BuildReport, build_memory
 from stepcraft.building.documents import Document

@@ -18,8 +18,8 @@ class Flagged(TypedDict):
     """The names, calls, options and numbers of the step that the document does not have."""
 
 
-class Written(TypedDict):
-    """A procedure as a model wrote it."""
+class Content(TypedDict):
+    """What a procedure says."""
 
     # pydantic takes the texts below attributes for a class of its own alone, not for its heirs.
     output: Annotated[str, Field(description="What is reached.")]
@@ -27,6 +27,11 @@ class Written(TypedDict):
         str, Field(description="What has to be there before, as a comma-separated text.")
     ]
     steps: Annotated[list[str], Field(description="The steps in order.")]
+
+
+class Written(Content):
+    """A procedure as a model wrote it."""
+
     heading: Annotated[
         str, Field(description='The heading under which it is taught; "" if it has none.')
     ]

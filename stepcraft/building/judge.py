@@ -95,12 +95,10 @@ def read_gaps(reply: str, state: State, _settings: ExtractContext) -> Update:
         if not missing:
             raise UnreadableReply('there was nothing behind "MISSING:".')
         return _judged(state, verified=False, missing=missing)
-    word = text.strip("*_`\"'. \n").upper()
-    if word == UNDECIDED:
-        return unverified(state)
-    if word.split()[:1] != [REACHED]:
+    words = text.strip("*_`\"'. \n").upper().split()[:1]
+    if words not in ([REACHED], [UNDECIDED]):
         raise UnreadableReply(f'it began neither with {REACHED} nor with "MISSING:".')
-    return _judged(state, verified=True)
+    return _judged(state, verified=True if words == [REACHED] else None)
 
 
 def unverified(state: State, _reason: str = "") -> Update:

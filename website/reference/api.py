@@ -20,7 +20,6 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "stepcraft.rpg_builder",
             "stepcraft.get_graph",
             "stepcraft.build_extract",
-            "stepcraft.build_duplicates",
         ),
     ),
     "Contexts": (
