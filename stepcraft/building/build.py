@@ -278,7 +278,8 @@ class _Build:
         if not record["error"]:
             # Before the new ones are added, which are not to be merged with what they replace.
             ids = {procedure.id for procedure in procedures.values()}
-            self.report.stale += await asyncio.to_thread(self._mark_stale, record, ids)
+            stale = await asyncio.to_thread(self._mark_stale, record, ids)
+            self.report.stale += stale  # not read before others have counted theirs
         for number, procedure in procedures.items():
             step = await self.placer.place(procedure)
             name = step.stored.id if step.stored and step.how != "linked" else procedure.id
