@@ -33,7 +33,7 @@ from stepcraft.errors import (
     SourceFailure,
 )
 from stepcraft.llm.resources import BuilderOptions
-from stepcraft.llm.usage import Usage, add_usage, no_usage
+from stepcraft.llm.usage import Usage, add_usage, add_warnings, no_usage
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
@@ -47,8 +47,6 @@ _SHARED = set(Settings.model_fields) - {"node_models"}
 class BuildReport:
     """What came of the documents of a build, those included that earlier builds finished."""
 
-    ledger: Path
-    """Where the records are."""
     page: Path
     """The page that shows them."""
     documents: int
@@ -79,10 +77,10 @@ class BuildReport:
         self.rejected += len(record["rejected"])
         self.flagged += sum(bool(draft["flagged"]) for draft in record["procedures"])
         self.placed.update(placed["how"] for placed in record["placed"])
-        reasons = [each["reason"] for each in record["placed"] if each["how"] == "failed"]
-        if record["error"]:
-            reasons.append(record["error"])
+        failed = [each["reason"] for each in record["placed"] if each["how"] == "failed"]
+        reasons = filter(None, [*failed, record["error"]])
         self.failed += [Failed(record["source"], reason) for reason in reasons]
+        self.warnings = add_warnings(self.warnings, record["warnings"])
 
 
 async def build_memory(
@@ -150,12 +148,10 @@ async def build_memory(
                 config={"callbacks": [*callbacks]},
             )
             number = len(listing.documents)
-            report = BuildReport(
-                ledger=records.path, page=records.page, documents=number, failed=listing.failed
-            )
+            report = BuildReport(page=records.page, documents=number, failed=listing.failed)
             # Documents and their parts together make no more calls than `concurrency`.
             parts = concurrency // min(concurrency, number)
-            left = None if max_calls is None else max_calls - records.calls()
+            left = float("inf") if max_calls is None else max_calls - records.calls()
             build = _Build(reader, Placer(comparer), opened, records, report, parts, left)
             on_begin(
                 f"{counted(number, 'document')}, read by {reader.model}, into {opened.name}; "
@@ -194,11 +190,9 @@ class _Build:
     report: BuildReport
     parts: int
     """The most parts of a document that are read at the same time."""
-    calls_left: int | None
-    reading: int = 0
-    """Documents that a model is reading, each of which takes one call at least."""
-    refused: int = 0
-    """Documents that were left out because no calls were left."""
+    calls_left: float
+    refused: bool = False
+    """Whether documents were left out because no calls were left."""
 
     async def check_memory(self) -> None:
         """Have everything added again where the memory has nothing of what was added last.
@@ -207,98 +201,99 @@ class _Build:
         stays out.
         """
         ids = [each["id"] for record in self.ledger.latest() for each in record["placed"]]
-        if ids and not any(
-            await asyncio.to_thread(lambda: [*map(self.memory.get, filter(None, ids))])
-        ):
+        stored = await asyncio.to_thread(lambda: [*map(self.memory.get, filter(None, ids))])
+        if ids and not any(stored):
             self.ledger.place_again()
 
     async def document(self, listed: Listed, on_progress: Callable[[BuildReport], object]) -> None:
         """Build a document, unless it is done or no calls are left."""
+        earlier = self.ledger.get(listed.key)
         try:
-            record = await self._record(listed)
+            record = await self._record(listed, earlier)
         except (Unreadable, SourceFailure) as error:
             # What is known of it stays: where its folder is back, it need not be read again.
             self.report.failed.append(Failed(listed.source, str(error)))
             self.report.done += 1
-        else:
-            if record is None:
-                self.refused += 1
-                return
-            if not record["done"]:
-                await self._place(listed.key, record)
-            self.report.count(record)
-            for warning in record["warnings"]:
-                if warning not in self.report.warnings:
-                    self.report.warnings.append(warning)
+            return
+        if record is None:
+            self.refused = True
+            return
+        if record is not earlier:
+            self.ledger.put(listed.key, record)  # it is paid for
+        if not record["done"]:
+            await self._place(record)
+            self.ledger.put(listed.key, record)
+        self.report.count(record)
         on_progress(self.report)
 
-    async def _record(self, listed: Listed) -> Record | None:
+    async def _record(self, listed: Listed, earlier: Record | None) -> Record | None:
         """Return the record of a document: the ledger's, or what a model finds now.
 
-        None where no calls are left. What is found is in the ledger when this returns.
+        None where no calls are left.
         """
-        earlier, identity = self.ledger.get(listed.key), self.reader.identity
-        is_current = earlier and not earlier["error"] and earlier["identity"] == identity
-        if not (earlier and is_current and listed.stamp and earlier["stamp"] == listed.stamp):
+        identity = self.reader.identity
+        if earlier and listed.stamp and earlier["stamp"] == listed.stamp:
+            is_read = plan_document(earlier, earlier["digest"], identity) == "read"
+        else:
+            is_read = True
+        if is_read:
             document = await asyncio.to_thread(listed.read)
-            if plan_document(earlier, document, identity) == "read":
-                if self.calls_left is not None and self._used() >= self.calls_left:
-                    return None
-                self.reading += 1
-                try:
-                    record = await self.reader.read(listed, document, self.parts)
-                finally:
-                    self.reading -= 1
-                self._count_calls(record["usage"])
-                if earlier:
-                    ids = [each["id"] for each in earlier["placed"] if each["id"]]
-                    record["taught"] = [*dict.fromkeys([*earlier["taught"], *ids])]
-                    if earlier["error"]:  # its calls are paid for, too
-                        record["usage"] = add_usage(earlier["usage"], record["usage"])
-                self.ledger.put(listed.key, record)
-                return record
-        self.report.unchanged += 1
-        return earlier
+            is_read = plan_document(earlier, document.digest, identity) == "read"
+        if not is_read:
+            self.report.unchanged += 1
+            return earlier
+        if self.calls_left < 1:
+            return None
+        self.calls_left -= 1  # until it is known how many it takes
+        record = await self.reader.read(listed, document, self.parts)
+        self.calls_left += 1
+        self._count(record["usage"])
+        if earlier:
+            ids = [each["id"] for each in earlier["placed"] if each["id"]]
+            record["taught"] = [*earlier["taught"], *ids]
+            if earlier["error"]:  # its calls are paid for, too
+                record["usage"] = add_usage(earlier["usage"], record["usage"])
+        return record
 
-    def _used(self) -> int:
-        return self.report.usage["calls"] + self.reading
-
-    def _count_calls(self, usage: Usage) -> None:
+    def _count(self, usage: Usage) -> None:
+        self.calls_left -= usage["calls"]
         self.report.usage = add_usage(self.report.usage, usage)
 
-    async def _place(self, key: str, record: Record) -> None:
+    async def _place(self, record: Record) -> None:
         """Add the procedures of a record to the memory; mark what its document taught before."""
-        placed = [Placed(id="", how="failed", reason="") for _ in record["procedures"]]
-        procedures: dict[int, Procedure] = {}
-        for number, draft in enumerate(record["procedures"]):
+        procedures: list[Procedure | BadInput] = []
+        for draft in record["procedures"]:
             try:
-                procedures[number] = _procedure(record, draft)
+                procedures.append(_procedure(record, draft))
             except BadInput as error:
-                placed[number]["reason"] = f"a procedure was not added: {error}"
+                procedures.append(error)
         if not record["error"]:
             # Before the new ones are added, which are not to be merged with what they replace.
-            ids = {procedure.id for procedure in procedures.values()}
+            ids = {each.id for each in procedures if isinstance(each, Procedure)}
             stale = await asyncio.to_thread(self._mark_stale, record, ids)
             self.report.stale += stale  # not read before others have counted theirs
-        for number, procedure in procedures.items():
-            step = await self.placer.place(procedure)
-            name = step.stored.id if step.stored and step.how != "linked" else procedure.id
-            placed[number] = Placed(id=name, how=step.how, reason=step.verdict.why)
+        record["placed"] = []
+        for each in procedures:
+            if isinstance(each, BadInput):
+                reason = f"a procedure was not added: {each}"
+                record["placed"].append(Placed(id="", how="failed", reason=reason))
+                continue
+            step = await self.placer.place(each)
+            name = step.stored.id if step.stored and step.how != "linked" else each.id
+            record["placed"].append(Placed(id=name, how=step.how, reason=step.verdict.why))
             for verdict in step.verdicts:
                 record["usage"] = add_usage(record["usage"], verdict.usage)
                 record["warnings"] += verdict.warnings
-                self._count_calls(verdict.usage)
-        record["placed"] = placed
+                self._count(verdict.usage)
         if not record["error"]:
             record["done"], record["taught"] = True, []
-        self.ledger.put(key, record)
 
     def _mark_stale(self, record: Record, ids: set[str]) -> int:
         """Mark what a document taught before and does not teach now; return how many are stale."""
-        before = [self.memory.get(name) for name in record["taught"] if name not in ids]
+        before = {name: self.memory.get(name) for name in record["taught"] if name not in ids}
         absent = {name for name in ids if self.memory.get(name) is None}
         change = partial(without_document, document=record["source"])
-        names = plan_stale(filter(None, before), absent)
+        names = plan_stale(filter(None, before.values()), absent)
         changed = [changed_in(self.memory, name, change) for name in names]
         return sum(bool(each and each.metadata.get("stale")) for each in changed)
 

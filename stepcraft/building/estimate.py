@@ -1,7 +1,7 @@
 """What a build would ask at most, without asking anything."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from stepcraft.building.documents import Document, Unreadable
 from stepcraft.building.duplicates import NEAREST
@@ -14,11 +14,6 @@ from stepcraft.building.sources import Source, list_documents
 from stepcraft.errors import Failed, SourceFailure
 from stepcraft.sources.corpus.content import markdown_headings
 
-_INSTRUCTIONS = 1_500
-"""Tokens of the longest instructions, with the format of the reply and two procedures."""
-_PROCEDURE = 600
-"""Tokens of a procedure with many steps."""
-
 
 @dataclass
 class Estimate:
@@ -29,28 +24,14 @@ class Estimate:
     done: bool = False
     """Whether a model has read it, so that it is not asked again."""
     calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
 
 
-@dataclass
-class Estimates:
-    """What a build would ask at most.
+def estimate(
+    sources: Sequence[Source], reader: Reader, ledger: Ledger | None
+) -> tuple[list[Estimate], list[Failed]]:
+    """Return what each document would be asked for at most, and the documents that cannot be read.
 
     That holds if no call is repeated and no section teaches more tasks than it has headings.
-    """
-
-    documents: list[Estimate] = field(default_factory=list[Estimate])
-    failed: list[Failed] = field(default_factory=list[Failed])
-    """Documents that a build cannot read."""
-
-    def total(self, name: str) -> int:
-        """Return a sum: of "calls", "input_tokens" or "output_tokens"."""
-        return sum(getattr(each, name) for each in self.documents)
-
-
-def estimate(sources: Sequence[Source], reader: Reader, ledger: Ledger | None) -> Estimates:
-    """Read the documents, and estimate what a build would ask.
 
     Args:
         sources: As in `build_memory`.
@@ -62,37 +43,26 @@ def estimate(sources: Sequence[Source], reader: Reader, ledger: Ledger | None) -
         SourceFailure: A source cannot be opened.
     """
     listing = list_documents(sources)
-    result = Estimates(failed=listing.failed)
+    estimates: list[Estimate] = []
     for listed in listing.documents:
         try:
             document = listed.read()
         except (Unreadable, SourceFailure) as error:
-            result.failed.append(Failed(listed.source, str(error)))
+            listing.failed.append(Failed(listed.source, str(error)))
             continue
         record = ledger.get(listed.key) if ledger else None
-        asked = Estimate(listed.source, len(document.text), done=True)
-        if plan_document(record, document, reader.identity) == "read":
-            asked = _estimate(document, reader.settings)
-        result.documents.append(asked)
-    return result
+        is_read = plan_document(record, document.digest, reader.identity) == "read"
+        calls = _calls(document, reader.settings) if is_read else 0
+        estimates.append(Estimate(listed.source, len(document.text), not is_read, calls))
+    return estimates, listing.failed
 
 
-def _estimate(document: Document, settings: ExtractContext) -> Estimate:
-    """Estimate the calls of one document.
+def _calls(document: Document, settings: ExtractContext) -> int:
+    """Return the calls that a document takes at most.
 
-    There is a call for each section; each procedure has those that compare it with its nearest
-    ones, of which one at most is for the same task and merged.
+    There is one for each section; each procedure has those that compare it with its nearest ones.
     """
-    parts = len(parts_of(document.text, settings.max_characters, settings.overlap))
     is_transcript = document.kind == "transcript"
+    parts = len(parts_of(document.text, settings.max_characters, settings.overlap))
     headings = 0 if is_transcript else len(markdown_headings(document.text))
-    procedures = max(parts, headings)
-    calls = parts + procedures * (NEAREST + settings.verify) + (parts and is_transcript)
-    size = len(document.text.encode("utf-8", "replace")) // 3 + parts * settings.overlap
-    return Estimate(
-        document.source,
-        len(document.text),
-        calls=calls,
-        input_tokens=calls * _INSTRUCTIONS + (1 + is_transcript) * size,
-        output_tokens=calls * 100 + 2 * procedures * _PROCEDURE,
-    )
+    return parts * (1 + is_transcript) + max(parts, headings) * (NEAREST + settings.verify)

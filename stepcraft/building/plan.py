@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from stepcraft.building.documents import Document
 from stepcraft.building.drafted import Content
 from stepcraft.building.ledger import How, Record
 from stepcraft.building.provenance import (
@@ -64,18 +63,18 @@ class Step:
 
 
 def plan_document(
-    record: Record | None, document: Document, identity: str
+    record: Record | None, digest: str, identity: str
 ) -> Literal["read", "place", "leave"]:
     """Return if a document is to be read by a model, its procedures are to be added, or neither.
 
     Args:
         record: What the ledger has of it.
-        document: The document as it is now.
+        digest: Identifies the content of the document as it is now.
         identity: Identifies the models and the settings of this build.
     """
     if not record or record["error"]:
         return "read"
-    if (record["digest"], record["identity"]) != (document.digest, identity):
+    if (record["digest"], record["identity"]) != (digest, identity):
         return "read"
     return "leave" if record["done"] else "place"
 

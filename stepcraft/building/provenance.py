@@ -7,6 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from stepcraft.building.documents import key_of
 from stepcraft.building.drafted import Content
+from stepcraft.memory.feedback import counts
 from stepcraft.memory.procedure import Procedure
 
 
@@ -121,7 +122,11 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         missing="",
         also=tuple(name for name in also if name != kept.id),
     )
-    fields = {**content, "id": kept.id, "metadata": {**other.metadata, **kept.metadata}}
+    votes = zip(counts(kept), counts(other), strict=True)
+    metadata = {**other.metadata, **kept.metadata}
+    if any(votes_of_both := [*map(sum, votes)]):
+        metadata["votes"] = dict(zip(("up", "down"), votes_of_both, strict=True))
+    fields = {**content, "id": kept.id, "metadata": metadata}
     return provenance.on(Procedure.from_dict(fields))
 
 

@@ -23,8 +23,7 @@ from stepcraft.cli.output import note, one_line, progress_lines, say, show_count
 from stepcraft.errors import BadInput, Failed
 
 if TYPE_CHECKING:
-    from stepcraft.building.estimate import Estimates
-    from stepcraft.evals.prices import Prices
+    from stepcraft.building.settings import ExtractContext
     from stepcraft.llm.usage import Usage
     from stepcraft.memory.procedure import Procedure
 
@@ -67,18 +66,11 @@ def build(
     ] = False,
     ledger: LedgerFile = None,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="List the documents and their cost; ask no model.")
+        bool, Option("--dry-run", help="List the documents and their calls at most; ask no model.")
     ] = False,
     concurrency: Annotated[int, Option(min=1, help="Make N calls at a time.")] = 8,
     max_calls: Annotated[
         int | None, Option(min=1, help="Stop after N model calls, earlier builds included.")
-    ] = None,
-    price: Annotated[
-        list[str] | None,
-        Option(
-            metavar="[MODEL=]READ/WRITTEN",
-            help="USD per million tokens, such as 0.25/2.00; may be repeated.",
-        ),
     ] = None,
     settings: Settings = None,
     as_json: AsJson = False,
@@ -91,16 +83,14 @@ def build(
     """
     from stepcraft.building.build import BuildReport, build_memory
     from stepcraft.building.settings import ExtractContext
-    from stepcraft.evals.prices import Prices
     from stepcraft.memory.open import MEMORY_VARIABLE
 
     where = memory or os.environ.get(MEMORY_VARIABLE, "").strip()
     if not where:
         raise BadInput("there is no memory to build; name one with --memory, such as docs.db")
     context = ExtractContext(**fields_of(settings, strict=strict, verify=verify))
-    prices = Prices.of(price)
     if dry_run:
-        _estimate(sources, where, ledger, context, model, prices, as_json=as_json)
+        _estimate(sources, where, ledger, context, model, as_json=as_json)
         return
     show = _progress(quiet=quiet)
 
@@ -124,9 +114,8 @@ def build(
     for warning in () if quiet else report.warnings:
         note(f"warning: {warning}")
     show_failed(report.failed)
-    usd = prices.cost(report.usage, lambda _node: model or "")
     calls = report.usage["calls"]
-    show_counts({**vars(report), **report.placed, "calls": calls, "usd": usd}, as_json=as_json)
+    show_counts({**vars(report), **report.placed, "calls": calls}, as_json=as_json)
     if not as_json:
         say(f"the page is {report.page}")
     if report.failed:
@@ -150,9 +139,8 @@ def _estimate(
     sources: list[str],
     where: str,
     ledger: Path | None,
-    context: Any,
+    context: "ExtractContext",
     model: str | None,
-    prices: "Prices",
     *,
     as_json: bool,
 ) -> None:
@@ -164,19 +152,14 @@ def _estimate(
     path = ledger or ledger_of(where)
     reader = Reader(context, {"model": model} if model else {})
     with Ledger(path, where) if path.exists() else nullcontext() as records:
-        result = estimate(sources, reader, records)
-    _show_estimates(result, prices, reader.model, as_json=as_json)
-
-
-def _show_estimates(estimates: "Estimates", prices: "Prices", model: str, *, as_json: bool) -> None:
-    show_failed(estimates.failed)
-    totals = {name: estimates.total(name) for name in ("calls", "input_tokens", "output_tokens")}
-    usd = prices.cost({**totals, "nodes": {}}, lambda _node: model)
-    for document in () if as_json else estimates.documents:
+        documents, failed = estimate(sources, reader, records)
+    show_failed(failed)
+    for document in () if as_json else documents:
         calls = "done" if document.done else f"{document.calls:,} calls"
         say(f"{calls:>12}  {document.characters:>9,} characters  {one_line(document.source)}")
-    show_counts({**vars(estimates), **totals, "usd": usd}, as_json=as_json)
-    if estimates.failed:
+    total = sum(document.calls for document in documents)
+    show_counts({"documents": documents, "failed": failed, "calls": total}, as_json=as_json)
+    if failed:
         raise Exit(1)
 
 

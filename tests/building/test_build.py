@@ -171,11 +171,7 @@ def test_a_changed_page_leaves_the_old_procedure_stale_and_brings_it_back(tmp_pa
     (old,) = procedures(tmp_path).values()
     with open_memory(str(tmp_path / "m.db")) as memory:
         memory.add(
-            [
-                Procedure.from_dict(
-                    {**old.to_dict(), "metadata": {**old.metadata, "by": "cook"}}
-                )
-            ]
+            [Procedure.from_dict({**old.to_dict(), "metadata": {**old.metadata, "by": "cook"}})]
         )
     (tmp_path / "docs" / "alpha.md").write_text(page("alpha", "shut"))
     build(tmp_path)
