@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,12 +33,10 @@ from stepcraft.errors import (
     RunStopped,
     SourceFailure,
 )
-from stepcraft.llm.resources import BuilderOptions
 from stepcraft.llm.usage import Usage, add_usage, add_warnings, no_usage
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.progress import counted
 
 _SHARED = set(Settings.model_fields) - {"node_models"}
 """The settings of extraction that comparisons have, too."""
@@ -64,8 +63,7 @@ class BuildReport:
     stale: int = 0
     """Procedures of earlier versions of the documents that were marked stale."""
     failed: list[Failed] = field(default_factory=list[Failed])
-    """Documents that could not be built, which the next build tries again, and procedures that
-    could not be added."""
+    """Documents that could not be built, which the next build tries again."""
     warnings: list[str] = field(default_factory=list[str])
     usage: Usage = field(default_factory=no_usage)
     """Model calls and tokens of this build."""
@@ -73,14 +71,13 @@ class BuildReport:
     def count(self, record: Record) -> None:
         """Count what became of a document."""
         self.done += 1
-        self.procedures += len(record["procedures"])
-        self.rejected += len(record["rejected"])
-        self.flagged += sum(bool(draft["flagged"]) for draft in record["procedures"])
-        self.placed.update(placed["how"] for placed in record["placed"])
-        failed = [each["reason"] for each in record["placed"] if each["how"] == "failed"]
-        reasons = filter(None, [*failed, record["error"]])
-        self.failed += [Failed(record["source"], reason) for reason in reasons]
-        self.warnings = add_warnings(self.warnings, record["warnings"])
+        self.procedures += len(record.procedures)
+        self.rejected += len(record.rejected)
+        self.flagged += sum(bool(draft["flagged"]) for draft in record.procedures)
+        self.placed.update(placed.how for placed in record.placed)
+        if record.error:
+            self.failed.append(Failed(record.source, record.error))
+        self.warnings = add_warnings(self.warnings, record.warnings)
 
 
 async def build_memory(
@@ -89,13 +86,11 @@ async def build_memory(
     *,
     embeddings: str | Embeddings | None = None,
     model: BaseChatModel | str | None = None,
-    node_models: Mapping[str, BaseChatModel | str] | None = None,
     context: ExtractContext | Mapping[str, Any] | None = None,
     ledger: Path | None = None,
     concurrency: int = 8,
     max_calls: int | None = None,
     callbacks: Sequence[BaseCallbackHandler] = (),
-    on_begin: Callable[[str], object] = lambda _sentence: None,
     on_progress: Callable[[BuildReport], object] = lambda _report: None,
 ) -> BuildReport:
     """Add the procedures that documents teach to a memory; what is done is not asked again.
@@ -109,13 +104,11 @@ async def build_memory(
         memory: The memory, or its URL; a database that is not there is made.
         embeddings: Those of a memory that is opened by its URL, as `open_memory` takes them.
         model: The model that reads the documents, as an object or a name.
-        node_models: Another model for some nodes ("extract", "verify").
         context: The settings of the extraction, `strict` and `verify` among them.
         ledger: The file with the records; None for one beside the memory.
         concurrency: The most model calls at the same time.
         max_calls: Begin no further document after so many calls, those of earlier builds included.
         callbacks: The callbacks of every run, such as a tracer.
-        on_begin: Is told, in a sentence, what is about to be built.
         on_progress: Is told of the progress after each document.
 
     Raises:
@@ -127,10 +120,7 @@ async def build_memory(
     if concurrency < 1:
         raise BadInput(f"concurrency must be at least 1, not {concurrency}")
     settings = ExtractContext.model_validate(context or {})
-    models: BuilderOptions = {"node_models": node_models or {}}
-    if model is not None:
-        models["model"] = model
-    reader = Reader(settings, models, callbacks)
+    reader = Reader(settings, {"model": model} if model else {}, callbacks)
     await reader.check_models()  # before a memory or a ledger is made
     listing = await asyncio.to_thread(list_documents, sources)
     if isinstance(memory, str):
@@ -153,10 +143,6 @@ async def build_memory(
             parts = concurrency // min(concurrency, number)
             left = float("inf") if max_calls is None else max_calls - records.calls()
             build = _Build(reader, Placer(comparer), opened, records, report, parts, left)
-            on_begin(
-                f"{counted(number, 'document')}, read by {reader.model}, into {opened.name}; "
-                f"the records are in {records.path}"
-            )
             jobs = (partial(build.document, listed, on_progress) for listed in listing.documents)
             try:
                 await build.check_memory()
@@ -200,7 +186,7 @@ class _Build:
         Then it is another one by the same name, or an emptied one. What somebody removed from it
         stays out.
         """
-        ids = [each["id"] for record in self.ledger.latest() for each in record["placed"]]
+        ids = [each.id for record in self.ledger.latest() for each in record.placed]
         stored = await asyncio.to_thread(lambda: [*map(self.memory.get, filter(None, ids))])
         if ids and not any(stored):
             self.ledger.place_again()
@@ -220,7 +206,7 @@ class _Build:
             return
         if record is not earlier:
             self.ledger.put(listed.key, record)  # it is paid for
-        if not record["done"]:
+        if not record.done:
             await self._place(record)
             self.ledger.put(listed.key, record)
         self.report.count(record)
@@ -232,8 +218,8 @@ class _Build:
         None where no calls are left.
         """
         identity = self.reader.identity
-        if earlier and listed.stamp and earlier["stamp"] == listed.stamp:
-            is_read = plan_document(earlier, earlier["digest"], identity) == "read"
+        if earlier and listed.stamp and earlier.stamp == listed.stamp:
+            is_read = plan_document(earlier, earlier.digest, identity) == "read"
         else:
             is_read = True
         if is_read:
@@ -247,12 +233,12 @@ class _Build:
         self.calls_left -= 1  # until it is known how many it takes
         record = await self.reader.read(listed, document, self.parts)
         self.calls_left += 1
-        self._count(record["usage"])
+        self._count(record.usage)
         if earlier:
-            ids = [each["id"] for each in earlier["placed"] if each["id"]]
-            record["taught"] = [*earlier["taught"], *ids]
-            if earlier["error"]:  # its calls are paid for, too
-                record["usage"] = add_usage(earlier["usage"], record["usage"])
+            ids = [each.id for each in earlier.placed if each.id]
+            record.taught = [*earlier.taught, *ids]
+            if earlier.error:  # its calls are paid for, too
+                record.usage = add_usage(earlier.usage, record.usage)
         return record
 
     def _count(self, usage: Usage) -> None:
@@ -261,38 +247,32 @@ class _Build:
 
     async def _place(self, record: Record) -> None:
         """Add the procedures of a record to the memory; mark what its document taught before."""
-        procedures: list[Procedure | BadInput] = []
-        for draft in record["procedures"]:
-            try:
-                procedures.append(_procedure(record, draft))
-            except BadInput as error:
-                procedures.append(error)
-        if not record["error"]:
+        procedures: dict[int, Procedure] = {}
+        for number, draft in enumerate(record.procedures):
+            with suppress(BadInput):  # it is too long
+                procedures[number] = _procedure(record, draft)
+        if not record.error:
             # Before the new ones are added, which are not to be merged with what they replace.
-            ids = {each.id for each in procedures if isinstance(each, Procedure)}
+            ids = {procedure.id for procedure in procedures.values()}
             stale = await asyncio.to_thread(self._mark_stale, record, ids)
             self.report.stale += stale  # not read before others have counted theirs
-        record["placed"] = []
-        for each in procedures:
-            if isinstance(each, BadInput):
-                reason = f"a procedure was not added: {each}"
-                record["placed"].append(Placed(id="", how="failed", reason=reason))
-                continue
-            step = await self.placer.place(each)
-            name = step.stored.id if step.stored and step.how != "linked" else each.id
-            record["placed"].append(Placed(id=name, how=step.how, reason=step.verdict.why))
+        record.placed = [Placed("", "failed", "it is too long")] * len(record.procedures)
+        for number, procedure in procedures.items():
+            step = await self.placer.place(procedure)
+            name = step.stored.id if step.stored and step.how != "linked" else procedure.id
+            record.placed[number] = Placed(name, step.how, step.verdict.why)
             for verdict in step.verdicts:
-                record["usage"] = add_usage(record["usage"], verdict.usage)
-                record["warnings"] += verdict.warnings
+                record.usage = add_usage(record.usage, verdict.usage)
+                record.warnings += verdict.warnings
                 self._count(verdict.usage)
-        if not record["error"]:
-            record["done"], record["taught"] = True, []
+        if not record.error:
+            record.done, record.taught = True, []
 
     def _mark_stale(self, record: Record, ids: set[str]) -> int:
         """Mark what a document taught before and does not teach now; return how many are stale."""
-        before = {name: self.memory.get(name) for name in record["taught"] if name not in ids}
+        before = {name: self.memory.get(name) for name in record.taught if name not in ids}
         absent = {name for name in ids if self.memory.get(name) is None}
-        change = partial(without_document, document=record["source"])
+        change = partial(without_document, document=record.source)
         names = plan_stale(filter(None, before.values()), absent)
         changed = [changed_in(self.memory, name, change) for name in names]
         return sum(bool(each and each.metadata.get("stale")) for each in changed)
@@ -304,12 +284,12 @@ def _procedure(record: Record, draft: Drafted) -> Procedure:
     Raises:
         BadInput: It has no output, input or steps, or is too long.
     """
-    teacher = Teacher(record["source"], draft["source"], record["digest"], record["spec"])
+    teacher = Teacher(record.source, draft["source"], record.digest, record.spec)
     names = [name for flagged in draft["flagged"] for name in flagged["names"]]
     provenance = Provenance(
         teachers=(teacher,),
-        model=record["model"],
-        at=record["at"],
+        model=record.model,
+        at=record.at,
         flagged=tuple(dict.fromkeys(names)),
         verified=draft["verified"],
         missing=draft["missing"],

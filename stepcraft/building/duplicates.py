@@ -24,7 +24,7 @@ from stepcraft.building.ledger import Ledger
 from stepcraft.building.plan import Step, Verdict, plan_procedure, version_of
 from stepcraft.building.provenance import Provenance, content_of, linked
 from stepcraft.building.settings import DuplicatesContext
-from stepcraft.errors import BadInput, MemoryFailure, ModelFailure, ReadOnlyMemory
+from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.llm.resources import BuilderOptions, Resources
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
@@ -77,7 +77,6 @@ class Comparer:
         self._config = config
         self._resources = Resources.of("duplicates", DuplicatesContext, models)
         self._graph = comparison(self._resources)
-        self._has_answered = False
 
     def rivals(self, procedure: Procedure) -> list[Procedure]:
         """Return the procedures of the memory that are like one, nearest first, without itself."""
@@ -91,7 +90,7 @@ class Comparer:
         What a person has approved is not rewritten.
 
         Raises:
-            ModelFailure: The model refuses the first call; a later one costs the verdict.
+            ModelFailure: The model refuses the call.
         """
         contents = content_of(first), content_of(second)
         if contents[0] == contents[1]:
@@ -105,17 +104,10 @@ class Comparer:
         if self._ledger and (answered := self._ledger.verdict(question)):
             return Verdict(**answered)
         state: Any = {"first": contents[0], "second": contents[1], "run": uuid4().hex}
-        try:
-            result = await self._graph.ainvoke(state, self._config, context=settings)
-        except ModelFailure as error:
-            if not self._has_answered:
-                raise
-            return Verdict(same=None, why=str(error), warnings=(str(error),))
+        result = await self._graph.ainvoke(state, self._config, context=settings)
         verdict = {name: result[name] for name in ("same", "why", "merged", "left_out", "warnings")}
-        if result["same"] is not None:
-            self._has_answered = True
-            if self._ledger:
-                self._ledger.put_verdict(question, verdict)
+        if self._ledger and result["same"] is not None:
+            self._ledger.put_verdict(question, verdict)
         return Verdict(**verdict, usage=result["usage"])
 
 
@@ -158,7 +150,7 @@ class Placer:
                 with; if it is merged with none, its id is added.
 
         Raises:
-            ModelFailure: The model refuses every call.
+            ModelFailure: The model refuses the call.
             MemoryFailure: The memory cannot be read or written.
         """
         verdicts: dict[str, Verdict] = {}

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import requests
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langsmith import Client
 from langsmith.utils import LangSmithError, LangSmithNotFoundError, get_api_key, get_api_url
 from urllib3.util import Retry
@@ -110,22 +110,24 @@ def _read(client: Client, session: str, trace: str, source: str) -> Document:
 def thread_of(runs: list[dict[str, Any]], source: str) -> Document:
     """Return the runs of one trace, in any order, as a document.
 
-    Its messages are those of the root run from the last request on. Where these show fewer calls
-    than there are runs of tools, as in an agent without messages, the runs take their place.
+    The thread is the last request, the runs of tools, and the answer.
     """
     root = next(run for run in runs if not run.get("parent_run_id"))
     inputs, outputs = root.get("inputs") or {}, root.get("outputs") or {}
-    thread = messages_of({"messages": [], **inputs, **outputs})
-    goal = [place for place, each in enumerate(thread) if each.type == "human"][-1:]
-    system = [each for each in thread if each.type == "system"]
-    # The state of a thread holds its earlier runs as well.
-    thread = thread[goal[0] :] if goal else [HumanMessage(_text(inputs))]
-    tools = [run for run in runs if run["run_type"] == "tool"]
-    if len(tools) > sum(each.type == "tool" for each in thread):
-        tools.sort(key=lambda run: str(run["dotted_order"]))
-        answer = thread[-1].text if len(thread) > 1 else _text(outputs)
-        calls = [message for run in tools for message in _call(run)]
-        thread = [thread[0], *calls, AIMessage(answer)]
+    messages = messages_of({"messages": [], **inputs, **outputs})
+    thread = [message for message in messages if message.type == "system"]
+    asked = [message for message in messages if message.type == "human"]
+    thread += asked[-1:] or [HumanMessage(_text(inputs))]
+    for run in sorted(runs, key=lambda run: str(run.get("dotted_order"))):
+        if run["run_type"] == "tool":
+            result = (run.get("outputs") or {}).get("output", "")
+            content = result.get("content", "") if isinstance(result, Mapping) else result
+            error, name = run.get("error"), str(run["id"])
+            call = {"name": run["name"], "args": run.get("inputs") or {}, "id": name}
+            status = "error" if error else "success"
+            thread.append(AIMessage("", tool_calls=[call]))
+            thread.append(ToolMessage(str(error or content), tool_call_id=name, status=status))
+    thread.append(AIMessage(messages[-1].text if messages else _text(outputs)))
     feedback = [
         {"key": key, "score": stats.get("avg")}
         for key, stats in (root.get("feedback_stats") or {}).items()
@@ -133,21 +135,7 @@ def thread_of(runs: list[dict[str, Any]], source: str) -> Document:
     error = str(root.get("error") or "").partition("Traceback (most recent call last)")[0].strip()
     if not root.get("end_time"):
         error = error or "it had not ended"
-    return transcript([*system, *thread], source, feedback, error)
-
-
-def _call(run: Mapping[str, Any]) -> tuple[BaseMessage, BaseMessage]:
-    """Return a run of a tool as a call and its result."""
-    inputs, result = run.get("inputs") or {}, (run.get("outputs") or {}).get("output", "")
-    content = result.get("content", "") if isinstance(result, Mapping) else result
-    error = run.get("error")
-    call = {"name": run["name"], "args": inputs, "id": run["id"]}
-    return (
-        AIMessage("", tool_calls=[call]),
-        ToolMessage(
-            str(error or content), tool_call_id=run["id"], status="error" if error else "success"
-        ),
-    )
+    return transcript(thread, source, feedback, error)
 
 
 def _text(values: Mapping[str, Any]) -> str:

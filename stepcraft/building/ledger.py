@@ -10,15 +10,16 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from platformdirs import user_data_path
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
 from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.errors import BadInput, RunStopped
-from stepcraft.llm.usage import Usage
+from stepcraft.llm.usage import Usage, no_usage
 
 How = Literal["added", "present", "merged", "linked", "failed"]
 
@@ -33,17 +34,19 @@ CREATE TABLE IF NOT EXISTS verdicts (question TEXT PRIMARY KEY, verdict TEXT);
 """
 
 
-class Placed(TypedDict):
+@dataclass(frozen=True)
+class Placed:
     """What became of a procedure."""
 
     id: str
-    """Its id in the memory, or that of the procedure it was merged into."""
+    """Its id in the memory, or that of the procedure it was merged into; "" if it was not added."""
     how: How
     reason: str
     """Why it was not added, or in what it differs from the one that it is linked to."""
 
 
-class Record(TypedDict):
+@dataclass
+class Record:
     """What a document gave."""
 
     source: str
@@ -57,18 +60,21 @@ class Record(TypedDict):
     model: str
     at: str
     """When it was read, as ISO 8601 in UTC."""
-    error: str
-    """Why it is to be read again; "" if it is not."""
-    procedures: list[Drafted]
-    rejected: list[Rejected]
     warnings: list[str]
-    usage: Usage
-    done: bool
+    error: str = ""
+    """Why it is to be read again; "" if it is not."""
+    procedures: list[Drafted] = field(default_factory=list[Drafted])
+    rejected: list[Rejected] = field(default_factory=list[Rejected])
+    usage: Usage = field(default_factory=no_usage)
+    done: bool = False
     """Whether its procedures are in the memory."""
-    placed: list[Placed]
+    placed: list[Placed] = field(default_factory=list[Placed])
     """What became of the procedures, in their order, once they were placed."""
-    taught: list[str]
+    taught: list[str] = field(default_factory=list[str])
     """The ids of procedures that it taught before, to be marked as stale if it no longer does."""
+
+
+_RECORD = TypeAdapter(Record)
 
 
 class Ledger:
@@ -111,7 +117,7 @@ class Ledger:
         rows = self._rows(
             "SELECT record FROM documents WHERE memory = ? AND key = ?", self._memory, key
         )
-        return json.loads(rows[0][0]) if rows else None
+        return _RECORD.validate_json(rows[0][0]) if rows else None
 
     def put(self, key: str, record: Record) -> None:
         """Write a record; when this returns, the end of the process loses nothing of it.
@@ -119,21 +125,20 @@ class Ledger:
         Raises:
             RunStopped: It cannot be written, for example because the disk is full.
         """
-        calls = record["usage"]["calls"]
-        self._rows(
-            "REPLACE INTO documents VALUES (?, ?, ?, ?)", self._memory, key, calls, _json(record)
-        )
+        query = "REPLACE INTO documents VALUES (?, ?, ?, ?)"
+        text = _json(_RECORD.dump_python(record))
+        self._rows(query, self._memory, key, record.usage["calls"], text)
 
     def records(self) -> Iterator[Record]:
         """Yield the records."""
         query = "SELECT record FROM documents WHERE memory = ? ORDER BY key"
         for row in self._database.execute(query, (self._memory,)):
-            yield json.loads(row[0])
+            yield _RECORD.validate_json(row[0])
 
     def latest(self) -> list[Record]:
         """Return the records that were written last."""
         query = "SELECT record FROM documents WHERE memory = ? ORDER BY rowid DESC LIMIT 20"
-        return [json.loads(row[0]) for row in self._rows(query, self._memory)]
+        return [_RECORD.validate_json(row[0]) for row in self._rows(query, self._memory)]
 
     def calls(self) -> int:
         """Return the number of calls that the records have cost."""
@@ -142,7 +147,7 @@ class Ledger:
 
     def place_again(self) -> None:
         """Note that no procedures are in the memory, so that they are added again."""
-        query = "UPDATE documents SET record = json_set(record, '$.done', 0) WHERE memory = ?"
+        query = "UPDATE documents SET record = json_set(record, '$.done', json('false')) WHERE memory = ?"
         self._rows(query, self._memory)
 
     def verdict(self, question: str) -> dict[str, Any] | None:

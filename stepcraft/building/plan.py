@@ -72,11 +72,11 @@ def plan_document(
         digest: Identifies the content of the document as it is now.
         identity: Identifies the models and the settings of this build.
     """
-    if not record or record["error"]:
+    if not record or record.error:
         return "read"
-    if (record["digest"], record["identity"]) != (digest, identity):
+    if (record.digest, record.identity) != (digest, identity):
         return "read"
-    return "leave" if record["done"] else "place"
+    return "leave" if record.done else "place"
 
 
 def plan_procedure(

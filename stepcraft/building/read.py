@@ -14,9 +14,8 @@ from stepcraft.building.documents import Document, Listed
 from stepcraft.building.extract import MODEL_NODES, build_extract
 from stepcraft.building.ledger import Record
 from stepcraft.building.settings import ExtractContext
-from stepcraft.errors import ModelFailure, ModelUnknown, RunStopped
+from stepcraft.errors import ModelFailure, ModelUnknown
 from stepcraft.llm.resources import BuilderOptions, Resources
-from stepcraft.llm.usage import no_usage
 from stepcraft.models.resolve import aresolve_model, model_name
 from stepcraft.progress import counted
 from stepcraft.secrets import without_secrets
@@ -46,7 +45,6 @@ class Reader:
         self.settings = settings
         self._graph = build_extract(**models)
         self._callbacks = callbacks
-        self._has_answered = False
         resources = Resources.of("extract", ExtractContext, models)
         self._models = {node: resources.choice(node, settings) for node in MODEL_NODES}
         names: Mapping[str, str] = {
@@ -79,25 +77,18 @@ class Reader:
 
         Raises:
             ModelUnknown: There is no such model.
-            RunStopped: The model refuses every call.
+            ModelFailure: The model refuses every call.
         """
         record = Record(
-            source=listed.source,
-            spec=listed.spec,
-            stamp=listed.stamp,
-            title=document.title,
-            digest=document.digest,
-            identity=self.identity,
-            model=self.model,
+            listed.source,
+            listed.spec,
+            listed.stamp,
+            document.title,
+            document.digest,
+            self.identity,
+            self.model,
             at=datetime.now(UTC).isoformat(timespec="seconds"),
-            error="",
-            procedures=[],
-            rejected=[],
             warnings=[document.note] if document.note else [],
-            usage=no_usage(),
-            done=False,
-            placed=[],
-            taught=[],
         )
         config: RunnableConfig = {
             "run_name": without_secrets(document.title or document.source)[:200],
@@ -109,19 +100,14 @@ class Reader:
         values: Any = {name: getattr(document, name) for name in names}
         try:
             result = await self._graph.ainvoke(values, config, context=self.settings)
-        except (GraphBubbleUp, ModelUnknown):
+        except (GraphBubbleUp, ModelUnknown, ModelFailure):
             raise
         except Exception as error:
-            # A model that has answered may refuse one document.
-            if isinstance(error, ModelFailure) and not self._has_answered:
-                raise RunStopped(f"the build was stopped: {error}") from error
-            record["error"] = without_secrets(f"{type(error).__name__}: {error}")[:1000]
+            record.error = without_secrets(f"{type(error).__name__}: {error}")[:1000]
             return record
-        self._has_answered |= result["usage"]["calls"] > 0
-        record["procedures"], record["rejected"] = result["procedures"], result["rejected"]
-        record["usage"] = result["usage"]
-        record["warnings"] += result["warnings"]
+        record.procedures, record.rejected = result["procedures"], result["rejected"]
+        record.usage, record.warnings = result["usage"], record.warnings + result["warnings"]
         if result["unread"]:
             parts = counted(result["unread"], "part")
-            record["error"] = f"{parts} of it could not be read: {result['warnings'][-1]}"
+            record.error = f"{parts} of it could not be read: {result['warnings'][-1]}"
         return record

@@ -33,7 +33,7 @@ def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
     records = list(islice(ledger.records(), MOST))
     usage = no_usage()
     for record in records:
-        usage = add_usage(usage, record["usage"])
+        usage = add_usage(usage, record.usage)
     text = rendered(
         "building.html.j2",
         folder=_HERE,
@@ -42,7 +42,7 @@ def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
         heading=memory,
         facts=[
             counted(len(records), "document"),
-            counted(sum(len(record["procedures"]) for record in records), "procedure"),
+            counted(sum(len(record.procedures) for record in records), "procedure"),
             counted(usage["calls"], "model call"),
             f"{usage['input_tokens'] + usage['output_tokens']:,} tokens",
         ],

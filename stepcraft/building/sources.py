@@ -1,6 +1,7 @@
 """The documents of sources: files, web pages, loaders of LangChain, and what agents did."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -21,7 +22,7 @@ from stepcraft.sources.open import corpus_paths, is_dotted, named_object
 if TYPE_CHECKING:
     from stepcraft.sources.web.pages import Pages
 
-Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument | Document]
+Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument]
 """What documents are read from: a name, or an object that holds them."""
 
 KINDS = (
@@ -137,13 +138,15 @@ def _of(source: object, spec: str) -> Iterator[Listed]:
     if isinstance(source, str | bytes) or not isinstance(source, Iterable):
         raise BadInput(f"{spec} is a {type(source).__name__}; name {KINDS}")
     try:
-        for number, each in enumerate(cast("Iterable[object]", source), 1):
-            document = _document(each, f"{spec}#{number}")
-            before = documents.get(document.source)
-            if before:
-                text = f"{before.text}\n\n{document.text}"
-                document = Document(before.source, before.title, text)
-            documents[document.source] = document
+        for number, part in enumerate(cast("Iterable[object]", source), 1):
+            if not isinstance(part, LangChainDocument):
+                raise BadInput(f"{spec} gives a {type(part).__name__}, not a document of LangChain")  # noqa: TRY301
+            metadata = cast("dict[str, Any]", part.metadata)
+            places = [metadata.get(key) for key in ("source", "url", "path", "file_path")]
+            name = str(next(filter(None, places), f"{spec}#{number}"))
+            before = documents.get(name) or Document(name, str(metadata.get("title") or ""), "")
+            text = f"{before.text}\n\n{part.page_content}".strip()
+            documents[name] = replace(before, text=text)
     except StepcraftError:
         raise
     except Exception as error:  # the user's code may raise anything
@@ -153,17 +156,6 @@ def _of(source: object, spec: str) -> Iterator[Listed]:
         ) from error
     for document in documents.values():
         yield Listed(document.source, partial(_same, document), spec)
-
-
-def _document(value: object, name: str) -> Document:
-    if isinstance(value, Document):
-        return value
-    if not isinstance(value, LangChainDocument):
-        raise BadInput(f"{name} is a {type(value).__name__}, not a document of LangChain")
-    metadata = cast("dict[str, Any]", value.metadata)
-    places = [metadata.get(key) for key in ("source", "url", "link", "path", "file_path")]
-    source = next(filter(None, places), name)
-    return Document(str(source), str(metadata.get("title") or ""), value.page_content)
 
 
 def _same(document: Document) -> Document:

@@ -107,7 +107,6 @@ def build(
             ledger=ledger,
             concurrency=concurrency,
             max_calls=max_calls,
-            on_begin=(lambda _: None) if quiet else note,
             on_progress=progress,
         )
     )
