@@ -65,7 +65,8 @@ def list_documents(sources: Sequence[Source]) -> Listing:
         if not listed:
             why = f": {listing.failed[-1].reason}" if listing.failed else "; name other files"
             raise BadInput(f"{spec} holds no document{why}")
-        documents = {each.key: each for each in listed} | documents
+        for each in listed:
+            documents.setdefault(each.key, each)
     listing.documents = [*documents.values()]
     return listing
 

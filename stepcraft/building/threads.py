@@ -8,9 +8,10 @@ of one stays.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import (
     AIMessage,
@@ -36,12 +37,12 @@ Other keys may be of any scale and any sense (`toxicity` 0 is good, one star of 
 may scores between: then a model is asked.
 """
 
-_SECRET = re.compile(
-    r'\\*"[^"]*(?:token(?!s|i[sz])|secret|passw|passphrase|pwd|credential|signature|jwt'
-    r'|(?:api|access|private)[_.-]?key|\bauth\b|\bpass\b)[^"]*"\s*:\s*\\*"([^"\\]{4,})',
+_SECRET_NAME = re.compile(
+    r"token(?!s|i[sz])|secret|passw|passphrase|pwd|credential|signature|jwt"
+    r"|(?:api|access|private)[_.-]?key|^auth(?:orization)?$|^pass$",
     re.IGNORECASE,
 )
-"""In JSON, a value whose name says that it is secret, whatever the value looks like."""
+"""Names of arguments whose values are secrets, whatever these look like."""
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
@@ -98,13 +99,13 @@ def transcript(
         feedback: Objects with `key` and `score`.
         error: Why the run ended with an error.
     """
-    values = [json.dumps(message.model_dump(), default=str) for message in messages]
-    secrets = {secret for value in values for secret in _SECRET.findall(value)}
+    secrets = {secret for message in messages for secret in _secrets(message)}
+    longest = sorted((each for each in secrets if len(each) > 3), key=len, reverse=True)
+    pattern = "|".join(map(re.escape, longest)) or r"(?!)"  # one may contain another
 
     def masked(text: str) -> str:
-        for secret in sorted(secrets, key=len, reverse=True):  # one may contain another
-            text = text.replace(secret, MASK)
-        return without_secrets(clean(text)).strip()
+        text = re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", MASK, clean(text))
+        return without_secrets(text).strip()
 
     for limit in (1_500, 800, 300, 100):
         parts = _parts(messages, masked, limit)
@@ -122,6 +123,25 @@ def transcript(
     goal = next((message.text for message in messages if message.type == "human"), "")
     title = " ".join(masked(goal).split())[:100]
     return Document(source, title, text, "transcript", succeeded=succeeded, outcome=outcome)
+
+
+def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
+    """Yield the texts below names that say that they are secret, in calls and results."""
+    if isinstance(value, AIMessage):
+        for call in value.tool_calls:
+            yield from _secrets(call["args"])
+    elif isinstance(value, ToolMessage):
+        with suppress(ValueError):  # no JSON
+            yield from _secrets(json.loads(value.text))
+    elif isinstance(value, str) and is_secret:
+        yield value
+    elif isinstance(value, dict):
+        for name, item in cast("dict[object, object]", value).items():
+            named = is_secret or _SECRET_NAME.search(str(name)) is not None
+            yield from _secrets(item, is_secret=named)
+    elif isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from _secrets(item, is_secret=is_secret)
 
 
 def _parts(
