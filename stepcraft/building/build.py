@@ -217,19 +217,18 @@ class _Build:
 
         None where no calls are left.
         """
-        identity = self.reader.identity
+        document, digest = None, ""
         if earlier and listed.stamp and earlier.stamp == listed.stamp:
-            is_read = plan_document(earlier, earlier.digest, identity) == "read"
+            digest = earlier.digest
         else:
-            is_read = True
-        if is_read:
             document = await asyncio.to_thread(listed.read)
-            is_read = plan_document(earlier, document.digest, identity) == "read"
-        if not is_read:
+            digest = document.digest
+        if plan_document(earlier, digest, self.reader.identity) != "read":
             self.report.unchanged += 1
             return earlier
         if self.calls_left < 1:
             return None
+        document = document or await asyncio.to_thread(listed.read)
         self.calls_left -= 1  # until it is known how many it takes
         record = await self.reader.read(listed, document, self.parts)
         self.calls_left += 1

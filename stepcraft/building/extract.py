@@ -150,7 +150,7 @@ def _check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]
         [state["title"], *(heading.text for heading in markdown_headings(state["text"]))],
         state["source"],
         strict=resources.settings(state).strict,
-        transcript=state["kind"] == "transcript",
+        transcript=state.get("kind") == "transcript",
     )
     shown = counted(len(procedures), "procedure")
     emit(resources.graph, "check", f"Kept {shown}; rejected {len(rejected)}.")
@@ -162,7 +162,7 @@ def after_begin(state: State) -> str | Sequence[Send]:
     """Send every part to the model; of a run that nobody has judged it is asked first."""
     if state["rejected"] or state["unread"]:
         return END
-    if state["succeeded"] is None:
+    if state.get("succeeded") is None:
         return "success"
     return _calls(state, "extract", "reading", state["parts"])
 

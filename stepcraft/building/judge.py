@@ -6,6 +6,7 @@ from langchain_core.messages import BaseMessage
 
 from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.building.settings import ExtractContext
+from stepcraft.building.threads import shortened
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
@@ -33,12 +34,7 @@ _MISSING = re.compile(r"[\s*_#]*MISSING[\s*_]*[:\uff1a-]?[\s*_]*(.*)", re.IGNORE
 
 def ask_for_success(state: State, settings: ExtractContext) -> list[BaseMessage]:
     """Show the transcript; of a long one the beginning and the end, where goal and outcome stand."""
-    text, limit = state["text"], settings.max_characters
-    if len(text) > limit:
-        start, end = limit // 3, limit * 2 // 3
-        left_out = f"[… {len(text) - start - end:,} characters are left out …]"
-        text = f"{text[:start]}\n\n{left_out}\n\n{text[-end:]}"
-    sections = [Section("text", "", text)]
+    sections = [Section("text", "", shortened(state["text"], settings.max_characters))]
     return prompt(settings.success_instructions, _SUCCESS_FORMAT, "success", sections)
 
 

@@ -1,6 +1,6 @@
 """The traces of a project in LangSmith as threads; each is fetched when its turn comes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -18,9 +18,18 @@ from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.secrets import excerpt
 
 _FIELDS = (
-    "id trace_id parent_run_id dotted_order name run_type end_time error inputs outputs"
-    " feedback_stats"
-).split()
+    "id",
+    "trace_id",
+    "parent_run_id",
+    "dotted_order",
+    "name",
+    "run_type",
+    "end_time",
+    "error",
+    "inputs",
+    "outputs",
+    "feedback_stats",
+)
 
 
 def list_traces(name: str, spec: str) -> Iterator[Listed]:
@@ -64,11 +73,11 @@ def list_traces(name: str, spec: str) -> Iterator[Listed]:
         yield Listed(source, read, spec)
 
 
-def _runs(client: Client, limit: int, **query: Any) -> Iterator[dict[str, Any]]:
+def _runs(client: Client, limit: int, **query: object) -> Iterator[dict[str, Any]]:
     """Yield runs, the newest first."""
     # The client's own list_runs is deprecated; runs.query, which replaces it, follows redirects
     # with the key.
-    body = {**query, "select": _FIELDS, "limit": min(limit, 100), "cursor": None}
+    body: dict[str, Any] = {**query, "select": _FIELDS, "limit": min(limit, 100), "cursor": None}
     while limit > 0:
         with _failures():
             reply = client.request_with_retries("POST", "/runs/query", json=body).json()
@@ -78,7 +87,7 @@ def _runs(client: Client, limit: int, **query: Any) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _failures(project: str = "") -> Iterator[None]:
+def _failures(project: str = "") -> Generator[None]:
     """Raise what the client raises as an error of ours."""
     place = f"LangSmith at {get_api_url(None)}"
     try:

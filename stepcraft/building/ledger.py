@@ -5,7 +5,6 @@ memory. So no document is asked about twice, and what was found but not added is
 build.
 """
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -117,7 +116,7 @@ class Ledger:
         rows = self._rows(
             "SELECT record FROM documents WHERE memory = ? AND key = ?", self._memory, key
         )
-        return _RECORD.validate_json(rows[0][0]) if rows else None
+        return _record(rows[0]) if rows else None
 
     def put(self, key: str, record: Record) -> None:
         """Write a record; when this returns, the end of the process loses nothing of it.
@@ -126,19 +125,19 @@ class Ledger:
             RunStopped: It cannot be written, for example because the disk is full.
         """
         query = "REPLACE INTO documents VALUES (?, ?, ?, ?)"
-        text = _json(_RECORD.dump_python(record))
+        text = json.dumps(_RECORD.dump_python(record))
         self._rows(query, self._memory, key, record.usage["calls"], text)
 
     def records(self) -> Iterator[Record]:
         """Yield the records."""
         query = "SELECT record FROM documents WHERE memory = ? ORDER BY key"
         for row in self._database.execute(query, (self._memory,)):
-            yield _RECORD.validate_json(row[0])
+            yield _record(row)
 
     def latest(self) -> list[Record]:
         """Return the records that were written last."""
         query = "SELECT record FROM documents WHERE memory = ? ORDER BY rowid DESC LIMIT 20"
-        return [_RECORD.validate_json(row[0]) for row in self._rows(query, self._memory)]
+        return [*map(_record, self._rows(query, self._memory))]
 
     def calls(self) -> int:
         """Return the number of calls that the records have cost."""
@@ -152,12 +151,12 @@ class Ledger:
 
     def verdict(self, question: str) -> dict[str, Any] | None:
         """Return what a model answered to this question."""
-        rows = self._rows("SELECT verdict FROM verdicts WHERE question = ?", _digest(question))
+        rows = self._rows("SELECT verdict FROM verdicts WHERE question = ?", question)
         return json.loads(rows[0][0]) if rows else None
 
     def put_verdict(self, question: str, verdict: Mapping[str, Any]) -> None:
         """Keep what a model answered."""
-        self._rows("REPLACE INTO verdicts VALUES (?, ?)", _digest(question), _json(verdict))
+        self._rows("REPLACE INTO verdicts VALUES (?, ?)", question, json.dumps(verdict))
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         try:
@@ -166,6 +165,10 @@ class Ledger:
             raise RunStopped(
                 f"{self.path} cannot be used: {error}; make room and start the same command again"
             ) from error
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    return _RECORD.validate_python(json.loads(row[0]))
 
 
 def file_of(memory: str) -> Path | None:
@@ -180,11 +183,3 @@ def ledger_of(memory: str) -> Path:
         return file.with_name(f"{file.name}.build")
     name = "".join(letter if letter.isalnum() else "-" for letter in memory)
     return user_data_path("stepcraft", appauthor=False) / f"{name}.build"
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
-
-
-def _digest(question: str) -> str:
-    return hashlib.blake2b(question.encode("utf-8", "replace")).hexdigest()

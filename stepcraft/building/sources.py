@@ -32,7 +32,10 @@ KINDS = (
 )
 """The kinds of source that can be named, for messages."""
 
-_PROSE = tuple(".adoc .htm .html .ipynb .markdown .md .mdx .pdf .qmd .rmd .rst .txt .xhtml".split())
+_PROSE = (
+    ".adoc", ".htm", ".html", ".ipynb", ".markdown", ".md", ".mdx", ".pdf", ".qmd", ".rmd", ".rst",
+    ".txt", ".xhtml",
+)  # fmt: skip
 """Suffixes of files in folders that are read; data and source code teach no tasks, and each file is
 paid for."""
 _WEB = ("https://", "http://")

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
-from stepcraft.building.documents import Listing, Unreadable, key_of
+from stepcraft.building.documents import Unreadable, key_of
 from stepcraft.building.provenance import Provenance, Teacher, marked
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.errors import BadInput, Failed, SourceFailure
@@ -51,18 +51,42 @@ def check_documents(
         SourceFailure: A source cannot be opened.
         MemoryFailure: The memory cannot be read, or with `mark` not be written.
     """
-    documents = _Documents(list_documents(sources))
-    result = Staleness(failed=documents.listing.failed)
+    listing = list_documents(sources)
+    result = Staleness(failed=listing.failed)
+    listed = {each.key: each for each in listing.documents}
+    unlisted = tuple(key_of(failed.where) for failed in listing.failed)
+
+    def covers(teacher: Teacher) -> bool:
+        path = Path(key_of(teacher.document))
+        is_below = any(path.is_relative_to(root) for root in listing.roots)
+        return bool(teacher.digest) and (is_below or teacher.spec in listing.specs)
+
+    @cache
+    def digest(key: str) -> str:
+        try:
+            return listed[key].read().digest
+        except (Unreadable, SourceFailure) as error:
+            result.failed.append(Failed(listed[key].source, str(error)))
+            return ""
+
+    def reason(teacher: Teacher) -> str:
+        """Return what became of a document; "" if it is as it was, or nothing is known of it."""
+        key = key_of(teacher.document)
+        if not covers(teacher) or key.startswith(unlisted):
+            return ""
+        if key not in listed:
+            return teacher.document + _ENDS[0]
+        return "" if digest(key) in ("", teacher.digest) else teacher.document + _ENDS[1]
+
     marks: dict[str, str] = {}
     for procedure in memory:
         provenance = Provenance.of(procedure)
-        if not any(map(documents.cover, provenance.teachers)):
+        if not any(map(covers, provenance.teachers)):
             result.others += 1
             continue
         stale = "" if provenance.stale.endswith(_ENDS) else provenance.stale
-        reasons = [*map(documents.reason, provenance.teachers)]
-        stale = stale or (reasons[0] if all(reasons) else "")
-        if stale:
+        reasons = [*map(reason, provenance.teachers)]
+        if stale := stale or (reasons[0] if all(reasons) else ""):
             result.stale.append((procedure, stale))
         result.current += not stale
         if stale != provenance.stale:
@@ -72,35 +96,3 @@ def check_documents(
             memory.update(name, partial(marked, stale=stale))
             result.marked += 1
     return result
-
-
-class _Documents:
-    """The documents of some sources, each read once procedures are there that were built from it."""
-
-    def __init__(self, listing: Listing) -> None:
-        self.listing = listing
-        self._listed = {listed.key: listed for listed in listing.documents}
-        self._unlisted = tuple(key_of(failed.where) for failed in listing.failed)
-        self._digests: dict[str, str] = {}
-
-    def cover(self, teacher: Teacher) -> bool:
-        """Return whether a document is one that these sources have or had."""
-        path = Path(key_of(teacher.document))
-        is_below = any(path.is_relative_to(root) for root in self.listing.roots)
-        return bool(teacher.digest) and (is_below or teacher.spec in self.listing.specs)
-
-    def reason(self, teacher: Teacher) -> str:
-        """Return what became of a document; "" if it is as it was, or nothing is known of it."""
-        key = key_of(teacher.document)
-        if not self.cover(teacher) or key.startswith(self._unlisted):
-            return ""
-        listed = self._listed.get(key)
-        if listed is None:
-            return teacher.document + _ENDS[0]
-        if key not in self._digests:
-            try:
-                self._digests[key] = listed.read().digest
-            except (Unreadable, SourceFailure) as error:
-                self.listing.failed.append(Failed(listed.source, str(error)))
-                self._digests[key] = ""
-        return "" if self._digests[key] in ("", teacher.digest) else teacher.document + _ENDS[1]

@@ -153,31 +153,31 @@ def _parts(
     replies = {each.tool_call_id: each for each in messages if isinstance(each, ToolMessage)}
     system = [masked(each.text) for each in messages if each.type == "system"]
     requests = [each for each in messages if each.type == "human"]
-    goal = _cut(masked(requests[0].text), 4_000) if requests else ""
+    goal = shortened(masked(requests[0].text), 4_000) if requests else ""
     yield from ("# Goal", _fenced(goal) if "#" in goal or "`" in goal else goal, "# At hand")
-    yield from ("Told in every run:", _fenced(_cut(system[0], 1_500))) if system else ()
+    yield from ("Told in every run:", _fenced(shortened(system[0], 1_500))) if system else ()
     yield "\n".join(dict.fromkeys(f"- `{call['name']}`" for call in calls))
     for message in messages:
         text = masked(message.text)
         asked = message.tool_calls if isinstance(message, AIMessage) else []
         if message is messages[-1] and message.type == "ai" and not asked:
-            yield from ("# Answer", _fenced(_cut(text, 2_000)))
+            yield from ("# Answer", _fenced(shortened(text, 2_000)))
         elif text and message.type in ("human", "ai") and message is not requests[0]:
             speaker = "user" if message.type == "human" else "agent"
-            yield from (f"The {speaker} said:", _fenced(_cut(text, limit)))
+            yield from (f"The {speaker} said:", _fenced(shortened(text, limit)))
         for call in asked:
             arguments = (
-                f"{name}: {_cut(masked(json.dumps(value, ensure_ascii=False)), limit)}"
+                f"{name}: {shortened(masked(json.dumps(value, ensure_ascii=False)), limit)}"
                 for name, value in call["args"].items()
             )
             yield f"# Call {numbers[id(call)]}: `{call['name'].replace('`', '')}`"
             yield _fenced("\n".join(arguments) or "(no arguments)")
             if reply := replies.get(call["id"] or ""):
                 yield "It failed:" if reply.status == "error" else "Result:"
-                yield _fenced(_cut(masked(reply.text), limit))
+                yield _fenced(shortened(masked(reply.text), limit))
 
 
-def _cut(text: str, limit: int) -> str:
+def shortened(text: str, limit: int) -> str:
     """Return the text, or its beginning and its end with what is left out between them."""
     if len(text) <= limit:
         return text

@@ -66,7 +66,8 @@ def main(folder: str, memory: str, moment: str) -> None:
     def reply(node: str, prompt: str) -> str:
         if moment == "a call" and next(replies) == 8:
             os.kill(os.getpid(), signal.SIGKILL)
-        print(name_in(prompt), flush=True)
+        sys.stdout.write(f"{name_in(prompt)}\n")
+        sys.stdout.flush()
         return read(node, prompt)
 
     with Mortal(memory, embeddings="none") as opened:
