@@ -228,7 +228,8 @@ class _Build:
             return earlier
         if self.calls_left < 1:
             return None
-        document = document or await asyncio.to_thread(listed.read)
+        if document is None:  # it is as it was; the settings are not
+            document = await asyncio.to_thread(listed.read)
         self.calls_left -= 1  # until it is known how many it takes
         record = await self.reader.read(listed, document, self.parts)
         self.calls_left += 1

@@ -137,7 +137,7 @@ def _text(procedure: Content) -> str:
 
 
 def _labelled(text: str) -> dict[str, str]:
-    """Return what stands after each label, up to the next; after that of the steps, all the rest."""
+    """Return what stands after each label; after that of the steps, all the rest."""
     texts: dict[str, str] = {}
     label = ""
     for line in text.strip().splitlines():

@@ -46,7 +46,7 @@ class Drafted(Written):
     flagged: list[Flagged]
     """The steps with something that the document does not have."""
     verified: bool | None
-    """Whether a reader can reach the output with these steps alone; None where no model was asked."""
+    """Whether a reader can reach the output by the steps alone; None where no model was asked."""
     missing: str
     """What that reader could not do; "" if nothing."""
 

@@ -1,6 +1,6 @@
 """Extraction: the procedures that one document teaches, in the form of a memory.
 
-    begin → success (of a transcript) → extract (for each part) → check → verify (for each procedure)
+    begin → success (of a transcript) → extract (each part) → check → verify (each procedure)
 
 Most documents are read in one call. A long one is read by section: its parts end before headings
 and overlap, are read in parallel, and what two of them hold alike is merged by `check`, which needs
@@ -183,7 +183,7 @@ def _calls(state: State, node: str, key: str, values: Sequence[object]) -> list[
 def extract_builder(
     **options: Unpack[BuilderOptions],
 ) -> StateGraph[State, ExtractContext, ExtractInput, ExtractOutput]:
-    """Return extraction as an uncompiled graph, whose nodes can be replaced, wrapped or added to."""
+    """Return extraction as an uncompiled graph."""
     resources = Resources.of("extract", ExtractContext, options)
     builder = StateGraph(
         State, ExtractContext, input_schema=ExtractInput, output_schema=ExtractOutput

@@ -33,7 +33,7 @@ _MISSING = re.compile(r"[\s*_#]*MISSING[\s*_]*[:\uff1a-]?[\s*_]*(.*)", re.IGNORE
 
 
 def ask_for_success(state: State, settings: ExtractContext) -> list[BaseMessage]:
-    """Show the transcript; of a long one the beginning and the end, where goal and outcome stand."""
+    """Show the transcript; of a long one the beginning and the end."""
     sections = [Section("text", "", shortened(state["text"], settings.max_characters))]
     return prompt(settings.success_instructions, _SUCCESS_FORMAT, "success", sections)
 

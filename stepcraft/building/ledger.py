@@ -146,7 +146,7 @@ class Ledger:
 
     def place_again(self) -> None:
         """Note that no procedures are in the memory, so that they are added again."""
-        query = "UPDATE documents SET record = json_set(record, '$.done', json('false')) WHERE memory = ?"
+        query = "UPDATE documents SET record = json_set(record, '$.done', 0) WHERE memory = ?"
         self._rows(query, self._memory)
 
     def verdict(self, question: str) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ class Part(TypedDict):
     parts: int
     """How many there are."""
     place: str
-    """The headings that it stands under, from the outermost; "" at the beginning of the document."""
+    """The headings that it stands under, from the outermost; "" at the beginning."""
     text: str
     """Its text, which begins with the end of the part before it."""
 

