@@ -148,7 +148,8 @@ def _of(source: object, spec: str) -> Iterator[Listed]:
     try:
         for number, part in enumerate(cast("Iterable[object]", source), 1):
             if not isinstance(part, LangChainDocument):
-                raise BadInput(f"{spec} gives a {type(part).__name__}, not a document of LangChain")  # noqa: TRY301
+                kind = type(part).__name__
+                raise BadInput(f"{spec} gives a {kind}, not a document of LangChain")  # noqa: TRY301
             metadata = cast("dict[str, Any]", part.metadata)
             places = [metadata.get(key) for key in ("source", "url", "path", "file_path")]
             name = str(next(filter(None, places), f"{spec}#{number}"))

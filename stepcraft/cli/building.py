@@ -148,6 +148,7 @@ def _estimate(
     from stepcraft.building.ledger import Ledger, ledger_of
     from stepcraft.building.read import Reader
 
+    where = where.partition("?")[0]  # the name of an opened memory has no options
     path = ledger or ledger_of(where)
     reader = Reader(context, {"model": model} if model else {})
     with Ledger(path, where) if path.exists() else nullcontext() as records:
@@ -265,8 +266,9 @@ def dedupe(
             result = finish(work)
     would = "would be " if dry_run else ""
     for step in () if as_json else result.changes:
-        kept = headline(step.stored) if step.stored else ""
-        say(f"{kept}\n    {headline(step.procedure)}  ({would}{step.how})")
+        if step.stored:
+            say(headline(step.stored))
+        say(f"    {headline(step.procedure)}  ({would}{step.how})")
         if step.verdict.left_out:
             say(f"    left out: {one_line(', '.join(step.verdict.left_out))}")
     counts = {f"{would}{how}": result.count(how) for how in ("merged", "linked")}
