@@ -12,7 +12,7 @@ So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -22,7 +22,7 @@ from langchain_core.runnables import RunnableConfig
 from stepcraft.building.compare import compare, comparison
 from stepcraft.building.ledger import Ledger
 from stepcraft.building.plan import Step, Verdict, plan_procedure, version_of
-from stepcraft.building.provenance import Provenance, content_of, linked
+from stepcraft.building.provenance import content_of, linked
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.llm.resources import BuilderOptions, Resources
@@ -110,6 +110,16 @@ class Comparer:
             self._ledger.put_verdict(question, verdict)
         return Verdict(**verdict, usage=result["usage"])
 
+    async def compare_all(
+        self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: dict[str, Verdict]
+    ) -> None:
+        """Compare a procedure with others, up to the first that is for the same task."""
+        for rival in rivals:
+            verdict = await self.compare(rival, procedure)
+            verdicts[version_of(rival)] = verdict
+            if verdict.same:
+                return
+
 
 class Placer:
     """Has procedures for the same task stand once in a memory.
@@ -141,62 +151,60 @@ class Placer:
                 "copy it into a .db file with `stepcraft memory copy` first"
             )
 
-    async def place(self, procedure: Procedure, among: set[str] | None = None) -> Step:
+    async def place(
+        self,
+        procedure: Procedure,
+        rivals: Sequence[Procedure] | None = None,
+        verdicts: dict[str, Verdict] | None = None,
+    ) -> Step:
         """Add a procedure, or what is made of it and the one for its task.
 
         Args:
             procedure: The procedure.
-            among: For a procedure that is in the memory, the ids of those that it may be merged
-                with; if it is merged with none, its id is added.
+            rivals: For a procedure that is in the memory, those that it may be merged with.
+            verdicts: What the model has said of it and these, by `version_of`.
 
         Raises:
             ModelFailure: The model refuses the call.
             MemoryFailure: The memory cannot be read or written.
         """
-        verdicts: dict[str, Verdict] = {}
+        verdicts = {} if verdicts is None else verdicts
         while True:
             async with self._turn:
-                step = await asyncio.to_thread(self._try, procedure, verdicts, among)
+                step = await asyncio.to_thread(self._try, procedure, rivals, verdicts)
             if isinstance(step, Step):
                 return step
-            for rival in step:
-                verdict = await self._comparer.compare(rival, procedure)
-                verdicts[version_of(rival)] = verdict
-                if verdict.same:
-                    break
+            await self._comparer.compare_all(procedure, step, verdicts)
 
     def _try(
-        self, procedure: Procedure, verdicts: Mapping[str, Verdict], among: set[str] | None
+        self,
+        procedure: Procedure,
+        rivals: Sequence[Procedure] | None,
+        verdicts: Mapping[str, Verdict],
     ) -> Step | list[Procedure]:
         """Carry out what is planned for a procedure, or return what it must be compared with first.
 
         That is nothing where another process has changed or deleted what it was compared with.
         """
-        stored = None if among is not None else self._memory.get(procedure.id)
-        rivals = [] if stored else self._comparer.rivals(procedure)
-        if among is not None:
-            rivals = [
-                rival
-                for rival in rivals
-                if rival.id in among and procedure.id not in Provenance.of(rival).also
-            ]
-        step = plan_procedure(procedure, stored, rivals, verdicts)
-        if not isinstance(step, Step):
+        stored = None
+        if rivals is None:
+            stored = self._memory.get(procedure.id)
+            current = [] if stored else self._comparer.rivals(procedure)
+        else:
+            current = [each for rival in rivals if (each := self._memory.get(rival.id))]
+        step = plan_procedure(procedure, stored, current, verdicts)
+        if not isinstance(step, Step) or self._dry_run:
             return step
-        if among is not None and step.how != "merged":
-            among.add(procedure.id)
-        if self._dry_run:
-            return step
+        # The new one first: a link to what was never stored would pass for a merged one.
         if step.how == "linked" and step.stored:
-            # The new one first: a link to what was never stored would pass for a merged one.
             self._write(linked(procedure, step.stored))
-        elif step.how == "added" and among is None:
+        elif step.how == "added" and rivals is None:
             self._write(procedure)
         if step.stored:
             changed = changed_in(self._memory, step.stored.id, step.change)
             if changed is None or (step.how == "merged" and changed == step.stored):
                 return []
-        if among is not None and step.how == "merged":
+        if step.how == "merged" and rivals is not None:
             self._memory.delete([procedure.id])
         return step
 
