@@ -148,23 +148,27 @@ async def test_what_changed_while_it_was_compared_is_compared_again(memory: Loca
 
 
 class Together(ScriptedModel):
-    """Answers once eight calls wait for it."""
+    """Answers once eight calls have begun."""
 
-    _barrier: Any = PrivateAttr(default_factory=lambda: asyncio.Barrier(8))
+    _waiting: list[None] = PrivateAttr(default_factory=list)
+    _together: Any = PrivateAttr(default_factory=asyncio.Event)
 
     async def ainvoke(self, *arguments: Any, **options: Any) -> AIMessage:
+        self._waiting.append(None)
+        if len(self._waiting) == 8:
+            self._together.set()
         async with asyncio.timeout(60):
-            await self._barrier.wait()
+            await self._together.wait()
         return await super().ainvoke(*arguments, **options)
 
 
 async def test_models_are_asked_side_by_side(memory: LocalMemory):
-    placer = adding(memory, model := Together([SAME] * 8))
+    placer = adding(memory, Together(lambda _node, _prompt: SAME))
     kinds = [replace(GREEN, id="", output=f"{GREEN.output} no {n}") for n in range(8)]
     others = [replace(BREWED, id="", output=f"{BREWED.output} no {n}") for n in range(8)]
     memory.add(kinds)
-    await asyncio.gather(*map(placer.place, others))
-    assert len(model.calls) == 8
+    steps = await asyncio.gather(*map(placer.place, others))
+    assert {step.how for step in steps} == {"linked"}, "none waited in vain for the others"
 
 
 async def test_what_is_there_stays_and_its_documents_are_noted(memory: LocalMemory):
