@@ -21,7 +21,7 @@ from stepcraft.building.compare import compare
 from stepcraft.building.judge import success, verify
 from stepcraft.building.read_part import ask_for_procedures, read_procedures
 from stepcraft.building.settings import DuplicatesContext, ExtractContext
-from stepcraft.building.transcript import Call, Transcript
+from stepcraft.building.threads import transcript
 from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.baselines import CotContext, DirectContext
 from stepcraft.contexts.chat import ChatContext
@@ -408,18 +408,17 @@ def test_lists_and_imperatives_of_sections_become_procedures() -> None:
 
 
 def test_calls_that_did_not_fail_become_a_procedure() -> None:
-    run = Transcript(
-        "run",
-        goal="Refund the order",
-        tools={"find": "Find it.", "refund": "Pay it back.", "check": ""},
-        events=[
-            Call("find", {"customer": "Anna"}, error="no such customer"),
-            Call("find", {"customer": "Ana", "limit": 1}, result="17"),
-            Call("check", {}, result="ok"),
-        ],
-        answer="Done.",
-    )
-    (procedure,) = extracted(run.document().text, "transcript")["procedures"]
+    calls = [
+        ("find", {"customer": "Anna"}, "no such customer", "error"),
+        ("find", {"customer": "Ana", "limit": 1}, "17", "success"),
+        ("check", {}, "ok", "success"),
+    ]
+    thread: list[BaseMessage] = [HumanMessage("Refund the order")]
+    for number, (name, arguments, result, status) in enumerate(calls):
+        call = {"name": name, "args": arguments, "id": str(number)}
+        thread.append(AIMessage("", tool_calls=[call]))
+        thread.append(ToolMessage(result, tool_call_id=str(number), status=status))
+    (procedure,) = extracted(transcript(thread, "run").text, "transcript")["procedures"]
     assert procedure["output"] == "boats"
     assert procedure["steps"] == [
         "Call `find` with `customer`, `limit`.",
