@@ -3,10 +3,9 @@
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 from stepcraft.text.markdown import outside_code
-from stepcraft.text.names import COMMON, bound_in, codes
+from stepcraft.text.names import COMMON, bound_in, codes, has_word
 
 _TOKEN = re.compile(
     r"(?<![\w-])--?[A-Za-z][\w-]*"  # an option
@@ -24,8 +23,6 @@ _PROSE_STRING = re.compile(r"\"[^\"\s]*+[^\S\n][^\"\n]*+\"|'[^'\s]*+[^\S\n][^'\n
 """A string of several words, which is text for a person."""
 _PARTS = re.compile(r"[.-]")
 _WORD = re.compile(r"[A-Za-z0-9_]+")
-_LONGER = re.compile(r"\.?\d")
-"""What makes a number another one, before it (from its end) or after it."""
 _SHELL = frozenset({"cd", "cp", "echo", "export", "mkdir", "mv", "set"})
 _COUNTS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
 
@@ -69,7 +66,7 @@ class Grounds:
         ):
             return True
         if "-" in name:
-            return _has(self._text, name)
+            return has_word(self._text, name)
         return all(self._has_word(part) or part in defined for part in parts)
 
     def _has_word(self, word: str) -> bool:
@@ -79,38 +76,18 @@ class Grounds:
 
     def _has_number(self, number: str) -> bool:
         plain = number.replace(",", "")
-        if _has(self._text, number) or _has(self._without_commas, plain):
+        if has_word(self._text, number) or has_word(self._text.replace(",", ""), plain):
             return True
         return plain.isdigit() and int(plain) < len(_COUNTS) and _COUNTS[int(plain)] in self._folded
 
-    @cached_property
-    def _without_commas(self) -> str:
-        return self._text.replace(",", "")
-
-
-def _has(text: str, name: str) -> bool:
-    """Tell whether a text has a name, option or number as a whole; scripts without blanks count."""
-    start = text.find(name)
-    while start >= 0:
-        before, after = (
-            text[max(0, start - 2) : start],
-            text[start + len(name) : start + len(name) + 2],
-        )
-        longer = _LONGER if name[0].isdigit() else _WORD
-        inside = longer.match(before[::-1]) or longer.match(after)
-        if not inside and not name[0] == before[-1:] == "-":
-            return True
-        start = text.find(name, start + 1)
-    return False
-
 
 def _is_ordinary(word: str) -> bool:
-    """Whether a word may be written in another case, as that of a button."""
+    """Tell whether a word may be written in another case, as that of a button."""
     return word.isalpha() and (word.islower() or word.istitle() or word.isupper())
 
 
 def _named(step: str) -> Iterator[str]:
-    """What a step names, in code and in prose."""
+    """Yield what a step names, in code and in prose."""
     for code in codes(step):
         plain = _PLACEHOLDER.sub(" ", _PROSE_STRING.sub(" ", code))
         yield from (name.strip(".-") if name[0] != "-" else name for name in _TOKEN.findall(plain))

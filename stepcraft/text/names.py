@@ -72,23 +72,22 @@ def codes(text: str) -> Iterator[str]:
 
 def mentions(text: str, name: str) -> bool:
     """Tell whether a text has a name exactly, as a word; of a dotted name each part counts."""
-    return _has(text, name) or (
-        "." in name and all(_has(text, part) for part in name.split(".") if part)
-    )
+    parts = [part for part in name.split(".") if part]
+    return has_word(text, name) or (len(parts) > 1 and all(has_word(text, part) for part in parts))
 
 
-def _has(text: str, name: str) -> bool:
-    start = text.find(name)
-    while start >= 0:
-        before, after = text[start - 1 : start], text[start + len(name) : start + len(name) + 1]
-        if not (_continues(before) or _continues(after)):
-            return True
-        start = text.find(name, start + len(name))
-    return False
+def has_word(text: str, name: str) -> bool:
+    """Tell whether a text has a name, option or number as a whole.
 
-
-def _continues(character: str) -> bool:
-    return character == "_" or character.isalnum()
+    Letters of scripts without blanks may stand right beside it.
+    """
+    if name[0].isdigit():
+        before, after = r"(?<![0-9])(?<![0-9]\.)", r"(?!\.?[0-9])"
+    else:
+        before, after = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
+    if name[0] == "-":
+        before = r"(?<![A-Za-z0-9_-])"
+    return re.search(f"{before}{re.escape(name)}{after}", text) is not None
 
 
 def _names(code: str) -> Iterator[str]:
