@@ -1,4 +1,4 @@
-"""The documents of sources: files and folders, web pages, collections of Weaviate, and loaders of LangChain."""
+"""The documents of sources: files and folders, web pages, and loaders of LangChain."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -21,17 +21,16 @@ from stepcraft.sources.corpus.content import UnreadableFile, content_of, file_ti
 from stepcraft.sources.corpus.files import Root, files_of, roots_of, shown
 from stepcraft.sources.corpus.retriever import CorpusRetriever
 from stepcraft.sources.langchain import RetrieverAdapter
-from stepcraft.sources.open import corpus_paths, is_dotted, named_object, open_source
+from stepcraft.sources.open import corpus_paths, is_dotted, named_object
 
 if TYPE_CHECKING:
-    from stepcraft.sources.weaviate import WeaviateDocuments
     from stepcraft.sources.web.pages import Pages
 
 Source: TypeAlias = str | BaseRetriever | BaseLoader | Iterable[LangChainDocument | Document]
 """What documents are read from: a name, or an object that holds them."""
 
 KINDS = (
-    "corpus:PATH or a path (files and folders), https://… (a page), weaviate://host:8080/Collection, "
+    "corpus:PATH or a path (files and folders), https://… (a page), "
     "package.module:attribute (a LangChain loader, or an iterable of its documents), or traces:FILE.jsonl and "
     "langsmith:PROJECT (runs of agents)"
 )
@@ -50,9 +49,9 @@ def list_documents(sources: Sequence[Source]) -> Listing:
     """List the documents of sources, each once; their texts are read later. It may block.
 
     Args:
-        sources: `corpus:docs` or a path, `https://…` or `web:` with URLs after it, `weaviate://host:8080/Collection`
-            (see `WeaviateDocuments`), `package.module:attribute`; or loaders, iterables of documents, and retrievers
-            over files or a collection. Consecutive documents of a loader with the same source are the parts of one.
+        sources: `corpus:docs` or a path, `https://…` or `web:` with URLs after it,
+            `package.module:attribute`; or loaders, iterables of documents, and retrievers
+            over files. Consecutive documents of a loader with the same source are the parts of one.
 
     Raises:
         BadInput: A source is not understood, does not exist, holds no document, or cannot list any.
@@ -96,7 +95,9 @@ def _listed(source: Source, spec: str, listing: Listing) -> Iterator[Listed]:
     elif isinstance(source, RetrieverAdapter):
         yield from _listed(source.retriever, spec, listing)
     elif isinstance(source, BaseRetriever):
-        yield from _of_collection(source, spec)
+        raise BadInput(
+            f"{spec} is a retriever, which finds passages but lists no documents; name {KINDS}"
+        )
     else:
         yield from _of_documents(source, spec)
 
@@ -116,8 +117,6 @@ def _of_name(name: str, spec: str, listing: Listing) -> Iterator[Listed]:
         yield from _of_pages(urls, spec)
     elif kind == "corpus" and colon:
         yield from _of_files(roots_of(corpus_paths(rest)), spec, listing)
-    elif kind.startswith("weaviate"):
-        yield from _of_collection(open_source(name), spec)
     elif kind == "memory" and colon:
         raise BadInput(
             f"{excerpt(name)} holds procedures already; copy them with `stepcraft memory copy`"
@@ -158,8 +157,9 @@ def _file(path: Path, source: str) -> Document:
         first and content.title == file_title(path) and not content.text[: first.start].strip()
     )
     title = first.text if first and is_titled else content.title
-    headings = tuple(content.headings) if content.language == "rst" else ()
-    return Document(source, title, content.text, headings=headings, note=content.cut)
+    return Document(
+        source, title, content.text, headings=tuple(content.headings), note=content.cut
+    )
 
 
 def _of_pages(urls: Sequence[str], spec: str) -> Iterator[Listed]:
@@ -174,28 +174,6 @@ def _page(pages: "Pages", url: str) -> Document:
     page = pages.get(url).result()
     note = "only its beginning was fetched, because it is too long" if page.cut else ""
     return Document(url, page.title, page.text, note=note)
-
-
-def _of_collection(source: BaseRetriever, spec: str) -> Iterator[Listed]:
-    from stepcraft.sources.weaviate import WeaviateDocuments  # noqa: PLC0415 - loads the client
-
-    if not isinstance(source, WeaviateDocuments):
-        raise BadInput(
-            f"{spec} is a retriever, which finds passages but lists no documents; name {KINDS}"
-        )
-    seen: set[str] = set()
-    for name, place in source.listed():
-        # Several objects may be passages of one page.
-        listed = place if place not in seen else f"{place}#{name}"
-        seen.add(place)
-        yield Listed(listed, partial(_object, source, name, listed), spec)
-
-
-def _object(collection: "WeaviateDocuments", name: str, source: str) -> Document:
-    found = collection.document(name)
-    if found is None:
-        raise Unreadable("it was deleted from its collection after it was listed")
-    return Document(source, str(found.metadata["title"]), found.page_content)
 
 
 def _of_documents(

@@ -49,7 +49,7 @@ def build(
         list[str],
         Argument(
             metavar="SOURCE…",
-            help="corpus:PATH or a path, https://…, weaviate://host:8080/Collection, "
+            help="corpus:PATH or a path, https://…, "
             "package.module:attribute (a loader), traces:FILE.jsonl or langsmith:PROJECT.",
         ),
     ],

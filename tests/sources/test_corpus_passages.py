@@ -16,10 +16,7 @@ from stepcraft.text.clean import clean
 def read(folder: Path, name: str, content: str | bytes) -> list[Passage]:
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    broken: list[str] = []
-    found = list(passages(path, broken))
-    assert not broken
-    return found
+    return list(passages(path))
 
 
 def test_markdown_has_its_headings_as_titles_and_lines_as_places(tmp_path: Path):
@@ -36,7 +33,7 @@ def test_what_readers_of_markdown_do_not_see_is_no_passage(tmp_path: Path):
     path.write_text(
         "# Bread\n<!-- hidden:\n## Ask the baker -->\nBake it.\n\n`<!-- -->` is a comment.\n"
     )
-    (passage,) = passages(path, [])
+    (passage,) = passages(path)
     assert (passage.title, passage.place) == ("Bread", ":4")
     assert passage.text == "Bake it.\n\n`<!-- -->` is a comment."
 
@@ -156,7 +153,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path):
     with (tmp_path / "large.txt").open("wb") as file:
         file.truncate(60_000_000)
     with pytest.raises(UnreadableFile, match="larger than 20 MB"):
-        list(passages(tmp_path / "large.txt", []))
+        list(passages(tmp_path / "large.txt"))
 
 
 def test_other_encodings_are_understood(tmp_path: Path):
@@ -190,12 +187,14 @@ def test_json_that_is_no_list_is_read_as_text(tmp_path: Path):
     assert read(tmp_path, "a.json", '{"tea": 1}') == [Passage("a.json", '{"tea": 1}', ":1")]
 
 
-def test_broken_records_are_told_and_the_others_given(tmp_path: Path):
+def test_broken_records_are_named_and_the_others_given(tmp_path: Path):
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\nbroken\n{"text": "two"}\n')
-    broken: list[str] = []
-    assert [item.text for item in passages(tmp_path / "a.jsonl", broken)] == ["one", "two"]
-    assert len(broken) == 1
-    assert broken[0].startswith("line 2: ")
+    read: list[str] = []
+    with pytest.raises(UnreadableFile, match="1 of its records cannot be read, the first in line 2"):
+        read += [item.text for item in passages(tmp_path / "a.jsonl")]
+    assert read == []
+    reader = passages(tmp_path / "a.jsonl")
+    assert [next(reader).text, next(reader).text] == ["one", "two"]
 
 
 def test_code_is_split_at_its_functions(tmp_path: Path):
@@ -238,7 +237,7 @@ def test_no_word_is_lost_and_places_are_right(
     if b"\0" in path.read_bytes():
         return
     written = clean(path.read_bytes().decode())
-    found = list(passages(path, []))
+    found = list(passages(path))
     told = "".join(item.title + item.text for item in found)
     assert all(len(item.text) <= CHARACTERS for item in found)
     for word in re.findall(r"\w+", written):
