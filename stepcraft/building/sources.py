@@ -151,14 +151,14 @@ def _file(path: Path, source: str) -> Document:
         raise
     except Exception as error:  # a file that nobody foresaw costs itself alone
         raise Unreadable(f"it cannot be parsed ({type(error).__name__})") from error
-    first = content.headings[0] if content.headings else None
+    first = next((block for block in content.blocks if block.level), None)
     # Where a file begins with a heading, that is its title rather than the name of the file.
     is_titled = (
         first and content.title == file_title(path) and not content.text[: first.start].strip()
     )
     title = first.text if first and is_titled else content.title
     return Document(
-        source, title, content.text, headings=tuple(content.headings), note=content.cut
+        source, title, content.text, headings=tuple(block for block in content.blocks if block.level), note=content.cut
     )
 
 

@@ -6,6 +6,7 @@ another one. `multiprocessing` and pebble are not used, because their processes 
 main module again.
 """
 
+import atexit
 import json
 import math
 import os
@@ -66,11 +67,10 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
             # It had ended, or an earlier document held a part of its memory.
             process = _start()
             reply = _reply(process, request, seconds)
-    finally:
-        ends = reply is None or len(request) > _LARGE
-        if process and ends:
+        if reply and len(request) > _LARGE:
             _end(process)
-        waiting.put(None if ends else process)
+    finally:
+        waiting.put(process if process and process.returncode is None else None)
     if reply is None:
         is_late = process.returncode in _LATE
         raise Unparsed(
@@ -93,6 +93,13 @@ def _slots(pid: int) -> "LifoQueue[subprocess.Popen[bytes] | None]":
     for _ in range(_AT_ONCE):
         slots.put(None)
     return slots
+
+
+@atexit.register
+def end() -> None:
+    """End the processes that wait for a document."""
+    for process in filter(None, _slots(os.getpid()).queue):
+        _end(process)
 
 
 def _start() -> "subprocess.Popen[bytes]":
@@ -126,6 +133,7 @@ def _reply(
         if line.endswith(b"\n"):
             return json.loads(line)
         process.wait()
+        _end(process)
         return None
     finally:
         timer.cancel()
@@ -162,7 +170,7 @@ def serve() -> None:
         except MemoryError:
             return
         except Exception as error:  # a hostile document can fail anywhere in the parser
-            reply = {"reason": f"its parser failed ({type(error).__name__})"}
+            reply = {"reason": f"it cannot be parsed ({type(error).__name__})"}
         target.write(json.dumps(reply).encode() + b"\n")
         target.flush()
 

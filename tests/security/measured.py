@@ -36,7 +36,7 @@ async def watched():
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 result, pause = asyncio.run(watched())
-[isolated._end(process) for process in isolated._slots(os.getpid()).queue if process]
+isolated.end()
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 print(json.dumps([result, grown // 1024, child // 1024, pause]))

@@ -91,7 +91,7 @@ def test_a_notebook_gives_cells(tmp_path: Path):
     (found,) = read(tmp_path, "tea.ipynb", text)
     assert (found.title, found.place) == ("Tea", " cell 1")
     assert found.text == "About tea.\n\n```python\n# boil\nboil()\n```"
-    with pytest.raises(UnreadableFile, match="no notebook"):
+    with pytest.raises(UnreadableFile, match="cannot be parsed"):
         read(tmp_path, "b.ipynb", "[]")
 
 
@@ -127,7 +127,7 @@ def pdf(*pages: str) -> bytes:
 
 
 def test_pdf_gives_pages(tmp_path: Path):
-    long = "Green tea is steeped for two minutes. " * 30
+    long = "Green tea is steeped for two minutes. " * 60
     found = read(tmp_path, "tea.pdf", pdf("Black tea.", long, "White tea."))
     assert {item.title for item in found} == {"tea.pdf"}
     assert found[0].place == " p. 1"
@@ -138,7 +138,7 @@ def test_pdf_gives_pages(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("a.pdf", b"%PDF-1.4 broken", "no PDF that can be read"),
+        ("a.pdf", b"%PDF-1.4 broken", "cannot be parsed"),
         ("a.pdf", pdf(""), "no text"),
         ("a.txt", b"\0\1\2", "binary"),
         ("a.jsonl", "x".encode("utf-16"), "it is in UTF-16"),

@@ -60,7 +60,7 @@ class Heading(NamedTuple):
     start: int
     stop: int
     level: int
-    """1 is the outermost."""
+    """1 is the outermost; 0 stands for a fenced block."""
     text: str
 
 
@@ -69,9 +69,8 @@ class Content(NamedTuple):
 
     title: str
     text: str
-    headings: Sequence[Heading] = ()
-    fences: Sequence[Heading] = ()
-    """Fenced blocks."""
+    blocks: Sequence[Heading] = ()
+    """Headings and fenced blocks."""
     starts: Sequence[tuple[int, str]] = ()
     """The offsets of pages or cells, each with its suffix in a source, such as " p. 3"; empty
     where lines are counted."""
@@ -113,9 +112,7 @@ def markdown_content(text: str, title: str) -> Content:
             title = _short(named[1].strip("\"' \t")) or title
         # The fields are text and their fences are none; the offsets stay.
         text = f"   \n{front[1]}   {text[front.end(1) + 3 :]}"
-    blocks = list(islice(_blocks(text), MAX_BLOCKS))
-    headings = [block for block in blocks if block.level]
-    return Content(title, text, headings, [block for block in blocks if not block.level])
+    return Content(title, text, list(islice(_blocks(text), MAX_BLOCKS)))
 
 
 def markdown_headings(text: str) -> list[Heading]:
@@ -124,7 +121,7 @@ def markdown_headings(text: str) -> list[Heading]:
 
 
 def _blocks(text: str) -> Iterator[Heading]:
-    """Yield headings, and fenced blocks as headings of level 0, outside of lists and quotations.
+    """Yield headings and fenced blocks outside of lists and quotations.
 
     The text is parsed in stretches, since the parser makes a kilobyte of tokens of each heading.
     """
@@ -134,18 +131,15 @@ def _blocks(text: str) -> Iterator[Heading]:
         lines = text[start:stop].split("\n")
         offsets = list(accumulate((len(line) + 1 for line in lines), initial=start))
         tokens = _markdown().parse(text[start:stop])
-        outermost = [
-            (token, offsets[token.map[0]], min(stop, offsets[token.map[1]]), after.content)
-            for token, after in pairwise([*tokens, *tokens[-1:]])
-            if token.map and not token.level
-        ]
-        if stop < len(text) and len(outermost) > 1:
-            stop = outermost.pop()[1]  # the next stretch begins with the block that is cut
-        for token, begin, end, title in outermost:
-            if token.type == "fence":
-                yield Heading(begin, end, 0, "")
-            elif token.type == "heading_open" and _short(title):
-                yield Heading(begin, end, int(token.tag[1:]), _short(title))
+        outermost = [place for place, token in enumerate(tokens) if token.map and not token.level]
+        if stop < len(text) and len(outermost) > 1:  # the next begins with the block that is cut
+            stop = offsets[tokens[outermost.pop()].map[0]]
+        for place in outermost:
+            token = tokens[place]
+            title = _short(tokens[place + 1].content) if token.type == "heading_open" else ""
+            if title or token.type == "fence":
+                first, after = token.map
+                yield Heading(offsets[first], offsets[after], int(title and token.tag[1:] or 0), title)
         start = stop
 
 

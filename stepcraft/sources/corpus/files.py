@@ -64,8 +64,11 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
 
 def shown(path: str, roots: Sequence[Root]) -> str:
     """Return a file's path below the path that the corpus was named with, for sources."""
-    root = next(root for root in roots if Path(path).is_relative_to(root.real))
-    return clean(str(Path(root.name, Path(path).relative_to(root.real))))
+    for root in roots:
+        if Path(path).is_relative_to(root.real):
+            path = str(Path(root.name, Path(path).relative_to(root.real)))
+            break
+    return clean(path)
 
 
 def files_of(
@@ -91,8 +94,10 @@ def files_of(
 
     def stays(path: str) -> bool:
         """Tell whether a path is no link out of the corpus, or such links are followed."""
-        target = Path(path).resolve() if os.path.islink(path) else None
-        if not target or follow_symlinks or any(target.is_relative_to(r.real) for r in roots):
+        if follow_symlinks or not os.path.islink(path):
+            return True
+        target = Path(os.path.realpath(path))
+        if any(target.is_relative_to(root.real) for root in roots):
             return True
         problems[path] = "it is a link out of the corpus, see open_corpus(follow_symlinks=True)"
         return False

@@ -3,7 +3,7 @@
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,6 +48,10 @@ _BREAKS = [
 """Where a text that is too long is cut, the best places first."""
 
 
+_Unit = tuple[str, int, int]
+"""A title, and the offsets of a text."""
+
+
 class Passage(NamedTuple):
     """A part of a file."""
 
@@ -81,18 +85,17 @@ def passages_of(content: Content) -> Iterator[Passage]:
         UnreadableFile: A part of the file was not read; the rest has been yielded.
     """
     line, counted = 1, 0
-    for title, start, stop in _sections(content):
-        for begin, end in _pieces(content, start, stop):
-            text = content.text[begin:end]
-            begin += len(text) - len(text.lstrip())
-            if content.starts:
-                at = bisect_right(content.starts, begin, key=lambda part: part[0]) - 1
-                place = content.starts[at][1]
-            else:
-                line, counted = line + content.text.count("\n", counted, begin), begin
-                place = f":{line}"
-            if text.strip():
-                yield Passage(title, text.strip(), place)
+    for title, start, stop in _packed(_units_of(content)):
+        text = content.text[start:stop]
+        start += len(text) - len(text.lstrip())
+        if content.starts:
+            at = bisect_right(content.starts, start, key=lambda part: part[0]) - 1
+            place = content.starts[at][1]
+        else:
+            line, counted = line + content.text.count("\n", counted, start), start
+            place = f":{line}"
+        if text.strip():
+            yield Passage(title, text.strip(), place)
     if content.cut:
         raise UnreadableFile(content.cut)
 
@@ -128,54 +131,55 @@ def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
         for name, value in fields.items()
         if isinstance(value, str | list)
     }
-    title = " ".join(clean(next((strings[name] for name in _TITLES if name in strings), "")).split())
-    text = next((strings[name] for name in _TEXTS if name in strings), "") or "\n".join(
-        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for name, value in fields.items()
+    title, text = (
+        next((clean(strings[name]) for name in names if name in strings), "")
+        for names in (_TITLES, _TEXTS)
     )
-    return (title, clean(text)) if len(title) <= MAX_HEADING else ("", clean(f"{title}\n{text}"))
+    if len(title) > MAX_HEADING:
+        title, text = "", f"{title}\n{text}"
+    return " ".join(title.split()), text or clean(
+        "\n".join(
+            f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+            for name, value in fields.items()
+        )
+    )
 
 
-def _sections(content: Content) -> Iterator[tuple[str, int, int]]:
-    """Yield title, start and stop of the part under each heading.
+def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
+    """Yield passages: as many units in a row as fit into one."""
+    title, start, stop = "", 0, 0
+    for name, begin, end in units:
+        if (name, begin) != (title, stop) or end - start > CHARACTERS:
+            yield title, start, stop
+            title, start = name, begin
+        stop = end
+    yield title, start, stop
 
-    A title consists of that of the file and the headings above the part, the outermost first. A
-    heading with nothing under it is its own text.
+
+def _units_of(content: Content) -> Iterator[_Unit]:
+    """Yield what is kept whole, with titles: of the file, then of the headings above.
+
+    A heading with nothing under it is its own text.
     """
     text = content.text
-    headings = [*content.headings, Heading(len(text), len(text), 0, "")]
-    starts_with_title = headings[0].level == 1 and not text[: headings[0].start].strip()
-    file = headings[0].text if starts_with_title else content.title
-    yield file, 0, headings[0].start
+    blocks = [*content.blocks, Heading(len(text), len(text), 1, "")]
+    is_title = blocks[0].level == 1 and not text[: blocks[0].start].strip()
+    title = file = blocks[0].text if is_title else content.title
     above: list[Heading] = []
-    for heading, following in pairwise(headings):
-        above = [*(outer for outer in above if outer.level < heading.level), heading]
-        names = [outer.text for outer in above]
-        has_text = following.level > heading.level or text[heading.stop : following.start].strip()
-        title = " › ".join(names if names[0] == file else [file, *names])
-        yield title, heading.stop if has_text else heading.start, following.start
-
-
-def _pieces(content: Content, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of a section's passages: as many units as fit into one."""
-    begin = end = start
-    for unit, after in _units_and_fences(content, start, stop):
-        if after - begin > CHARACTERS and begin < end:
-            yield begin, end
-            begin = unit
-        end = after
-    yield begin, end
-
-
-def _units_and_fences(content: Content, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    first = bisect_right(content.fences, start, key=lambda fence: fence.start - 1)
-    after = bisect_right(content.fences, stop - 1, key=lambda fence: fence.start)
-    for fence in content.fences[first:after]:
-        if fence.stop - fence.start <= MAX_FENCE:
-            yield from _units(content.text, start, fence.start)
-            yield fence.start, fence.stop
-            start = fence.stop
-    yield from _units(content.text, start, stop)
+    start = 0
+    for block in blocks:
+        is_alone = above and start == above[-1].stop and block.level <= above[-1].level
+        if block.level and is_alone and not text[start : block.start].strip():
+            start = above[-1].start
+        if block.level or block.stop - block.start <= MAX_FENCE:
+            yield from ((title, *unit) for unit in _units(text, start, block.start))
+            start = block.stop
+        if block.level:
+            above = [*(outer for outer in above if outer.level < block.level), block]
+            names = [outer.text for outer in above]
+            title = " › ".join(names if names[0] == file else [file, *names])
+        elif start == block.stop:
+            yield title, block.start, block.stop
 
 
 def _units(text: str, start: int, stop: int, level: int = 0) -> Iterator[tuple[int, int]]:

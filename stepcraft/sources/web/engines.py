@@ -2,9 +2,8 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import httpx
 
@@ -27,11 +26,7 @@ Search = Callable[[str, int], Sequence[Result]]
 
 
 def ddgs(query: str, count: int) -> Sequence[Result]:
-    """Search with several engines that need no key, through the package ddgs.
-
-    Raises:
-        SourceFailure: No engine answered.
-    """
+    """Search with several engines that need no key, through the package ddgs."""
     from ddgs import DDGS
 
     try:
@@ -39,78 +34,63 @@ def ddgs(query: str, count: int) -> Sequence[Result]:
     except Exception as error:  # its client's own exceptions come through too
         if "No results" in str(error):
             return []
-        reason = f"{type(error).__name__}: {excerpt(error)}"
-        raise SourceFailure(f"ddgs: no search engine answered ({reason})") from error
+        raise SourceFailure(f"ddgs: no search engine answered: {excerpt(error, 200)}") from error
     return _results(rows, "href")
 
 
-@dataclass(frozen=True)
-class Engine:
-    """A search engine that is asked over the safe fetcher, by one request without redirects."""
-
-    name: str
-    hint: str
-    """What may help where it does not answer."""
-    url: str = field(repr=False)
-    """Its host may have a private address."""
-    headers: dict[str, str] = field(repr=False)
-    ask: Callable[[str, int], dict[str, Any]] = field(repr=False)
-    """From a query and a number to what is posted; `params` of a GET for SearXNG."""
-
-    def __call__(self, query: str, count: int) -> Sequence[Result]:
-        """Return the results for a query.
-
-        Raises:
-            SourceFailure: It did not answer with JSON, or refuses the key.
-        """
-        limits = Limits(redirects=0, total_s=_TIMEOUT_S)
-        url, body = httpx.URL(self.url), self.ask(query, count)
-        if "params" in body:
-            url, body = url.copy_merge_params(body["params"]), None
-        try:
-            host = url.netloc.decode("ascii")
-            fetcher = Fetcher(allow_hosts=[host], limits=limits, types=("application/json",))
-            answer = json.loads(fetcher.fetch(str(url), headers=self.headers, json=body).body)
-        except FetchFailed as error:
-            raise SourceFailure(f"{self.name}: {error}; {self.hint}") from error
-        except (ValueError, RecursionError) as error:
-            raise SourceFailure(f"{self.name} did not answer with JSON") from error
-        return _results(answer.get("results") if isinstance(answer, dict) else (), "url")[:count]
-
-
-def tavily(key: str, url: str = "https://api.tavily.com") -> Engine:
+def tavily(key: str, url: str = "https://api.tavily.com") -> Search:
     """Return the search of Tavily."""
-    return Engine(
-        "Tavily",
-        "check TAVILY_API_KEY and your plan",
-        f"{url}/search",
-        {"Authorization": f"Bearer {key}"},
-        lambda query, count: {"query": query[:400], "max_results": min(count, 20)},
-    )
+
+    def search(query: str, count: int) -> Sequence[Result]:
+        body = {"query": query[:400], "max_results": min(count, 20)}
+        headers = {"Authorization": f"Bearer {key}"}
+        return _asked(f"{url}/search", "check TAVILY_API_KEY and your plan", headers, body)
+
+    return search
 
 
-def exa(key: str, url: str = "https://api.exa.ai") -> Engine:
+def exa(key: str, url: str = "https://api.exa.ai") -> Search:
     """Return the search of Exa."""
-    return Engine(
-        "Exa",
-        "check EXA_API_KEY and your plan",
-        f"{url}/search",
-        {"x-api-key": key},
-        lambda query, count: {"query": query, "numResults": count, "type": "auto"},
-    )
+
+    def search(query: str, count: int) -> Sequence[Result]:
+        body = {"query": query, "numResults": count, "type": "auto"}
+        return _asked(f"{url}/search", "check EXA_API_KEY and your plan", {"x-api-key": key}, body)
+
+    return search
 
 
-def searxng(url: str) -> Engine:
+def searxng(url: str) -> Search:
     """Return the search of an instance of SearXNG; its URL may hold a user and a password."""
-    target = httpx.URL(url.rstrip("/").removesuffix("/search") + "/search")
-    user = f"{target.username}:{target.password}".encode()
-    return Engine(
-        "SearXNG",
-        "check that its settings allow the format json",
-        str(target.copy_with(userinfo=b"")),
-        {"Authorization": f"Basic {b64encode(user).decode()}"} if target.userinfo else {},
-        lambda query, _: {"params": {"q": query, "format": "json"}},
-    )
+    base = httpx.URL(url.rstrip("/").removesuffix("/search") + "/search")
+    user = b64encode(f"{base.username}:{base.password}".encode()).decode()
+    headers = {"Authorization": f"Basic {user}"} if base.userinfo else {}
+
+    def search(query: str, count: int) -> Sequence[Result]:
+        target = base.copy_with(userinfo=b"", params={"q": query, "format": "json"})
+        hint = "check that its settings allow the format json"
+        return _asked(str(target), hint, headers)[:count]
+
+    return search
+
+
+def _asked(
+    url: str, hint: str, headers: Mapping[str, str], body: object = None
+) -> Sequence[Result]:
+    """Return the results of one request without redirects; the host may have any address.
+
+    Raises:
+        SourceFailure: It did not answer with JSON, or refuses the key.
+    """
+    host = httpx.URL(url).netloc.decode("ascii")
+    limits = Limits(redirects=0, total_s=_TIMEOUT_S)
+    fetcher = Fetcher(allow_hosts=[host], limits=limits, types=("application/json",))
+    try:
+        answer = json.loads(fetcher.fetch(url, headers=headers, json=body).body)
+    except FetchFailed as error:
+        raise SourceFailure(f"{error}; {hint}") from error
+    except (ValueError, RecursionError) as error:
+        raise SourceFailure(f"{host} did not answer with JSON; {hint}") from error
+    return _results(answer.get("results") if isinstance(answer, dict) else None, "url")
 
 
 def _results(rows: object, key: str) -> list[Result]:

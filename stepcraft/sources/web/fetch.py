@@ -12,7 +12,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import NamedTuple
@@ -22,7 +22,7 @@ import httpx
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import FetchFailed, FetchRefused
 from stepcraft.secrets import excerpt
-from stepcraft.sources.web.urls import Hosts, allowed_hosts, checked_url, is_public, shown
+from stepcraft.sources.web.urls import allowed_hosts, checked_url, is_public, shown
 
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a host and port; raises OSError or ValueError if there are none."""
@@ -73,7 +73,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
     inner: httpx.AsyncBaseTransport
     """Connects to an address."""
     resolve: Resolve
-    allowed: Hosts
+    allowed: set[str]
     """Hosts that may have any address."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -84,6 +84,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
             FetchFailed: There is no address.
         """
         url, host = request.url, request.url.raw_host.decode("ascii")
+        name = f"[{host}]" if ":" in host else host
         port = url.port or {"http": 80, "https": 443}[url.scheme]
         try:
             # In a daemon thread, since a resolver may hang for minutes.
@@ -91,7 +92,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         except (OSError, ValueError) as error:
             raise FetchFailed(f"{host} has no address that can be found ({error})") from error
         for address in addresses:
-            if not is_public(address) and not {(host, None), (host, port)} & self.allowed:
+            if not is_public(address) and not {name, f"{name}:{port}"} & self.allowed:
                 raise FetchRefused(
                     f"{host} has the address {address}, which is not public; "
                     "allow_hosts can allow it"
@@ -111,36 +112,39 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         await self.inner.aclose()
 
 
+def _system_addresses(host: str, port: int) -> list[str]:
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+
+
+def _network() -> httpx.AsyncBaseTransport:
+    return httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """Cached, because loading the CA bundle is slow."""
+    return httpx.create_ssl_context()
+
+
+@dataclass
 class Fetcher:
     """Gets pages over http and https from public addresses only. Thread-safe.
 
     It sends no cookies and no credentials of its own, uses no proxy, and verifies certificates.
-
-    Args:
-        allow_hosts: Hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any
-            address.
-        limits: Limits of size and time.
-        types: The content types that are read.
-        resolve: Resolves a host; by default the operating system.
-        connect: Makes the transport that connects to an address.
     """
 
-    def __init__(
-        self,
-        *,
-        allow_hosts: Iterable[str] = (),
-        limits: Limits | None = None,
-        types: Sequence[str] = TYPES,
-        resolve: Resolve | None = None,
-        connect: Callable[[], httpx.AsyncBaseTransport] | None = None,
-    ) -> None:
+    allow_hosts: InitVar[Iterable[str]] = ()
+    """Hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any address."""
+    limits: Limits = Limits()
+    types: Sequence[str] = TYPES
+    """The content types that are read."""
+    resolve: Resolve = _system_addresses
+    network: Callable[[], httpx.AsyncBaseTransport] = _network
+    """Makes the transport that connects to an address."""
+
+    def __post_init__(self, allow_hosts: Iterable[str]) -> None:
         self._allowed = allowed_hosts(allow_hosts)
-        self._limits = limits or Limits()
-        self._types = types
-        self._resolve = resolve or _system_addresses
-        self._connect = connect or (
-            lambda: httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
-        )
 
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, json: object = None
@@ -162,12 +166,12 @@ class Fetcher:
     async def _fetch(
         self, url: httpx.URL, headers: Mapping[str, str] | None, json: object
     ) -> Fetched:
-        limits = self._limits
+        limits = self.limits
         try:
             async with asyncio.timeout(limits.total_s):
                 for _ in range(limits.redirects + 1):
                     client = httpx.AsyncClient(  # a new one has no cookies
-                        transport=CheckedTransport(self._connect(), self._resolve, self._allowed),
+                        transport=CheckedTransport(self.network(), self.resolve, self._allowed),
                         headers=_HEADERS,
                         timeout=httpx.Timeout(limits.read_s, connect=limits.connect_s),
                     )
@@ -189,16 +193,17 @@ class Fetcher:
         if response.status_code != 200:
             phrase = response.reason_phrase.lower()
             raise FetchFailed(f"the server answered {response.status_code} ({phrase})")
-        header = response.headers.get("content-type", "")
-        kind = header.partition(";")[0].strip().lower()
-        if kind not in self._types:
-            raise FetchRefused(f"it is {kind[:80]!r}, and only {', '.join(self._types)} is read")
-        body, cut = await _body(response, self._limits.size)
-        return Fetched(str(url), kind, response.charset_encoding or "", body, cut)
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in self.types:
+            raise FetchRefused(f"it is {kind[:80]!r}, and only {', '.join(self.types)} is read")
+        body = await _body(response, self.limits.size + 1)
+        is_cut = len(body) > self.limits.size
+        charset = response.charset_encoding or ""
+        return Fetched(str(url), kind, charset, body[: self.limits.size], is_cut)
 
 
-async def _body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
-    """Return at most so many bytes of a body, decompressed, and whether there were more.
+async def _body(response: httpx.Response, limit: int) -> bytes:
+    """Return at most so many bytes of a body, decompressed.
 
     httpx decompresses chunks whole, of which a few bytes may give gigabytes.
     """
@@ -207,22 +212,11 @@ async def _body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
         raise FetchFailed(f"its encoding {encoding[:40]!r} was not asked for")
     inflater, body = zlib.decompressobj(zlib.MAX_WBITS | 16), b""
     async for chunk in response.aiter_raw():
-        left = limit + 1 - len(body)
+        left = limit - len(body)
         try:
             body += chunk[:left] if encoding == "identity" else inflater.decompress(chunk, left)
         except zlib.error as error:
             raise FetchFailed(f"its compression is broken ({error})") from error
-        if len(body) > limit or inflater.eof:  # what follows is no part of the page
+        if len(body) == limit or inflater.eof:  # what follows is no part of the page
             break
-    return body[:limit], len(body) > limit
-
-
-def _system_addresses(host: str, port: int) -> list[str]:
-    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
-
-
-@cache
-def _ssl_context() -> ssl.SSLContext:
-    """Cached, because loading the CA bundle is slow."""
-    return httpx.create_ssl_context()
+    return body

@@ -34,7 +34,10 @@ _SECONDS = 8.0
 _KEPT_S = 15 * 60
 _FAILURES_S = 60
 """Seconds for which a failed page is not requested again."""
-_CHARSETS = re.compile(r"utf-8|us-ascii|iso-8859-\d\d?|windows-125\d|gb\w+|big5|shift_jis|euc-\w\w|koi8-\w")
+_CHARSETS = re.compile(
+    r"utf-8|us-ascii|iso-8859-([1-9]|1[013-6])|windows-125[0-8]|gb(2312|k|18030)|big5|shift_jis"
+    r"|euc-(jp|kr)|koi8-[ru]"
+)
 """The charsets that are used; some other codecs of Python take very long on a hostile text."""
 _BARRIER = re.compile(
     r"captcha|verify(?:ing)? (?:that )?you(?: are|'re) (?:a )?human|are you a robot|not a robot"

@@ -2,8 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Iterable
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from stepcraft.concurrency import in_thread, within
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.secrets import without_secrets
+from stepcraft.secrets import excerpt
 from stepcraft.sources.base import Source
 
 if TYPE_CHECKING:
@@ -66,7 +65,21 @@ class WebSource(Source):
                 f"the web search did not answer within {self.search_s:g} s"
             ) from error
         urls = list(dict.fromkeys(urldefrag(result.url).url for result in results))
-        pages, notes = self._read(urls)
+        pages: list[Page] = []
+        notes: list[str] = []
+        deadline = time.monotonic() + self.pages_s
+        for place, url in enumerate(urls):
+            missing = self.pages - len(pages)
+            if not missing:
+                break
+            # As many as are missing are read at the same time; the reader shares its readings.
+            reading = [self.reader.get(following) for following in urls[place : place + missing]]
+            try:
+                pages.append(reading[0].result(max(0, deadline - time.monotonic())))
+            except TimeoutError:
+                notes.append(f"{url} did not come within {self.pages_s:g} s")
+            except SourceFailure as failure:
+                notes.append(str(failure))
         if urls and not pages:
             raise SourceFailure(
                 f"no page that the web search names can be read: {'; '.join(notes)}"
@@ -75,27 +88,6 @@ class WebSource(Source):
         if documents and notes:
             documents[0].metadata[NOTES] = notes
         return documents
-
-    def _read(self, urls: Sequence[str]) -> "tuple[list[Page], list[str]]":
-        """Return the first pages that can be read, and why others cannot."""
-        deadline, waiting = time.monotonic() + self.pages_s, list(urls)
-        reading: dict[Future[Page], str] = {}
-        pages: dict[str, Page] = {}
-        notes: list[str] = []
-        while len(pages) < self.pages and (waiting or reading):
-            while waiting and len(reading) + len(pages) < self.pages:
-                reading[self.reader.get(waiting[0])] = waiting.pop(0)
-            done, _ = wait(reading, max(0.0, deadline - time.monotonic()), FIRST_COMPLETED)
-            if not done:
-                notes.append(f"{len(reading)} of the pages did not come within {self.pages_s:g} s")
-                break
-            for future in done:
-                url = reading.pop(future)
-                try:
-                    pages[url] = future.result()
-                except SourceFailure as failure:
-                    notes.append(str(failure))
-        return [pages[url] for url in urls if url in pages], notes
 
 
 def open_web(
@@ -119,8 +111,8 @@ def open_web(
         BadInput: There is no such engine, or its key or a package is missing.
     """
     reader = open_pages(spec, allow_hosts=allow_hosts)
-    engine = search or _engine(spec)
-    return WebSource(search=engine, reader=reader, embedder=resolve_embeddings(), k=k)
+    search = search or _engine(spec)
+    return WebSource(search=search, reader=reader, embedder=resolve_embeddings(), k=k)
 
 
 def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> "Pages":
@@ -146,25 +138,19 @@ def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> "Pages
 def _engine(spec: str) -> "Search":
     from stepcraft.sources.web import engines
 
-    name, _, url = spec.strip().partition("+")
-    match name.lower():
-        case "web" | "web:ddgs" if not url:
-            return engines.ddgs
-        case "web:tavily" if not url:
-            return engines.tavily(_key("TAVILY_API_KEY", spec))
-        case "web:exa" if not url:
-            return engines.exa(_key("EXA_API_KEY", spec))
-        case "web:searxng" if url.startswith(("http://", "https://")):
-            return engines.searxng(url)
-        case _:
-            raise BadInput(
-                f"no web source goes by {without_secrets(spec)!r}; name web, web:ddgs, web:tavily, "
-                "web:exa or web:searxng+https://host/path"
-            )
-
-
-def _key(variable: str, spec: str) -> str:
-    key = os.environ.get(variable, "").strip()
-    if not key:
+    kind, _, name = spec.strip().partition(":")
+    scheme, _, url = name.partition("+")
+    keyed = {"tavily": engines.tavily, "exa": engines.exa}
+    if kind == "web" and name in {"", "ddgs"}:
+        return engines.ddgs
+    if kind == "web" and name in keyed:
+        variable = f"{name.upper()}_API_KEY"
+        if key := os.environ.get(variable, "").strip():
+            return keyed[name](key)
         raise BadInput(f"{spec} needs a key: set {variable}")
-    return key
+    if kind == "web" and scheme == "searxng" and url.startswith(("http://", "https://")):
+        return engines.searxng(url)
+    raise BadInput(
+        f"no web source goes by {excerpt(spec)}; name web, web:ddgs, web:tavily, web:exa or "
+        "web:searxng+https://host/path"
+    )

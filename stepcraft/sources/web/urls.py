@@ -8,9 +8,6 @@ import httpx
 
 from stepcraft.errors import BadInput, FetchRefused
 
-Hosts = set[tuple[str, int | None]]
-"""Names of hosts with a port, or None for every port."""
-
 _PUBLIC_V6 = ip_network("2000::/3")
 _REFUSED = [
     ip_network(network)
@@ -68,20 +65,20 @@ def shown(url: httpx.URL | str) -> str:
     return ascii(plain)[1:-1][:200] + ("?…" if rest else "")
 
 
-def allowed_hosts(names: Iterable[str]) -> Hosts:
-    """Return the hosts of these names.
+def allowed_hosts(names: Iterable[str]) -> set[str]:
+    """Return hosts (`wiki.example`, `wiki.example:8080`, `[::1]:80`) as URLs have them.
 
     Raises:
-        BadInput: A name is not of the form `wiki.example`, `wiki.example:8080` or `[::1]:80`.
+        BadInput: A name is no host.
     """
-    hosts: Hosts = set()
+    hosts: set[str] = set()
     for name in names:
         try:
             url = httpx.URL(f"any://{name}")  # httpx drops the default port of a known scheme
         except (httpx.InvalidURL, UnicodeEncodeError):
             url = httpx.URL()
-        host = url.raw_host.decode("ascii")
-        if not host or "%" in host or url.userinfo or url.path not in {"", "/"}:
+        host = url.netloc.decode("ascii")
+        if str(url).rstrip("/") != f"any://{host}" or not url.host or "%" in host:
             raise BadInput(f"{name!r} is no host: allow a name or name:port, such as [::1]:8080")
-        hosts.add((host, url.port))
+        hosts.add(host)
     return hosts
