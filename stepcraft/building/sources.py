@@ -158,7 +158,11 @@ def _file(path: Path, source: str) -> Document:
     )
     title = first.text if first and is_titled else content.title
     return Document(
-        source, title, content.text, headings=tuple(block for block in content.blocks if block.level), note=content.cut
+        source,
+        title,
+        content.text,
+        headings=tuple(block for block in content.blocks if block.level),
+        note=content.cut,
     )
 
 

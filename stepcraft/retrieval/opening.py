@@ -19,9 +19,6 @@ from stepcraft.sources import CorpusRetriever, open_source
 
 T = TypeVar("T")
 
-_CORPUS_AGE_S = 60
-"""Seconds after which a beginning run looks for changed files in a corpus again."""
-
 
 @dataclass(frozen=True)
 class Opening(Generic[T]):
@@ -53,10 +50,11 @@ class Opening(Generic[T]):
         kept = None if refresh else _OPENED.peek(self.key)
         if kept is None:
             version = self.version()
-            is_current = (lambda kept: kept.version == version) if refresh else None
-            kept = _OPENED.get(
-                self.key, lambda: _Opened(self.make(), version, self), is_current
-            )
+
+            def is_current(kept: _Opened) -> bool:
+                return not refresh or kept.version == version
+
+            kept = _OPENED.get(self.key, lambda: _Opened(self.make(), version, self), is_current)
         value: T = kept.value
         if refresh:
             self.renew(value)
@@ -105,15 +103,17 @@ def _with_fields(url: str) -> str:
     return f"{scheme}:{'/'.join(fill_namespace(tuple(rest.split('/'))))}"
 
 
-def source_opening(spec: str) -> Opening[BaseRetriever]:
+def source_opening(spec: str, *, age_s: float = 60) -> Opening[BaseRetriever]:
     """How the source of a spec is opened.
 
-    The files of a corpus are looked at again after a minute, and its index takes in what changed:
-    opened anew, it would read all vectors a second time.
+    Args:
+        spec: As `open_source` takes it.
+        age_s: Seconds after which the files of a corpus are looked at again. Its index takes in
+            what changed: opened anew, it would hold all vectors a second time.
     """
-    return Opening(("source", spec), partial(open_source, spec), renew=_refresh)
 
+    def refresh(source: BaseRetriever) -> None:
+        if isinstance(source, CorpusRetriever):
+            source.refresh(after_s=age_s)
 
-def _refresh(source: BaseRetriever) -> None:
-    if isinstance(source, CorpusRetriever):
-        source.refresh(after_s=_CORPUS_AGE_S)
+    return Opening(("source", spec), partial(open_source, spec), renew=refresh)

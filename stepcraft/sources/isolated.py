@@ -40,6 +40,9 @@ _LATE = {-getattr(signal, name, 1) for name in ("SIGKILL", "SIGXCPU")}
 """The exit codes of a process whose time is up."""
 
 
+_Process = subprocess.Popen[bytes]
+
+
 class Unparsed(Exception):
     """A document cannot be parsed. The message is the reason, a clause about the document."""
 
@@ -59,37 +62,41 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
     """
     request = json.dumps([parser, len(data), seconds, options]).encode() + b"\n" + data
     waiting = _slots(os.getpid())
-    process, reply = waiting.get(), None
+    process: _Process | None = None
     try:
-        if process:
-            reply = _reply(process, request, seconds)
-        if not process or (reply is None and process.returncode not in _LATE):
-            # It had ended, or an earlier document held a part of its memory.
-            process = _start()
-            reply = _reply(process, request, seconds)
+        process, reply = _answered(waiting.get(), request, seconds)
         if reply and len(request) > _LARGE:
             _end(process)
     finally:
         waiting.put(process if process and process.returncode is None else None)
+    if reply is None and process.returncode in _LATE:
+        raise Unparsed(f"it takes more than {seconds:g} s to parse")
     if reply is None:
-        is_late = process.returncode in _LATE
-        raise Unparsed(
-            f"it takes more than {seconds:g} s to parse"
-            if is_late
-            else f"its parser crashed, or needs more than {MAX_MB} MB of memory"
-        )
+        raise Unparsed(f"its parser crashed, or needs more than {MAX_MB} MB of memory")
     if "reason" in reply:
         raise Unparsed(reply["reason"])
     return reply["value"]
 
 
+def _answered(
+    used: _Process | None, request: bytes, seconds: float
+) -> tuple[_Process, dict[str, Any] | None]:
+    if used:
+        reply = _reply(used, request, seconds)
+        if reply or used.returncode in _LATE:
+            return used, reply
+        # It had ended, or an earlier document held a part of its memory.
+    process = _start()
+    return process, _reply(process, request, seconds)
+
+
 @cache
-def _slots(pid: int) -> "LifoQueue[subprocess.Popen[bytes] | None]":
+def _slots(_pid: int) -> LifoQueue[_Process | None]:
     """Return, for each document that may be parsed now, a process that waits for it, or None.
 
     A fork gets others, since it must not write into the pipes of its parent.
     """
-    slots: LifoQueue[subprocess.Popen[bytes] | None] = LifoQueue()
+    slots: LifoQueue[_Process | None] = LifoQueue()
     for _ in range(_AT_ONCE):
         slots.put(None)
     return slots
@@ -102,7 +109,7 @@ def end() -> None:
         _end(process)
 
 
-def _start() -> "subprocess.Popen[bytes]":
+def _start() -> _Process:
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; "
         "from stepcraft.sources.isolated import serve; serve()"
@@ -117,9 +124,7 @@ def _start() -> "subprocess.Popen[bytes]":
         ) from error
 
 
-def _reply(
-    process: "subprocess.Popen[bytes]", request: bytes, seconds: float
-) -> dict[str, Any] | None:
+def _reply(process: _Process, request: bytes, seconds: float) -> dict[str, Any] | None:
     """Return the reply to a request, None if the process has ended without one."""
     assert process.stdin  # noqa: S101 - a pipe
     assert process.stdout  # noqa: S101 - a pipe
@@ -131,7 +136,8 @@ def _reply(
             process.stdin.flush()
         line = process.stdout.readline()
         if line.endswith(b"\n"):
-            return json.loads(line)
+            reply: dict[str, Any] = json.loads(line)
+            return reply
         process.wait()
         _end(process)
         return None
@@ -139,7 +145,7 @@ def _reply(
         timer.cancel()
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _end(process: _Process) -> None:
     with suppress(OSError), process:  # what was not yet sent is lost
         process.kill()
 

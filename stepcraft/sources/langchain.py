@@ -77,7 +77,9 @@ class RetrieverAdapter(BaseRetriever):
             return wanted, retriever, {"k": wanted}
         update: dict[str, Any] = {"k": wanted}
         if "k" not in type(retriever).model_fields:
-            update = {"search_kwargs": {**(getattr(retriever, "search_kwargs", None) or {}), **update}}
+            update = {
+                "search_kwargs": {**(getattr(retriever, "search_kwargs", None) or {}), **update}
+            }
         if update.keys() <= type(retriever).model_fields.keys():
             retriever = retriever.model_copy(update=update)
         return wanted, retriever, {}

@@ -127,9 +127,13 @@ def named_object(spec: str) -> Any:  # noqa: ANN401 - whatever stands there
         for name in attribute.split("."):
             target = getattr(target, name)
     except ModuleNotFoundError as error:
-        raise BadInput(f"the source {spec!r} needs the module {error.name}, which is missing") from error
+        raise BadInput(
+            f"the source {spec!r} needs the module {error.name}, which is missing"
+        ) from error
     except AttributeError as error:
-        raise BadInput(f"{module} has no {attribute}; check the name in the source {spec!r}") from error
+        raise BadInput(
+            f"{module} has no {attribute}; check the name in the source {spec!r}"
+        ) from error
     except Exception as error:
         raise SourceFailure(f"{module} cannot be imported: {excerpt(error, 300)}") from error
     if isinstance(target, BaseRetriever) or not callable(target):

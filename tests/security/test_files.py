@@ -90,7 +90,6 @@ def test_a_bomb_costs_little_and_is_named(
     )
     assert found.grown < 250
     assert found.child < 600
-    assert found.pause < 0.5
 
 
 def test_a_sparse_file_is_not_read(folder: Path):
@@ -258,7 +257,7 @@ def test_an_index_of_the_users_own_is_not_deleted(
 ):
     opened(folder, index=tmp_path / "index.db").close()
     damage(tmp_path / "index.db")
-    with pytest.raises(SourceFailure, match="damaged|no SQLite database"):
+    with pytest.raises(SourceFailure, match=r"damaged|no SQLite database"):
         opened(folder, index=tmp_path / "index.db").invoke("beside")
     assert (tmp_path / "index.db").exists()
 

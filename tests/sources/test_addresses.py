@@ -159,7 +159,7 @@ def test_a_host_with_this_address_is_refused(address: str):
 def test_a_host_with_this_address_is_connected_to(address: str):
     network = Recording()
     fetcher = Fetcher(resolve=lambda host, port: [address], network=lambda: network)
-    with pytest.raises(FetchFailed, match="cannot be fetched: .*nobody is there"):
+    with pytest.raises(FetchFailed, match=r"cannot be fetched: .*nobody is there"):
         fetcher.fetch("http://pages.test:8080/")
     assert network.connected == [(address, 8080)]
 

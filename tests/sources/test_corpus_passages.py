@@ -53,6 +53,19 @@ def test_markdown_titles_from_front_matter_underlines_or_the_name(tmp_path: Path
     assert read(tmp_path, "c.md", "Only text.") == [Passage("c.md", "Only text.", ":1")]
 
 
+def test_a_fence_is_kept_whole(tmp_path: Path):
+    code = "```python\n# no heading\n\n" + "call()\n" * 200 + "```"
+    prose = "A sentence of some words. " * 60
+    text = f"# Tea\n\n{prose}\n\n{code}\n\n{prose}\n\n# A\n\ntext\n\n## A1\n\n## A2\n"
+    found = read(tmp_path, "a.md", text)
+    assert [item.text for item in found if "call()" in item.text] == [code]
+    assert [(item.title, item.text) for item in found[-3:]] == [
+        ("Tea › A".removeprefix("Tea › "), "text"),
+        ("A › A1", "## A1"),
+        ("A › A2", "## A2"),
+    ]
+
+
 def test_a_heading_with_nothing_under_it_is_kept(tmp_path: Path):
     assert read(tmp_path, "a.md", "# Tea\n\n## To be written\n")[-1] == Passage(
         "Tea › To be written", "## To be written", ":3"
@@ -190,7 +203,9 @@ def test_json_that_is_no_list_is_read_as_text(tmp_path: Path):
 def test_broken_records_are_named_and_the_others_given(tmp_path: Path):
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\nbroken\n{"text": "two"}\n')
     read: list[str] = []
-    with pytest.raises(UnreadableFile, match="1 of its records cannot be read, the first in line 2"):
+    with pytest.raises(
+        UnreadableFile, match="1 of its records cannot be read, the first in line 2"
+    ):
         read += [item.text for item in passages(tmp_path / "a.jsonl")]
     assert read == []
     reader = passages(tmp_path / "a.jsonl")

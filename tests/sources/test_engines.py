@@ -86,7 +86,9 @@ def test_an_engine_that_fails(place: int, served: Served, why: str):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("found", [[], {}, {"results": None}, {"results": []}, {"results": {"a": 1}}])
+@pytest.mark.parametrize(
+    "found", [[], {}, {"results": None}, {"results": []}, {"results": {"a": 1}}]
+)
 def test_an_answer_without_results(found: object):
     with PagesServer({"/search": answer(found)}) as server:
         assert all(engine("rye bread", 3) == [] for engine in engines(server.url))

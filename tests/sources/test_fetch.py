@@ -21,10 +21,11 @@ from stepcraft.errors import BadInput, FetchFailed, FetchRefused, SourceFailure
 from stepcraft.sources.web.fetch import Fetched, Fetcher, Limits
 from tests.servers.pages_server import PagesServer, Route, Served, html, redirect
 
+LIMITS = Limits()
 SHORT = Limits(connect_s=20, read_s=20, total_s=0.6)
 
 
-def fetched(route: Route, limits: Limits = Limits()) -> Fetched:
+def fetched(route: Route, limits: Limits = LIMITS) -> Fetched:
     with PagesServer({"/page": route}) as server:
         return Fetcher(allow_hosts=[server.host], limits=limits).fetch(f"{server.url}/page")
 
@@ -183,7 +184,10 @@ def test_a_redirect_loop():
 @pytest.mark.parametrize(
     ("where", "why"),
     [
-        ("http://169.254.169.254/latest/", r"has the address 169\.254\.169\.254, which is not public"),
+        (
+            "http://169.254.169.254/latest/",
+            r"has the address 169\.254\.169\.254, which is not public",
+        ),
         ("http://[::ffff:10.0.0.1]/", "which is not public"),
         ("http://localhost:22/", r"localhost has the address .* is not public"),
         ("http://2130706433/", r"2130706433 has the address 127\.0\.0\.1, which is not public"),

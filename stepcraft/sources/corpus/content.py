@@ -4,19 +4,18 @@ import codecs
 import os
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from stepcraft.files import open_regular
 from stepcraft.sources.corpus.files import OFFICE
 from stepcraft.sources.isolated import Unparsed, isolated
 from stepcraft.text.addressed import as_shown
 from stepcraft.text.clean import clean
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
 
 MAX_BYTES = 50_000_000
 """The largest file that a parser gets."""
@@ -42,6 +41,7 @@ _PARSERS = {
     ".ipynb": ("notebook:notebook", " cell {}"),
 }
 """By suffix, the parser and what cites one of the parts."""
+_PARSER = MarkdownIt("commonmark").disable(["inline", "reference"])  # blocks alone
 _FRONT_MATTER = re.compile(r"---\n(?=[\w-]+:)(.*?\n)---[ \t]*$", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r"^title:[ \t]*(.+)$", re.MULTILINE)
 _RST_HEADING = re.compile(
@@ -130,24 +130,20 @@ def _blocks(text: str) -> Iterator[Heading]:
         stop = text.find("\n", start + _STRETCH) + 1 or len(text)
         lines = text[start:stop].split("\n")
         offsets = list(accumulate((len(line) + 1 for line in lines), initial=start))
-        tokens = _markdown().parse(text[start:stop])
-        outermost = [place for place, token in enumerate(tokens) if token.map and not token.level]
-        if stop < len(text) and len(outermost) > 1:  # the next begins with the block that is cut
-            stop = offsets[tokens[outermost.pop()].map[0]]
-        for place in outermost:
-            token = tokens[place]
-            title = _short(tokens[place + 1].content) if token.type == "heading_open" else ""
-            if title or token.type == "fence":
-                first, after = token.map
-                yield Heading(offsets[first], offsets[after], int(title and token.tag[1:] or 0), title)
+        tokens = _PARSER.parse(text[start:stop])
+        blocks = [
+            (offsets[token.map[0]], offsets[token.map[1]], token, after.content)
+            for token, after in pairwise([*tokens, Token("", "", 0)])
+            if token.map and not token.level
+        ]
+        if stop < len(text) and len(blocks) > 1:  # the next begins with the block that is cut
+            stop = blocks.pop()[0]
+        for begin, end, token, title in blocks:
+            if token.type == "heading_open" and _short(title):
+                yield Heading(begin, end, int(token.tag[1:]), _short(title))
+            elif token.type == "fence":
+                yield Heading(begin, end, 0, "")
         start = stop
-
-
-@cache
-def _markdown() -> "MarkdownIt":
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark").disable(["inline", "reference"])  # blocks alone
 
 
 def _rst_headings(text: str) -> Iterator[Heading]:

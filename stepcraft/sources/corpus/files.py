@@ -1,6 +1,7 @@
 """List the text files of a corpus: named files, and folders with everything in them."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,13 +17,14 @@ OFFICE = frozenset((".docx", ".pptx", ".xlsx"))
 
 _OLD_OFFICE = frozenset((".doc", ".ppt", ".xls"))
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages"}
-_NO_TEXT = frozenset(
-    """
-    .7z .a .avi .avif .bin .bmp .bz2 .class .db .dll .dmg .dylib .eot .exe .flac .gif .gz .icns .ico
-    .iso .jar .jpeg .jpg .lib .lock .m4a .mkv .mov .mp3 .mp4 .mpeg .npy .npz .o .obj .ogg .otf
-    .parquet .pickle .pkl .png .psd .pyc .pyd .rar .rlib .so .sqlite .sqlite3 .tar .tgz .tif .tiff
-    .ttf .wasm .wav .webm .webp .woff .woff2 .xz .zip .zst
-    """.split()
+_NO_TEXT = re.compile(
+    r"""\.(
+    7z | a | avi | avif | bin | bmp | bz2 | class | db | dll | dmg | dylib | eot | exe | flac | gif
+    | gz | icns | ico | iso | jar | jpe?g | lib | lock | m4a | mkv | mov | mp[34] | mpeg | np[yz]
+    | o | obj | ogg | otf | parquet | pickle | pkl | png | psd | py[cd] | rar | rlib | so | sqlite3?
+    | tar | tgz | tiff? | ttf | wasm | wav | webm | webp | woff2? | xz | zip | zst
+    )""",
+    re.VERBOSE | re.IGNORECASE,
 )
 """Suffixes of files without text, which are left out of folders."""
 
@@ -85,23 +87,21 @@ def files_of(
             of Office is not read.
         follow_symlinks: Whether links that lead out of all roots are followed.
     """
+
     def unlisted(error: OSError) -> None:
         problems[error.filename] = f"it cannot be read: {error.strerror}"
+
+    def stays(path: str) -> bool:
+        """Tell whether a path is no link out of the corpus, or such links are followed."""
+        is_outside = os.path.islink(path) and not follow_symlinks and not _is_inside(path, roots)
+        if is_outside:
+            why = "it is a link out of the corpus, see open_corpus(follow_symlinks=True)"
+            problems[path] = why
+        return not is_outside
 
     named = {str(root.real) for root in roots if root.real.is_file()}
     for path in named:
         yield from _readable(path, problems)
-
-    def stays(path: str) -> bool:
-        """Tell whether a path is no link out of the corpus, or such links are followed."""
-        if follow_symlinks or not os.path.islink(path):
-            return True
-        target = Path(os.path.realpath(path))
-        if any(target.is_relative_to(root.real) for root in roots):
-            return True
-        problems[path] = "it is a link out of the corpus, see open_corpus(follow_symlinks=True)"
-        return False
-
     entered: set[str] = set()
     for root in (root for root in roots if root.real.is_dir()):
         for folder, folders, names in os.walk(root.real, followlinks=True, onerror=unlisted):
@@ -110,16 +110,21 @@ def files_of(
                 folders.clear()
                 continue
             entered.add(place)
-            folders[:] = sorted(
-                name
-                for name in folders
-                if name not in _SKIPPED_FOLDERS and name[0] != "." and stays(f"{folder}/{name}")
-            )
-            for name in sorted(names):
+            seen = set(folders) - _SKIPPED_FOLDERS
+            folders[:] = filter(lambda name: stays(f"{folder}/{name}"), _shown_names(seen))
+            for name in _shown_names(names):
                 path = f"{folder}/{name}"
-                is_text = not name.startswith((".", "~$")) and _suffix(name) not in _NO_TEXT
-                if is_text and path not in named and stays(path):
+                if not _NO_TEXT.fullmatch(_suffix(name)) and path not in named and stays(path):
                     yield from _readable(path, problems)
+
+
+def _shown_names(names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if not name.startswith((".", "~$")))
+
+
+def _is_inside(link: str, roots: Sequence[Root]) -> bool:
+    target = Path(os.path.realpath(link))
+    return any(target.is_relative_to(root.real) for root in roots)
 
 
 def _readable(path: str, problems: dict[str, str]) -> Iterator[File]:

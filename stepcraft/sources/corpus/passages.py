@@ -85,9 +85,9 @@ def passages_of(content: Content) -> Iterator[Passage]:
         UnreadableFile: A part of the file was not read; the rest has been yielded.
     """
     line, counted = 1, 0
-    for title, start, stop in _packed(_units_of(content)):
-        text = content.text[start:stop]
-        start += len(text) - len(text.lstrip())
+    for title, begin, end in _packed(_units_of(content)):
+        text = content.text[begin:end]
+        start = begin + len(text) - len(text.lstrip())
         if content.starts:
             at = bisect_right(content.starts, start, key=lambda part: part[0]) - 1
             place = content.starts[at][1]

@@ -33,7 +33,7 @@ ALPHA = 0.4
 _NAMED_PROBLEMS = 5
 _UNUSED_S = 90 * 24 * 3600
 _BATCH = 4000
-"""Passages that are embedded and written together, from however many files."""
+"""Passages that are embedded and written together."""
 
 
 @dataclass
@@ -75,15 +75,15 @@ class CorpusRetriever(Source):
     @property
     def notes(self) -> list[str]:
         """A sentence on the files that could not be read, if there are any."""
-        problems = [f"{shown(path, self.roots)}: {why}" for path, why in self.report.problems.items()]
+        problems = [
+            f"{shown(path, self.roots)}: {why}" for path, why in self.report.problems.items()
+        ]
         if more := problems[_NAMED_PROBLEMS:]:
             problems[_NAMED_PROBLEMS:] = [f"and {len(more):,} more"]
         listed = "; ".join(problems)
         return [f"not all of the corpus could be read: {listed}"] if problems else []
 
-    def refresh(
-        self, *, after_s: float = 0, progress: Callable[[int], None] | None = None
-    ) -> None:
+    def refresh(self, *, after_s: float = 0, progress: Callable[[int], None] | None = None) -> None:
         """Read what is new or changed in the files, and drop what is gone.
 
         Args:
@@ -128,52 +128,63 @@ class CorpusRetriever(Source):
         )
 
     def _update(self, progress: Callable[[int], None] | None) -> CorpusReport:
-        """Bring the index up to date; the mark of a file is `version size time passages problem`."""
-        report, index = CorpusReport(), self.index
-        entries: list[Entry] = []
-        complete: dict[str, Complete] = {}
-
-        def write() -> None:
-            if entries or complete:
-                index.fill(entries, complete)
-            entries.clear()
-            complete.clear()
-
-        marks: dict[str, str] = index.marks()
+        """Bring the index up to date; return what was read."""
+        report, batch = CorpusReport(), _Batch(self.index)
+        marks: dict[str, str] = self.index.marks()
         for file in files_of(self.roots, report.problems, follow_symlinks=self.follow_symlinks):
             report.files += 1
             group = _digest(file.path)
+            # The mark of a file is its state, the number of passages and what is wrong with it.
             state = f"{VERSION} {file.size} {file.changed} "
             mark = marks.pop(group, "")
             if not mark.startswith(state):
                 report.read += 1
-                ids: set[str] = set()
-                problem = ""
-                try:
-                    for passage in passages(Path(file.path)):
-                        text = f"{passage.title}\n{passage.text}"
-                        ids.add(name := in_group(group, _digest(text)))
-                        payload = {
-                            "title": passage.title, "path": file.path, "place": passage.place
-                        }  # fmt: skip
-                        entries.append(Entry(name, text, payload))
-                        if len(entries) >= _BATCH:
-                            write()
-                except UnreadableFile as error:
-                    problem = str(error)
-                mark = f"{state}{len(ids)} {problem}"
-                complete[group] = Complete(mark, ids)
+                mark = batch.read(file.path, group, state)
             *_, count, problem = mark.split(" ", 4)
             report.passages += int(count)
             if problem:
                 report.problems[file.path] = problem
             if progress:
                 progress(report.files)
-        write()
-        report.gone = len(marks)
+        batch.write()
         if marks:
-            index.forget(marks)
+            self.index.forget(marks)
+        report.gone = len(marks)
         return report
+
+
+class _Batch:
+    """Passages on their way into an index, from however many files."""
+
+    def __init__(self, index: GroupedIndex) -> None:
+        self._index = index
+        self._entries: list[Entry] = []
+        self._complete: dict[str, Complete] = {}
+
+    def read(self, path: str, group: str, state: str) -> str:
+        """Take the passages of a file; return its mark."""
+        ids: set[str] = set()
+        problem = ""
+        try:
+            for title, text, place in passages(Path(path)):
+                whole = f"{title}\n{text}"
+                name = in_group(group, _digest(whole))
+                payload = {"title": title, "path": path, "place": place}
+                self._entries.append(Entry(name, whole, payload))
+                ids.add(name)
+                if len(self._entries) >= _BATCH:
+                    self.write()
+        except UnreadableFile as error:
+            problem = str(error)
+        mark = f"{state}{len(ids)} {problem}"
+        self._complete[group] = Complete(mark, ids)
+        return mark
+
+    def write(self) -> None:
+        """Embed and write them."""
+        if self._entries or self._complete:
+            self._index.fill(self._entries, self._complete)
+        self._entries, self._complete = [], {}
 
 
 def open_corpus(
@@ -216,7 +227,7 @@ def open_corpus(
         name = embedder.name if embedder else "none"
         path = _cache_file(roots, repr((name, follow_symlinks, [str(r.real) for r in roots])))
     else:
-        path = index if index == ":memory:" else named_path(index)
+        path = Path(index) if index == ":memory:" else named_path(index)
 
     def opened() -> CorpusRetriever:
         corpus = CorpusRetriever(

@@ -12,7 +12,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from functools import cache
 from importlib.metadata import version
 from typing import NamedTuple
@@ -136,7 +136,7 @@ class Fetcher:
 
     allow_hosts: InitVar[Iterable[str]] = ()
     """Hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any address."""
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     types: Sequence[str] = TYPES
     """The content types that are read."""
     resolve: Resolve = _system_addresses
@@ -181,7 +181,7 @@ class Fetcher:
                         if not response.has_redirect_location:
                             return await self._read(url, response)
                         url = checked_url(str(url.join(response.headers["location"])))
-            raise FetchFailed(f"it redirects more than {limits.redirects} times")
+                raise FetchFailed(f"it redirects more than {limits.redirects} times")  # noqa: TRY301
         except (FetchFailed, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             kind = FetchRefused if isinstance(error, FetchRefused) else FetchFailed
             reason = str(error) if isinstance(error, FetchFailed) else excerpt(error, 300)

@@ -28,6 +28,8 @@ _MAX_PASSAGES = 500
 """The most passages of a page that are ranked, as a whole book would take seconds."""
 _SHORTEST = 80
 """Fewer characters are no page: a notice, or a page that a script would fill."""
+_NOTICE = 1500
+"""Fewer characters may be no more than a demand for a browser or a human."""
 _PARSER = "stepcraft.sources.parse.article:article"
 _SECONDS = 8.0
 """The processor time to parse one page."""
@@ -75,13 +77,15 @@ def readable(fetched: Fetched) -> Page:
         title, text = "", fetched.body.decode(charset or "utf-8", "replace")
         if "html" in fetched.type:
             title, text = isolated(_PARSER, fetched.body, seconds=_SECONDS, charset=charset)
-        text = clean(text).strip()
-        if len(text) < 1500 and (barrier := _BARRIER.search(f"{title} {text}")):
-            raise Unparsed(f"it asks for a browser or a human ({barrier[0]!r})")
-        if len(text) < _SHORTEST:
-            raise Unparsed("there is no text on it")
     except Unparsed as error:
         raise FetchFailed(f"{shown(fetched.url)} cannot be read: {error}") from error
+    text = clean(text).strip()
+    barrier = _BARRIER.search(f"{title} {text}") if len(text) < _NOTICE else None
+    if barrier or len(text) < _SHORTEST:
+        reason = "there is no text on it"
+        if barrier:
+            reason = f"it asks for a browser or a human ({barrier[0]!r})"
+        raise FetchFailed(f"{shown(fetched.url)} cannot be read: {reason}")
     parts = urlsplit(fetched.url)
     name = parts.path.rstrip("/").rpartition("/")[2] or parts.netloc
     return Page(fetched.url, title or name, text, fetched.cut)
@@ -103,7 +107,7 @@ def ranked_passages(
         Entry(
             f"{page.url} {number}",
             f"{passage.title}\n{passage.text}",
-            {"title": passage.title, "source": page.url, "text": passage.text},
+            {"title": passage.title, "source": page.url},
         )
         for page in pages
         for number, passage in enumerate(
@@ -115,8 +119,9 @@ def ranked_passages(
         hits = index.search(query, k, alpha=_ALPHA)
     documents: list[Document] = []
     for hit in hits:
+        text = hit.entry.text.removeprefix(f"{hit.entry.payload['title']}\n")
         metadata = {**hit.entry.payload, "score": hit.score}
-        documents.append(Document(metadata.pop("text"), id=hit.entry.id, metadata=metadata))
+        documents.append(Document(text, id=hit.entry.id, metadata=metadata))
     return documents
 
 
@@ -143,7 +148,9 @@ class Pages:
         return in_thread(partial(self._page, url))
 
     def _page(self, url: str) -> Page:
-        page, _ = self._kept.get(url, partial(self._attempt, url), lambda kept: kept[1] > self._clock())
+        page, _ = self._kept.get(
+            url, partial(self._attempt, url), lambda kept: kept[1] > self._clock()
+        )
         if isinstance(page, FetchFailed):
             raise page
         return page
