@@ -41,6 +41,8 @@ _LATE = {-getattr(signal, name, 1) for name in ("SIGKILL", "SIGXCPU")}
 
 
 _Process = subprocess.Popen[bytes]
+_Reply = dict[str, Any] | int
+"""A reply, or the exit code of a process that has ended without one."""
 
 
 class Unparsed(Exception):
@@ -65,13 +67,11 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
     process: _Process | None = None
     try:
         process, reply = _answered(waiting.get(), request, seconds)
-        if reply and len(request) > _LARGE:
-            _end(process)
     finally:
-        waiting.put(process if process and process.returncode is None else None)
-    if reply is None and process.returncode in _LATE:
+        waiting.put(process)
+    if reply in _LATE:
         raise Unparsed(f"it takes more than {seconds:g} s to parse")
-    if reply is None:
+    if isinstance(reply, int):
         raise Unparsed(f"its parser crashed, or needs more than {MAX_MB} MB of memory")
     if "reason" in reply:
         raise Unparsed(reply["reason"])
@@ -79,15 +79,18 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
 
 
 def _answered(
-    used: _Process | None, request: bytes, seconds: float
-) -> tuple[_Process, dict[str, Any] | None]:
-    if used:
-        reply = _reply(used, request, seconds)
-        if reply or used.returncode in _LATE:
-            return used, reply
+    waiting: _Process | None, request: bytes, seconds: float
+) -> tuple[_Process | None, _Reply]:
+    """Return the reply, and the process if it can be used again."""
+    process = waiting or _start()
+    reply = _reply(process, request, seconds)
+    if isinstance(reply, dict) and len(request) < _LARGE:
+        return process, reply
+    _end(process)
+    if waiting and isinstance(reply, int) and reply not in _LATE:
         # It had ended, or an earlier document held a part of its memory.
-    process = _start()
-    return process, _reply(process, request, seconds)
+        return _answered(None, request, seconds)
+    return None, reply
 
 
 @cache
@@ -124,8 +127,7 @@ def _start() -> _Process:
         ) from error
 
 
-def _reply(process: _Process, request: bytes, seconds: float) -> dict[str, Any] | None:
-    """Return the reply to a request, None if the process has ended without one."""
+def _reply(process: _Process, request: bytes, seconds: float) -> _Reply:
     assert process.stdin  # noqa: S101 - a pipe
     assert process.stdout  # noqa: S101 - a pipe
     timer = threading.Timer(_START_S + _SLACK * seconds, process.kill)
@@ -135,12 +137,7 @@ def _reply(process: _Process, request: bytes, seconds: float) -> dict[str, Any] 
             process.stdin.write(request)
             process.stdin.flush()
         line = process.stdout.readline()
-        if line.endswith(b"\n"):
-            reply: dict[str, Any] = json.loads(line)
-            return reply
-        process.wait()
-        _end(process)
-        return None
+        return json.loads(line) if line.endswith(b"\n") else process.wait()
     finally:
         timer.cancel()
 

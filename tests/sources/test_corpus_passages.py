@@ -60,9 +60,9 @@ def test_a_fence_is_kept_whole(tmp_path: Path):
     found = read(tmp_path, "a.md", text)
     assert [item.text for item in found if "call()" in item.text] == [code]
     assert [(item.title, item.text) for item in found[-3:]] == [
-        ("Tea › A".removeprefix("Tea › "), "text"),
-        ("A › A1", "## A1"),
-        ("A › A2", "## A2"),
+        ("Tea › A", "text"),
+        ("Tea › A › A1", "## A1"),
+        ("Tea › A › A2", "## A2"),
     ]
 
 
