@@ -12,6 +12,15 @@ from pydantic import ConfigDict, Field
 
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import BadInput
+from stepcraft.index import Hit
+
+
+def passage_of(hit: Hit, source: str) -> Document:
+    """Return a passage whose entry is its title and, on the lines that follow, its text."""
+    title = str(hit.entry.payload["title"])
+    metadata = {"title": title, "source": source, "score": hit.score}
+    text = hit.entry.text.removeprefix(f"{title}\n")
+    return Document(text, id=hit.entry.id, metadata=metadata)
 
 
 class Source(BaseRetriever):

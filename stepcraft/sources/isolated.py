@@ -69,13 +69,13 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
         process, reply = _answered(waiting.get(), request, seconds)
     finally:
         waiting.put(process)
+    if isinstance(reply, dict) and "value" in reply:
+        return reply["value"]
+    if isinstance(reply, dict):
+        raise Unparsed(reply["reason"])
     if reply in _LATE:
         raise Unparsed(f"it takes more than {seconds:g} s to parse")
-    if isinstance(reply, int):
-        raise Unparsed(f"its parser crashed, or needs more than {MAX_MB} MB of memory")
-    if "reason" in reply:
-        raise Unparsed(reply["reason"])
-    return reply["value"]
+    raise Unparsed(f"its parser crashed, or needs more than {MAX_MB} MB of memory")
 
 
 def _answered(

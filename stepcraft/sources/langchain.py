@@ -107,18 +107,14 @@ def takes_k(method: Callable[..., object]) -> bool:
 
 
 def _complete(documents: Sequence[Document]) -> list[Document]:
-    """Return the documents with id, title, source and score filled in where they are missing."""
+    """Return the documents with title, source and score filled in where they are missing."""
     complete: list[Document] = []
     for rank, document in enumerate(documents, 1):
         text, metadata = document.page_content, document.metadata
         source = next((str(metadata[key]) for key in _SOURCE_KEYS if metadata.get(key)), "")
-        score = metadata.get("score", metadata.get("relevance_score"))
-        metadata = {
-            **metadata,
-            "title": str(metadata.get("title") or source or " ".join(text.split()[:8])),
-            "source": source,
-            "score": float(score) if isinstance(score, int | float) else 1 / rank,
-        }
+        title = str(metadata.get("title") or source or " ".join(text.split()[:8]))
+        score = metadata.get("score", metadata.get("relevance_score", 1 / rank))
         digest = hashlib.blake2b(f"{source}\n{text}".encode(errors="replace"), digest_size=12)
+        metadata = {**metadata, "title": title, "source": source, "score": score}
         complete.append(Document(text, id=document.id or digest.hexdigest(), metadata=metadata))
     return complete

@@ -125,24 +125,20 @@ def _of_records(path: Path) -> Iterator[Passage]:
 
 def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
     """Return title and text by common field names; without such a text, all fields are it."""
-    fields = {name: value for name, value in values.items() if value not in (None, "", [], {})}
-    strings = {
-        name.lower(): "\n".join(map(str, value)) if isinstance(value, list) else value
-        for name, value in fields.items()
-        if isinstance(value, str | list)
-    }
-    title, text = (
-        next((clean(strings[name]) for name in names if name in strings), "")
-        for names in (_TITLES, _TEXTS)
-    )
-    if len(title) > MAX_HEADING:
-        title, text = "", f"{title}\n{text}"
-    return " ".join(title.split()), text or clean(
-        "\n".join(
-            f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-            for name, value in fields.items()
-        )
-    )
+    fields = {name: clean(_written(value)) for name, value in values.items() if value}
+    by_name = {name.lower(): value for name, value in fields.items()}
+    title = next((by_name[name] for name in _TITLES if name in by_name), "")
+    text = next((by_name[name] for name in _TEXTS if name in by_name), "")
+    if not text:
+        text = "\n".join(f"{name}: {value}" for name, value in fields.items())
+    is_long = len(title) > MAX_HEADING
+    return ("", f"{title}\n{text}") if is_long else (" ".join(title.split()), text)
+
+
+def _written(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:

@@ -17,9 +17,9 @@ from pydantic import Field, PrivateAttr
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.files import named_path
-from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, Hit, in_group
+from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, in_group
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.sources.base import Source
+from stepcraft.sources.base import Source, passage_of
 from stepcraft.sources.corpus.content import UnreadableFile
 from stepcraft.sources.corpus.files import Root, files_of, roots_of, shown
 from stepcraft.sources.corpus.passages import VERSION, passages
@@ -113,19 +113,13 @@ class CorpusRetriever(Source):
             hits = self.index.search(query, k, alpha=self.alpha)
         except MemoryFailure as error:
             raise SourceFailure(f"the corpus cannot be searched: {error}") from error
-        documents = [self._document(hit) for hit in hits]
+        documents: list[Document] = []
+        for hit in hits:
+            path, place = str(hit.entry.payload["path"]), hit.entry.payload["place"]
+            documents.append(passage_of(hit, f"{shown(path, self.roots)}{place}"))
         if documents and self.report.problems:
             documents[0].metadata[NOTES] = self.notes
         return documents
-
-    def _document(self, hit: Hit) -> Document:
-        title, path, place = (str(hit.entry.payload[name]) for name in ("title", "path", "place"))
-        source = f"{shown(path, self.roots)}{place}"
-        return Document(
-            hit.entry.text.removeprefix(f"{title}\n"),
-            id=hit.entry.id,
-            metadata={"title": title, "source": source, "score": hit.score},
-        )
 
     def _update(self, progress: Callable[[int], None] | None) -> CorpusReport:
         """Bring the index up to date; return what was read."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cache
 from importlib.metadata import version
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -161,11 +161,10 @@ class Fetcher:
             FetchFailed: The page does not exist, does not come in time, or redirects without end.
         """
         # Asynchronous, because that alone can be cut off at any moment.
-        return asyncio.run(self._fetch(checked_url(url), headers, json))
+        method = "GET" if json is None else "POST"
+        return asyncio.run(self._fetch(method, checked_url(url), headers=headers, json=json))
 
-    async def _fetch(
-        self, url: httpx.URL, headers: Mapping[str, str] | None, json: object
-    ) -> Fetched:
+    async def _fetch(self, method: str, url: httpx.URL, **content: Any) -> Fetched:  # noqa: ANN401
         limits = self.limits
         try:
             async with asyncio.timeout(limits.total_s):
@@ -175,9 +174,7 @@ class Fetcher:
                         headers=_HEADERS,
                         timeout=httpx.Timeout(limits.read_s, connect=limits.connect_s),
                     )
-                    method = "GET" if json is None else "POST"
-                    request = client.stream(method, url, headers=headers, json=json)
-                    async with client, request as response:
+                    async with client, client.stream(method, url, **content) as response:
                         if not response.has_redirect_location:
                             return await self._read(url, response)
                         url = checked_url(str(url.join(response.headers["location"])))

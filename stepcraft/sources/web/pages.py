@@ -15,6 +15,7 @@ from langchain_core.documents import Document
 from stepcraft.concurrency import OncePerKey, in_thread, shared_lock
 from stepcraft.errors import FetchFailed
 from stepcraft.index import Embedder, Entry, LocalIndex
+from stepcraft.sources.base import passage_of
 from stepcraft.sources.corpus.content import markdown_content
 from stepcraft.sources.corpus.passages import passages_of
 from stepcraft.sources.isolated import Unparsed, isolated
@@ -117,12 +118,7 @@ def ranked_passages(
     with closing(LocalIndex(":memory:", embedder)) as index:
         index.put(entries)
         hits = index.search(query, k, alpha=_ALPHA)
-    documents: list[Document] = []
-    for hit in hits:
-        text = hit.entry.text.removeprefix(f"{hit.entry.payload['title']}\n")
-        metadata = {**hit.entry.payload, "score": hit.score}
-        documents.append(Document(text, id=hit.entry.id, metadata=metadata))
-    return documents
+    return [passage_of(hit, str(hit.entry.payload["source"])) for hit in hits]
 
 
 class Pages:
