@@ -173,7 +173,7 @@ def serve() -> None:
         except MemoryError:
             return
         except Exception as error:  # a hostile document can fail anywhere in the parser
-            reply = {"reason": f"it cannot be parsed ({type(error).__name__})"}
+            reply = {"reason": f"it cannot be read as {function} ({type(error).__name__})"}
         target.write(json.dumps(reply).encode() + b"\n")
         target.flush()
 

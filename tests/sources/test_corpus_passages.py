@@ -104,7 +104,7 @@ def test_a_notebook_gives_cells(tmp_path: Path):
     (found,) = read(tmp_path, "tea.ipynb", text)
     assert (found.title, found.place) == ("Tea", " cell 1")
     assert found.text == "About tea.\n\n```python\n# boil\nboil()\n```"
-    with pytest.raises(UnreadableFile, match="cannot be parsed"):
+    with pytest.raises(UnreadableFile, match="cannot be read as notebook"):
         read(tmp_path, "b.ipynb", "[]")
 
 
@@ -151,7 +151,7 @@ def test_pdf_gives_pages(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("a.pdf", b"%PDF-1.4 broken", "cannot be parsed"),
+        ("a.pdf", b"%PDF-1.4 broken", "cannot be read as pdf"),
         ("a.pdf", pdf(""), "no text"),
         ("a.txt", b"\0\1\2", "binary"),
         ("a.jsonl", "x".encode("utf-16"), "it is in UTF-16"),
