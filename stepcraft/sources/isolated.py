@@ -110,6 +110,7 @@ def end() -> None:
     """End the processes that wait for a document."""
     for process in filter(None, _slots(os.getpid()).queue):
         _end(process)
+    _slots.cache_clear()
 
 
 def _start() -> _Process:
