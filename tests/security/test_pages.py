@@ -89,7 +89,7 @@ def test_a_hostile_page_is_replaced_by_the_next_result():
 
 
 def parsed(data: bytes) -> object:
-    return isolated("tests.security.failing_parser:fails", data, seconds=1)
+    return isolated("tests.security.failing_parser:fails", data, seconds=3)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def parsed(data: bytes) -> object:
     [
         (b"memory", "its parser crashed, or needs more than 600 MB of memory"),
         (b"crash", "its parser crashed, or needs more than 600 MB of memory"),
-        (b"hang", "it takes more than 1 s to parse"),
+        (b"hang", "it takes more than 3 s to parse"),
         (b"deep", "it is nested too deeply"),
         (b"raise", r"it cannot be read as fails \(KeyError\)"),
     ],
