@@ -47,15 +47,15 @@ class Opening(Generic[T]):
         Raises:
             BadInput, MemoryFailure, SourceFailure: As `open_memory` and `open_source`.
         """
-        kept = None if refresh else _OPENED.peek(self.key)
-        if kept is None:
+        opened = None if refresh else _OPENED.peek(self.key)
+        if opened is None:
             version = self.version()
 
-            def is_current(kept: _Opened) -> bool:
-                return not refresh or kept.version == version
+            def is_current(opened: _Opened) -> bool:
+                return not refresh or opened.version == version
 
-            kept = _OPENED.get(self.key, lambda: _Opened(self.make(), version, self), is_current)
-        value: T = kept.value
+            opened = _OPENED.get(self.key, lambda: _Opened(self.make(), version, self), is_current)
+        value: T = opened.value
         if refresh:
             self.renew(value)
         return value

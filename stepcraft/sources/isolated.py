@@ -120,7 +120,9 @@ def _start() -> _Process:
     )
     command, pipe = [get_executable(), "-I", "-c", code], subprocess.PIPE
     try:
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)  # noqa: S603
+        return subprocess.Popen(  # noqa: S603 - this interpreter, and code of this module
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+        )
     except OSError as error:
         raise SourceFailure(
             f"no process can be started to parse documents: {error.strerror}; "

@@ -96,8 +96,8 @@ class RetrieverAdapter(BaseRetriever):
 
 def with_k(retriever: BaseRetriever, name: str) -> BaseRetriever:
     """Return a retriever that takes `k` with a call: this one if it does, else an adapter."""
-    sync, awaited = retriever._get_relevant_documents, retriever._aget_relevant_documents  # pyright: ignore[reportPrivateUsage]
-    is_ready = takes_k(sync) and takes_k(awaited)
+    methods = ("_get_relevant_documents", "_aget_relevant_documents")
+    is_ready = all(takes_k(getattr(retriever, name)) for name in methods)
     return retriever if is_ready else RetrieverAdapter(retriever=retriever, spec=name)
 
 

@@ -178,7 +178,9 @@ class Fetcher:
                         if not response.has_redirect_location:
                             return await self._read(url, response)
                         url = checked_url(str(url.join(response.headers["location"])))
-                raise FetchFailed(f"it redirects more than {limits.redirects} times")  # noqa: TRY301
+                raise FetchFailed(  # noqa: TRY301 - as every failure at this URL
+                    f"it redirects more than {limits.redirects} times"
+                )
         except (FetchFailed, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             kind = FetchRefused if isinstance(error, FetchRefused) else FetchFailed
             reason = str(error) if isinstance(error, FetchFailed) else excerpt(error, 300)
