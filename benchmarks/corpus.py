@@ -4,7 +4,9 @@ Each figure is a ratio of times within one run, except the last:
 
 - first opening ÷ (the same files read, split and embedded, and nothing kept), the best of three rounds of each:
   embedded as a corpus does it ("bare"), and with wordllama's own `embed`, which takes twice as long ("wordllama");
-- second opening, when nothing was changed ÷ first opening;
+- second opening, when nothing was changed ÷ first opening, and ÷ (the same folders listed and their files' sizes and
+  times read);
+- the same with one file changed, with the number of files that were read;
 - search ÷ (the same FTS5 query for the best k by rank + the same query embedded and multiplied with a bare
   matrix), the median over the same queries, taken in turns;
 - growth of the peak resident memory in a process that opens the corpus and searches it.
@@ -37,6 +39,7 @@ from benchmarks.memory import resident, seconds
 from stepcraft.index import query_words
 from stepcraft.memory.open import open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
+from stepcraft.sources.corpus.files import files_of, roots_of
 from stepcraft.sources.corpus.passages import passages
 from stepcraft.sources.corpus.retriever import CorpusRetriever, open_corpus
 
@@ -73,7 +76,7 @@ def bare(folder: Path, embed: Callable[[list[str]], np.ndarray]) -> np.ndarray:
     texts: list[str] = []
     vectors: list[np.ndarray] = []
     for file in sorted(folder.rglob("*.md")):
-        texts += [f"{passage.title}\n{passage.text}" for passage in passages(file, [])]
+        texts += [f"{passage.title}\n{passage.text}" for passage in passages(file)]
         if len(texts) >= 1000:
             vectors.append(embed(texts))
             texts = []
@@ -123,7 +126,11 @@ def measure(count: int) -> Table:
             rounds.append((seconds(partial(opened_and_closed, folder, index)), parts, plain))
         first, parts, plain = map(min, zip(*rounds, strict=True))
         second = seconds(partial(opened_and_closed, folder, index))
+        listing = seconds(lambda: list(files_of(roots_of([folder]), {})))
         corpus = open_corpus([folder], index=index)
+        (folder / "part0" / "0.md").write_text("# Changed\n\nOne file.")
+        refreshed = seconds(corpus.refresh)
+        read = corpus.report.read
         bare_search = BareSearch(corpus, matrices[0])
         search = partial(corpus.index.search, k=K, alpha=corpus.alpha)
         search(queries[0]), bare_search(queries[0])
@@ -145,6 +152,8 @@ def measure(count: int) -> Table:
     table.add_row("first opening", f"{first:.2f} s", f"{parts:.2f} s", f"{first / parts:.2f}")
     table.add_row("÷ wordllama", f"{first:.2f} s", f"{plain:.2f} s", f"{first / plain:.2f}")
     table.add_row("nothing changed", f"{second:.2f} s", f"{first:.2f} s", f"{second / first:.3f}")
+    table.add_row("÷ listing", f"{second:.2f} s", f"{listing:.2f} s", f"{second / listing:.1f}")
+    table.add_row(f"{read} file changed", f"{refreshed:.2f} s", f"{second:.2f} s", f"{refreshed / second:.2f}")
     mine, theirs = (1000 * median(pair[side] for pair in pairs) for side in (0, 1))
     ratio = median(ours / other for ours, other in pairs)
     table.add_row("search", f"{mine:.2f} ms", f"{theirs:.2f} ms", f"{ratio:.2f}")

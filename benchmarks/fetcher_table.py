@@ -5,7 +5,7 @@ Run with `python benchmarks/fetcher_table.py`, or name URLs: `python benchmarks/
 
 import sys
 
-import httpcore
+import httpx
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -52,18 +52,17 @@ URLS = (
 )
 
 
-class Nowhere(httpcore.NetworkBackend):
+class Nowhere(httpx.AsyncBaseTransport):
     """A network that connects to nothing; a request to connect means that the URL passed the checks."""
 
-    def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Raise ConnectError with the address."""
-        del timeout, local_address, socket_options
-        raise httpcore.ConnectError(f"would connect to {host} port {port}")
+        raise httpx.ConnectError(f"would connect to {request.url.host}")
 
 
 def main() -> None:
     """Print the table."""
-    fetcher = Fetcher(network=Nowhere())
+    fetcher = Fetcher(network=Nowhere)
     table = Table("URL", "verdict")
     for url in sys.argv[1:] or URLS:
         try:

@@ -104,7 +104,7 @@ def _of_files(paths: Sequence[str], spec: str, listing: Listing) -> Iterator[Lis
         if is_prose or file.path in named:
             source = shown(file.path, roots)
             read = partial(_file, Path(file.path), source)
-            yield Listed(source, read, spec, stamp=f"{file.mtime} {file.size}")
+            yield Listed(source, read, spec, stamp=f"{file.changed} {file.size}")
     listing.failed += [Failed(shown(path, roots), why) for path, why in problems.items()]
 
 
@@ -117,7 +117,8 @@ def _file(path: Path, source: str) -> Document:
         unforeseen = f"it cannot be parsed ({type(error).__name__})"
         reason = str(error) if isinstance(error, UnreadableFile) else unforeseen
         raise Unreadable(reason) from error
-    title, first = content.title, next(iter(content.headings), None)
+    title = content.title
+    first = next((block for block in content.blocks if block.level), None)
     # Where a file begins with a heading, that is its title rather than the name of the file.
     if first and title == file_title(path) and not content.text[: first.start].strip():
         title = first.text

@@ -39,7 +39,7 @@ Sources = Annotated[
     Option(
         "--from",
         metavar="SPEC",
-        help="A source of evidence: corpus:PATH, web, memory:URL, weaviate://…, "
+        help="A source of evidence: corpus:PATH, web, memory:URL, "
         "package.module:attribute; may be repeated.",
     ),
 ]

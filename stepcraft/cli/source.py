@@ -21,7 +21,7 @@ def check(
         str,
         Argument(
             help="corpus:PATH (several with commas), web, memory, memory:URL, "
-            "weaviate://host:8080/Collection, or package.module:attribute."
+            "or package.module:attribute."
         ),
     ],
     query: Annotated[str, Argument(help="The query to search for.")],

@@ -1,8 +1,6 @@
 """Memories and sources by name, each opened once for all runs of a process."""
 
-import asyncio
 import os
-import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
@@ -13,16 +11,13 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.store.base import BaseStore
 
 from stepcraft.access import fill_namespace
-from stepcraft.concurrency import OncePerKey, in_thread
+from stepcraft.concurrency import OncePerKey
 from stepcraft.memory.open import MEMORY_VARIABLE, open_memory
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import fingerprint, scheme_of
-from stepcraft.sources.open import open_source
+from stepcraft.sources import CorpusRetriever, open_source
 
 T = TypeVar("T")
-
-_CORPUS_AGE_S = 60
-"""Seconds after which a beginning run looks for changed files in a corpus again."""
 
 
 @dataclass(frozen=True)
@@ -39,53 +34,37 @@ class Opening(Generic[T]):
     make: Callable[[], T]
     version: Callable[[], object] = lambda: None
     """Reads from the file system what differs once the opened value is out of date."""
-    max_age_s: float = float("inf")
-    """Seconds after which it is opened again."""
+    renew: Callable[[T], None] = lambda _: None
+    """Brings the opened value up to date in place, as when a run begins; it may block."""
 
     def open(self, *, refresh: bool) -> T:
         """Return the opened value, waiting for whoever is opening it.
 
         Args:
-            refresh: whether a value that is out of date is opened again, as when a run begins.
+            refresh: Whether a value that is out of date is opened again or renewed, as when a run
+                begins.
 
         Raises:
-            BadInput, MemoryFailure, SourceFailure: as `open_memory` and `open_source`.
+            BadInput, MemoryFailure, SourceFailure: As `open_memory` and `open_source`.
         """
-        kept = None if refresh else _OPENED.peek(self.key)
-        if kept is None:
+        opened = None if refresh else _OPENED.peek(self.key)
+        if opened is None:
             version = self.version()
-            current = partial(self._is_current, version) if refresh else None
-            kept = _OPENED.get(self.key, partial(self._opened, version), current)
-        value: T = kept.value
+
+            def is_current(opened: _Opened) -> bool:
+                return not refresh or opened.version == version
+
+            opened = _OPENED.get(self.key, lambda: _Opened(self.make(), version, self), is_current)
+        value: T = opened.value
+        if refresh:
+            self.renew(value)
         return value
-
-    async def aopen(self, *, refresh: bool) -> T:
-        """As `open`, without blocking the event loop.
-
-        When cancelled, the opening goes on for later callers.
-        """
-        kept = None if refresh else _OPENED.peek(self.key)
-        if kept is None:
-            version = await asyncio.wrap_future(in_thread(self.version))
-            current = partial(self._is_current, version) if refresh else None
-            kept = await asyncio.wrap_future(
-                _OPENED.start(self.key, partial(self._opened, version), current)
-            )
-        value: T = kept.value
-        return value
-
-    def _opened(self, version: object) -> "_Opened":
-        return _Opened(self.make(), version, time.monotonic(), self)
-
-    def _is_current(self, version: object, kept: "_Opened") -> bool:
-        return kept.version == version and time.monotonic() - kept.since <= self.max_age_s
 
 
 @dataclass(frozen=True)
 class _Opened:
     value: Any
     version: object
-    since: float
     opening: Opening[Any]
     """Keeps the objects alive whose identity is part of the key."""
 
@@ -124,10 +103,17 @@ def _with_fields(url: str) -> str:
     return f"{scheme}:{'/'.join(fill_namespace(tuple(rest.split('/'))))}"
 
 
-def source_opening(spec: str) -> Opening[BaseRetriever]:
+def source_opening(spec: str, *, age_s: float = 60) -> Opening[BaseRetriever]:
     """How the source of a spec is opened.
 
-    The files of a corpus are looked at again after a minute.
+    Args:
+        spec: As `open_source` takes it.
+        age_s: Seconds after which the files of a corpus are looked at again. Its index takes in
+            what changed: opened anew, it would hold all vectors a second time.
     """
-    age = _CORPUS_AGE_S if spec.strip().startswith("corpus:") else float("inf")
-    return Opening(("source", spec), partial(open_source, spec), max_age_s=age)
+
+    def refresh(source: BaseRetriever) -> None:
+        if isinstance(source, CorpusRetriever):
+            source.refresh(after_s=age_s)
+
+    return Opening(("source", spec), partial(open_source, spec), renew=refresh)

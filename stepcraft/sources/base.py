@@ -12,18 +12,27 @@ from pydantic import ConfigDict, Field
 
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import BadInput
+from stepcraft.index import Hit
+
+
+def passage_of(hit: Hit, source: str) -> Document:
+    """Return a passage whose entry is its title and, on the lines that follow, its text."""
+    title = str(hit.entry.payload["title"])
+    metadata = {"title": title, "source": source, "score": hit.score}
+    text = hit.entry.text.removeprefix(f"{title}\n")
+    return Document(text, id=hit.entry.id, metadata=metadata)
 
 
 class Source(BaseRetriever):
-    """A retriever that takes `k` with a call and never blocks an event loop; subclasses implement `_found`."""
+    """A retriever that takes `k` with a call and searches in a thread for an event loop."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     k: int = Field(default=5, ge=1)
     """The number of passages to find."""
 
-    def _found(self, query: str, k: int) -> list[Document]:
-        """Return the k passages that fit best, best first; may block."""
+    def _search(self, query: str, k: int) -> list[Document]:
+        """Return the k passages that fit best, best first; it may block."""
         raise NotImplementedError
 
     def _get_relevant_documents(
@@ -33,7 +42,7 @@ class Source(BaseRetriever):
         wanted = self.k if k is None else k
         if wanted < 1:
             raise BadInput(f"k is the number of passages to find, at least 1, not {wanted}")
-        return self._found(query, wanted)
+        return self._search(query, wanted)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None

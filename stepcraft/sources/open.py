@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.files import named_path
-from stepcraft.secrets import without_secrets
+from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -18,8 +18,8 @@ K = 5
 """The default number of passages."""
 
 KINDS = (
-    "corpus:PATH (files and folders, several with commas between them), web, memory or memory:URL (procedures), "
-    "weaviate://host:8080/Collection, or package.module:attribute (a LangChain retriever of your own)"
+    "corpus:PATH (files and folders, several with commas between them), web, memory or memory:URL "
+    "(procedures), or package.module:attribute (a LangChain retriever of your own)"
 )
 """The kinds of source, for messages."""
 
@@ -35,57 +35,62 @@ def open_source(
 ) -> "BaseRetriever":
     """Open a source of evidence as a LangChain retriever.
 
-    `k` may also be given with a call: `source.invoke(query, k=10)`.
+    `k` may also come with a call: `source.invoke(query, k=10)`.
 
     Args:
-        spec: `corpus:docs` or `corpus:docs,notes.md` (files and folders: see `open_corpus`), `web` or `web:ENGINE`
-            (see `open_web`), `memory` (STEPCRAFT_MEMORY, else the bundled procedures) or `memory:procedures.db`
-            (any URL of `open_memory`), `weaviate://host:8080/Collection` (procedures, or documents of your own:
-            see `WeaviateDocuments`), `package.module:attribute` (a LangChain retriever, or a function without
-            arguments that returns one).
-        k: the number of passages to find.
-        embeddings: the embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take them.
-        progress: for a corpus, called with the number of files done so far.
+        spec: `corpus:docs` or `corpus:docs,notes.md` (files and folders: see `open_corpus`), `web`
+            or `web:ENGINE` (see `open_web`), `memory` (STEPCRAFT_MEMORY, else the bundled
+            procedures) or `memory:procedures.db` (any URL of `open_memory`),
+            `package.module:attribute` (a LangChain retriever, or a function without arguments that
+            returns one).
+        k: The number of passages to find.
+        embeddings: The embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take
+            them.
+        progress: For a corpus, called with the number of files done so far.
 
     Raises:
-        BadInput: the spec is not understood or not allowed, or names nothing that exists.
-        SourceFailure: the index of a corpus, or a server, cannot be used.
-        MemoryFailure: a memory cannot be used.
+        BadInput: The spec is not understood or not allowed, or names nothing that exists.
+        SourceFailure: The index of a corpus, or a server, cannot be used.
+        MemoryFailure: A memory cannot be used.
     """
     if k < 1:
         raise BadInput(f"k must be at least 1, not {k}")
     spec = spec.strip()
     kind, colon, rest = spec.partition(":")
     if kind == "corpus" and colon:
-        from stepcraft.sources.corpus.retriever import open_corpus  # noqa: PLC0415 - loads numpy and langchain-core
+        from stepcraft.sources.corpus.retriever import open_corpus
 
         return open_corpus(corpus_paths(rest), k=k, embeddings=embeddings, progress=progress)
     if kind == "web":
-        from stepcraft.sources.web.retriever import open_web  # noqa: PLC0415 - loads langchain-core
+        from stepcraft.sources.web.retriever import open_web
 
         return open_web(spec, k=k)
     if kind == "memory":
-        from stepcraft.memory.open import open_memory  # noqa: PLC0415 - loads langchain-core
+        from stepcraft.memory.open import open_memory
 
         return open_memory(rest or None, embeddings=embeddings, create=False).as_retriever(k)
-    if kind.startswith("weaviate"):
-        from stepcraft.sources.weaviate import open_collection  # noqa: PLC0415 - loads the client
-
-        return open_collection(spec, k=k, embeddings=embeddings)
     if is_dotted(spec):
-        from stepcraft.sources.langchain import RetrieverAdapter  # noqa: PLC0415 - loads langchain-core
+        from langchain_core.retrievers import BaseRetriever
 
-        return RetrieverAdapter(retriever=_imported(spec), spec=spec, k=k)
+        from stepcraft.sources.langchain import RetrieverAdapter
+
+        retriever = named_object(spec)
+        if isinstance(retriever, BaseRetriever):
+            return RetrieverAdapter(retriever=retriever, spec=spec, k=k)
+        raise BadInput(
+            f"{spec} is a {type(retriever).__name__}; name a LangChain retriever, or a function "
+            "without arguments that makes one"
+        )
     is_path = Path(spec).suffix or _exists(spec)
     hint = f": corpus:{spec} for documents, memory:{spec} for procedures" if is_path else ""
-    raise BadInput(f"{without_secrets(spec)!r} is no source of evidence; name {KINDS}{hint}")
+    raise BadInput(f"{excerpt(spec)} is no source of evidence; name {KINDS}{hint}")
 
 
 def corpus_paths(text: str) -> list[str]:
-    """The paths of a corpus: the whole text if it is that of a file or folder, else the parts between its commas.
+    """Return the whole text if it is the path of a file or folder, else the parts between commas.
 
     Raises:
-        BadInput: one of them is no path.
+        BadInput: One of them is no path.
     """
     if text.strip() and _exists(text):
         return [text]
@@ -102,58 +107,38 @@ def _exists(path: str) -> bool:
         return False
 
 
-def _imported(spec: str) -> "BaseRetriever":
-    """The retriever under a dotted name, or what the function under it returns."""
-    from langchain_core.retrievers import BaseRetriever  # noqa: PLC0415 - heavy
-
-    found = named_object(spec)
-    if not isinstance(found, BaseRetriever):
-        raise BadInput(
-            f"{spec} is a {type(found).__name__}; name a LangChain retriever, or a function without arguments "
-            "that makes one"
-        )
-    return found
-
-
 def is_dotted(spec: str) -> bool:
-    """Whether a spec has the form package.module:attribute."""
+    """Tell whether a spec has the form package.module:attribute."""
     return _ATTRIBUTE.fullmatch(spec) is not None
 
 
 def named_object(spec: str) -> Any:  # noqa: ANN401 - whatever stands there
-    """What stands under package.module:attribute; what it returns, if it can be called.
+    """Return what stands under package.module:attribute, or what the function there returns.
 
     Raises:
-        BadInput: the module or the attribute does not exist, or the module needs another one.
-        SourceFailure: the module cannot be imported, or the function fails.
+        BadInput: The module or the attribute does not exist, or the module needs another one.
+        SourceFailure: The module cannot be imported, or the function fails.
     """
-    from langchain_core.retrievers import BaseRetriever  # noqa: PLC0415 - heavy
+    from langchain_core.retrievers import BaseRetriever
 
     module, _, attribute = spec.partition(":")
     try:
-        found: Any = import_module(module)
+        target: Any = import_module(module)
+        for name in attribute.split("."):
+            target = getattr(target, name)
     except ModuleNotFoundError as error:
-        name = error.name or ""
-        if name and (module == name or module.startswith(f"{name}.")):
-            raise BadInput(
-                f"there is no module {name} for the source {spec!r}; name {KINDS}"
-            ) from error
         raise BadInput(
-            f"the module {module} of the source {spec!r} needs {name}; install it"
+            f"the source {spec!r} needs the module {error.name}, which is missing"
+        ) from error
+    except AttributeError as error:
+        raise BadInput(
+            f"{module} has no {attribute}; check the name in the source {spec!r}"
         ) from error
     except Exception as error:
-        raise SourceFailure(f"the module {module} cannot be imported: {_reason(error)}") from error
-    for name in attribute.split("."):
-        if not hasattr(found, name):
-            raise BadInput(f"{module} has no {attribute}; check the name in the source {spec!r}")
-        found = getattr(found, name)
-    if not isinstance(found, BaseRetriever) and callable(found):
-        try:
-            found = found()
-        except Exception as error:
-            raise SourceFailure(f"the source {spec} cannot be made: {_reason(error)}") from error
-    return found
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(without_secrets(str(error)).split())[:300]}"
+        raise SourceFailure(f"{module} cannot be imported: {excerpt(error, 300)}") from error
+    if isinstance(target, BaseRetriever) or not callable(target):
+        return target
+    try:
+        return target()
+    except Exception as error:
+        raise SourceFailure(f"the source {spec} cannot be made: {excerpt(error, 300)}") from error

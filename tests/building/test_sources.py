@@ -120,7 +120,7 @@ def test_a_loader_that_fails_is_named() -> None:
         ("corpus:", "a corpus needs a file or folder"),
         ("web:", "'web:' names no page"),
         ("web:ddgs", "names no page; write web:https://… or the URL alone"),
-        ("memory:m.db", "for the source 'memory:m.db'"),
+        ("memory:m.db", "the source 'memory:m.db'"),
         ("ftp://tea.example", "is no source of documents; name corpus:PATH"),
         (f"{OWN}:number", "is a int; name corpus:PATH"),
         (f"{OWN}:none", "holds no document"),

@@ -1,4 +1,4 @@
-"""A call in a process of its own, with the memory that it and its children took and how long an event loop stood."""
+"""A call in a process of its own, with the memory that it and its children took."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _RUN = """
-import asyncio, importlib, json, os, resource, sys, time
+import json, resource, sys
 from stepcraft.errors import StepcraftError
 from stepcraft.sources import isolated
 from stepcraft.sources.corpus import retriever
@@ -25,21 +25,12 @@ def call():
     except StepcraftError as error:
         return f"{type(error).__name__}: {error}"
 
-async def watched():
-    loop, worst = asyncio.get_running_loop(), 0.0
-    done = loop.run_in_executor(None, call)
-    while not done.done():
-        started = time.perf_counter()
-        await asyncio.sleep(0.005)
-        worst = max(worst, time.perf_counter() - started - 0.005)
-    return await done, worst
-
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-result, pause = asyncio.run(watched())
-isolated._pool(os.getpid()).end()
+result = call()
+isolated.end()
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(json.dumps([result, grown // 1024, child // 1024, pause]))
+print(json.dumps([result, grown // 1024, child // 1024]))
 """
 
 
@@ -50,8 +41,6 @@ class Measured:
     """By how many MB the process grew."""
     child: int
     """The MB of its largest child."""
-    pause: float
-    """The longest time in seconds for which an event loop of the process stood still."""
 
 
 def measured(name: str, *args: str | Path) -> Measured:

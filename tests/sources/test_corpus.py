@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import chdir
+from contextlib import chdir, closing
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
-from stepcraft.sources import CorpusRetriever, open_corpus
+from stepcraft.retrieval.opening import source_opening
+from stepcraft.sources import CorpusRetriever, isolated, open_corpus
 
 TEA = "# Tea\n\n## Green\nSteep green tea for two minutes.\n\n## Black\nSteep black tea for four minutes.\n"
 SOUP = "Peel the potatoes. Boil them until they are soft."
@@ -131,6 +133,70 @@ def test_only_what_changed_is_read(opened, folder: Path):
     assert found(opened(), "potatoes") == []
 
 
+def test_a_beginning_run_takes_in_changes_without_a_second_index(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
+    opening = source_opening(f"corpus:{folder}", age_s=0)
+    corpus = opening.open(refresh=True)
+    index = corpus.index
+    assert found(corpus, "milk", k=1) != [f"{folder}/milk.md:1"]
+    (folder / "milk.md").write_text("Milk is white.")
+    assert opening.open(refresh=True) is corpus
+    assert (corpus.index, corpus.report.read) == (index, 1)
+    assert found(corpus, "milk", k=1) == [f"{folder}/milk.md:1"]
+    for file in [*folder.rglob("*.*")]:
+        file.unlink()
+    with pytest.raises(BadInput, match="holds no text to search"):
+        opening.open(refresh=True)
+
+
+def test_a_corpus_within_its_age_is_not_looked_at_again(opened, folder: Path):
+    corpus = opened()
+    (folder / "milk.md").write_text("Milk is white.")
+    corpus.refresh(after_s=3600)
+    assert corpus.report.files == 2
+    corpus.refresh()
+    assert corpus.report.files == 3
+
+
+@pytest.mark.skipif(find_spec("markitdown") is not None, reason="it is installed")
+def test_office_files_that_are_not_read_are_named(opened, folder: Path):
+    for name in ("plan.docx", "talk.PPTX", "sums.xlsx", "old.doc", "~$plan.docx"):
+        (folder / name).write_bytes(b"PK\3\4")
+    corpus = opened()
+    assert sorted(Path(path).name for path in corpus.report.problems) == [
+        "old.doc",
+        "plan.docx",
+        "sums.xlsx",
+        "talk.PPTX",
+    ]
+    assert 'pip install "stepcraft[office]"' in corpus.invoke("tea")[0].metadata[NOTES][0]
+
+
+def test_office_files_are_read_by_markitdown(opened, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    isolated.end()  # a process that waits has the path from before
+    (folder.parent / "markitdown.py").write_text(MARKITDOWN)  # what we use of the real one
+    monkeypatch.syspath_prepend(str(folder.parent))
+    (folder / "plan.docx").write_bytes(b"Harvest in June.")
+    with closing(opened()) as corpus:
+        (first,) = corpus.invoke("harvest")
+        assert (first.page_content, first.metadata["title"]) == ("Harvest in June.", "Plan")
+        assert corpus.notes == []
+
+
+MARKITDOWN = """
+from types import SimpleNamespace
+
+class MarkItDown:
+    def __init__(self, enable_plugins):
+        assert not enable_plugins
+
+    def convert_stream(self, stream):
+        return SimpleNamespace(title=None, markdown=f"# Plan\\n\\n{stream.read().decode()}")
+"""
+
+
 def test_a_file_touched_but_not_changed_is_not_embedded_again(opened, folder: Path):
     class Counting:
         def __init__(self) -> None:
@@ -147,7 +213,8 @@ def test_a_file_touched_but_not_changed_is_not_embedded_again(opened, folder: Pa
     opened(embeddings=model)
     assert len(model.texts) == 3
     os.utime(folder / "tea.md", (1, 1))
-    assert opened(embeddings=model).report.read == 0
+    opened(embeddings=model)
+    assert len(model.texts) == 3
     (folder / "tea.md").write_text(f"New first line.\n{TEA}")
     assert opened(embeddings=model).report.read == 1
     assert len(model.texts) == 6, "the new line and what has a new title"
@@ -184,7 +251,7 @@ def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
         (note,) = first.metadata[NOTES]
         assert note.startswith("not all of the corpus could be read: ")
         assert f"{folder}/data: it is binary" in note
-        assert f"{folder}/broken.pdf: it is no PDF" in note
+        assert f"{folder}/broken.pdf: it cannot be read as pdf" in note
         assert f"{folder}/rows.jsonl: 1 of its records cannot be read, the first in line 2" in note
 
 

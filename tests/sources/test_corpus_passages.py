@@ -16,10 +16,7 @@ from stepcraft.text.clean import clean
 def read(folder: Path, name: str, content: str | bytes) -> list[Passage]:
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    broken: list[str] = []
-    found = list(passages(path, broken))
-    assert not broken
-    return found
+    return list(passages(path))
 
 
 def test_markdown_has_its_headings_as_titles_and_lines_as_places(tmp_path: Path):
@@ -36,7 +33,7 @@ def test_what_readers_of_markdown_do_not_see_is_no_passage(tmp_path: Path):
     path.write_text(
         "# Bread\n<!-- hidden:\n## Ask the baker -->\nBake it.\n\n`<!-- -->` is a comment.\n"
     )
-    (passage,) = passages(path, [])
+    (passage,) = passages(path)
     assert (passage.title, passage.place) == ("Bread", ":4")
     assert passage.text == "Bake it.\n\n`<!-- -->` is a comment."
 
@@ -54,6 +51,19 @@ def test_markdown_titles_from_front_matter_underlines_or_the_name(tmp_path: Path
         ("Tea › Green", "Two."),
     ]
     assert read(tmp_path, "c.md", "Only text.") == [Passage("c.md", "Only text.", ":1")]
+
+
+def test_a_fence_is_kept_whole(tmp_path: Path):
+    code = "```python\n# no heading\n\n" + "call()\n" * 200 + "```"
+    prose = "A sentence of some words. " * 60
+    text = f"# Tea\n\n{prose}\n\n{code}\n\n{prose}\n\n# A\n\ntext\n\n## A1\n\n## A2\n"
+    found = read(tmp_path, "a.md", text)
+    assert [item.text for item in found if "call()" in item.text] == [code]
+    assert [(item.title, item.text) for item in found[-3:]] == [
+        ("Tea › A", "text"),
+        ("Tea › A › A1", "## A1"),
+        ("Tea › A › A2", "## A2"),
+    ]
 
 
 def test_a_heading_with_nothing_under_it_is_kept(tmp_path: Path):
@@ -94,7 +104,7 @@ def test_a_notebook_gives_cells(tmp_path: Path):
     (found,) = read(tmp_path, "tea.ipynb", text)
     assert (found.title, found.place) == ("Tea", " cell 1")
     assert found.text == "About tea.\n\n```python\n# boil\nboil()\n```"
-    with pytest.raises(UnreadableFile, match="no notebook"):
+    with pytest.raises(UnreadableFile, match="cannot be read as notebook"):
         read(tmp_path, "b.ipynb", "[]")
 
 
@@ -130,7 +140,7 @@ def pdf(*pages: str) -> bytes:
 
 
 def test_pdf_gives_pages(tmp_path: Path):
-    long = "Green tea is steeped for two minutes. " * 30
+    long = "Green tea is steeped for two minutes. " * 60
     found = read(tmp_path, "tea.pdf", pdf("Black tea.", long, "White tea."))
     assert {item.title for item in found} == {"tea.pdf"}
     assert found[0].place == " p. 1"
@@ -141,7 +151,7 @@ def test_pdf_gives_pages(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("a.pdf", b"%PDF-1.4 broken", "no PDF that can be read"),
+        ("a.pdf", b"%PDF-1.4 broken", "cannot be read as pdf"),
         ("a.pdf", pdf(""), "no text"),
         ("a.txt", b"\0\1\2", "binary"),
         ("a.jsonl", "x".encode("utf-16"), "it is in UTF-16"),
@@ -156,7 +166,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path):
     with (tmp_path / "large.txt").open("wb") as file:
         file.truncate(60_000_000)
     with pytest.raises(UnreadableFile, match="larger than 20 MB"):
-        list(passages(tmp_path / "large.txt", []))
+        list(passages(tmp_path / "large.txt"))
 
 
 def test_other_encodings_are_understood(tmp_path: Path):
@@ -190,12 +200,16 @@ def test_json_that_is_no_list_is_read_as_text(tmp_path: Path):
     assert read(tmp_path, "a.json", '{"tea": 1}') == [Passage("a.json", '{"tea": 1}', ":1")]
 
 
-def test_broken_records_are_told_and_the_others_given(tmp_path: Path):
+def test_broken_records_are_named_and_the_others_given(tmp_path: Path):
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\nbroken\n{"text": "two"}\n')
-    broken: list[str] = []
-    assert [item.text for item in passages(tmp_path / "a.jsonl", broken)] == ["one", "two"]
-    assert len(broken) == 1
-    assert broken[0].startswith("line 2: ")
+    read: list[str] = []
+    with pytest.raises(
+        UnreadableFile, match="1 of its records cannot be read, the first in line 2"
+    ):
+        read += [item.text for item in passages(tmp_path / "a.jsonl")]
+    assert read == []
+    reader = passages(tmp_path / "a.jsonl")
+    assert [next(reader).text, next(reader).text] == ["one", "two"]
 
 
 def test_code_is_split_at_its_functions(tmp_path: Path):
@@ -238,7 +252,7 @@ def test_no_word_is_lost_and_places_are_right(
     if b"\0" in path.read_bytes():
         return
     written = clean(path.read_bytes().decode())
-    found = list(passages(path, []))
+    found = list(passages(path))
     told = "".join(item.title + item.text for item in found)
     assert all(len(item.text) <= CHARACTERS for item in found)
     for word in re.findall(r"\w+", written):

@@ -11,7 +11,7 @@ from base64 import b64encode
 import pytest
 
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.sources.web.engines import Exa, Result, Search, SearXNG, Tavily
+from stepcraft.sources.web.engines import Result, Search, exa, searxng, tavily
 from stepcraft.sources.web.retriever import open_web
 from tests.servers.pages_server import PagesServer, Served
 
@@ -31,20 +31,19 @@ def answer(found: object) -> Served:
 
 def test_what_tavily_is_asked():
     with PagesServer({"/search": answer({"results": ROWS})}) as server:
-        assert Tavily("tvly-sesame", server.url)("rye " * 200, 12) == FOUND
+        assert tavily("tvly-sesame", server.url)("rye " * 200, 12) == FOUND
         (request,) = server.asked
     assert (request.method, request.path) == ("POST", "/search")
     assert request.headers["authorization"] == "Bearer tvly-sesame"
     assert json.loads(request.body) == {
         "query": "rye " * 100,
         "max_results": 12,
-        "search_depth": "basic",
     }
 
 
 def test_what_exa_is_asked():
     with PagesServer({"/search": answer({"results": ROWS})}) as server:
-        assert Exa("sesame", server.url)("rye bread", 12) == FOUND
+        assert exa("sesame", server.url)("rye bread", 12) == FOUND
         (request,) = server.asked
     assert (request.method, request.path) == ("POST", "/search")
     assert request.headers["x-api-key"] == "sesame"
@@ -54,52 +53,30 @@ def test_what_exa_is_asked():
 @pytest.mark.parametrize("path", ["", "/", "/search"])
 def test_what_searxng_is_asked(path: str):
     with PagesServer({"/search": answer({"results": ROWS})}) as server:
-        assert SearXNG(server.url + path)("rye & bread", 1) == FOUND[:1]
+        assert searxng(server.url + path)("rye & bread", 1) == FOUND[:1]
         (request,) = server.asked
     assert (request.method, request.path) == ("GET", "/search?q=rye+%26+bread&format=json")
 
 
 def engines(url: str) -> list[Search]:
-    return [Tavily("tvly-sesame", url), Exa("exa-sesame", url), SearXNG(url)]
+    return [tavily("tvly-sesame", url), exa("exa-sesame", url), searxng(url)]
 
 
 @pytest.mark.parametrize("place", range(3))
 @pytest.mark.parametrize(
-    ("served", "why", "of_searxng"),
+    ("served", "why"),
     [
-        (Served(b"", 401), r"refuses the request \(401\): check ", "answered 401; check "),
-        (
-            Served(b"", 403),
-            r"refuses the request \(403\): check ",
-            r"answered 403 \(forbidden\); check ",
-        ),
-        (
-            Served(b"", 429),
-            r"limits the rate, or the plan is used up \(429\)",
-            r"answered 429 \(too many requests\)",
-        ),
-        (Served(b"", 500), "answered 500$", "answered 500; "),
-        (
-            Served(status=302, headers={"Location": "http://127.0.0.1:1/"}),
-            "answered 302$",
-            "redirects more than 0",
-        ),
-        (
-            Served(b"<html>"),
-            "did not answer with JSON",
-            "it is text/html, and only application/json is read",
-        ),
-        (answer([]), "did not answer with an object", "did not answer with an object"),
-        (answer("x" * 2_100_000), "answered more than 2,000,000 bytes", "did not answer with JSON"),
-        (
-            Served(b"[" * 100_000, type="application/json"),
-            "did not answer with JSON",
-            "did not answer with JSON",
-        ),
+        (Served(b"", 401), r"answered 401 .*; check "),
+        (Served(b"", 403), r"answered 403 .*; check "),
+        (Served(b"", 429), r"answered 429 \(too many requests\); check "),
+        (Served(b"", 500), "answered 500 .*; check "),
+        (Served(status=302, headers={"Location": "http://127.0.0.1:1/"}), "redirects more than 0"),
+        (Served(b"<html>"), "it is 'text/html', and only application/json is read"),
+        (answer("x" * 2_100_000), "did not answer with JSON"),
+        (Served(b"[" * 100_000, type="application/json"), "did not answer with JSON"),
     ],
 )
-def test_an_engine_that_fails(place: int, served: Served, why: str, of_searxng: str):
-    why = of_searxng if place == 2 else why
+def test_an_engine_that_fails(place: int, served: Served, why: str):
     with (
         PagesServer({"/search": served}) as server,
         pytest.raises(SourceFailure, match=why) as caught,
@@ -109,7 +86,9 @@ def test_an_engine_that_fails(place: int, served: Served, why: str, of_searxng: 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("found", [{}, {"results": None}, {"results": []}, {"results": {"a": 1}}])
+@pytest.mark.parametrize(
+    "found", [[], {}, {"results": None}, {"results": []}, {"results": {"a": 1}}]
+)
 def test_an_answer_without_results(found: object):
     with PagesServer({"/search": answer(found)}) as server:
         assert all(engine("rye bread", 3) == [] for engine in engines(server.url))
@@ -119,7 +98,7 @@ def test_an_engine_that_cannot_be_reached():
     with PagesServer({}) as server:
         url = server.url
     for engine in engines(url):
-        with pytest.raises(SourceFailure, match=r"cannot be reached|cannot be fetched: .*refused"):
+        with pytest.raises(SourceFailure, match=r"cannot be fetched: ConnectError"):
             engine("rye bread", 3)
 
 
@@ -127,7 +106,7 @@ def test_ddgs_without_a_network(monkeypatch: pytest.MonkeyPatch):
     with PagesServer({}) as server:
         monkeypatch.setenv("DDGS_PROXY", server.url)
     began = time.monotonic()
-    with pytest.raises(SourceFailure, match=r"^ddgs: no search engine answered \(") as caught:
+    with pytest.raises(SourceFailure, match=r"^ddgs: no search engine answered: ") as caught:
         open_web("web").invoke("rye bread")
     assert time.monotonic() - began < 10
     assert "\n" not in str(caught.value)
@@ -171,7 +150,7 @@ def test_a_password_in_a_spec_is_not_shown():
     assert "sesame" not in str(caught.value)
     with PagesServer({"/search": Served(b"", 500)}) as server:
         with pytest.raises(
-            SourceFailure, match=rf"SearXNG: http://{server.host}/search.* answered 500"
+            SourceFailure, match=rf"http://{server.host}/search.* answered 500"
         ) as failed:
             open_web(f"web:searxng+http://cook:sesame@{server.host}/").invoke("rye bread")
         (request,) = server.asked
@@ -181,12 +160,12 @@ def test_a_password_in_a_spec_is_not_shown():
 
 def test_a_password_with_escaped_characters_is_sent_as_it_is():
     with PagesServer({"/search": answer({"results": ROWS})}) as server:
-        SearXNG(f"http://cook:p%40ss%3A1@{server.host}")("rye bread", 1)
+        searxng(f"http://cook:p%40ss%3A1@{server.host}")("rye bread", 1)
         (request,) = server.asked
     assert request.headers["authorization"] == f"Basic {b64encode(b'cook:p@ss:1').decode()}"
 
 
-@pytest.mark.parametrize("spec", ["web", "web:ddgs", "WEB:DDGS", "web:searxng+http://a.test/"])
+@pytest.mark.parametrize("spec", ["web", "web:ddgs", "web:searxng+http://a.test/"])
 def test_opening_asks_nobody(spec: str):
     assert open_web(spec, k=7).k == 7
 

@@ -12,19 +12,20 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import httpcore
+import httpx
 import pytest
 import trustme
 
 import stepcraft
 from stepcraft.errors import BadInput, FetchFailed, FetchRefused, SourceFailure
-from stepcraft.sources.web.fetch import Fetched, Fetcher, Limits, read_body
+from stepcraft.sources.web.fetch import Fetched, Fetcher, Limits
 from tests.servers.pages_server import PagesServer, Route, Served, html, redirect
 
+LIMITS = Limits()
 SHORT = Limits(connect_s=20, read_s=20, total_s=0.6)
 
 
-def fetched(route: Route, limits: Limits | None = None) -> Fetched:
+def fetched(route: Route, limits: Limits = LIMITS) -> Fetched:
     with PagesServer({"/page": route}) as server:
         return Fetcher(allow_hosts=[server.host], limits=limits).fetch(f"{server.url}/page")
 
@@ -50,12 +51,6 @@ def test_a_page_comes_with_its_type_and_charset():
     )
 
 
-async def test_it_serves_async_callers():
-    with PagesServer({"/page": html("Rye.")}) as server:
-        page = await Fetcher(allow_hosts=[server.host]).afetch(f"{server.url}/page#part")
-        assert page.url == f"{server.url}/page"
-
-
 def test_the_server_sees_who_asks_and_no_cookie_or_credential(monkeypatch: pytest.MonkeyPatch):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/")
@@ -69,6 +64,7 @@ def test_the_server_sees_who_asks_and_no_cookie_or_credential(monkeypatch: pytes
     assert first.headers["user-agent"].startswith("stepcraft/")
     assert first.headers["host"] == server.host
     assert set(second.headers) == {
+        "connection",
         "host",
         "user-agent",
         "accept",
@@ -82,20 +78,14 @@ def test_a_gzipped_page():
     assert (page.body, page.cut) == (b"rye " * 100, False)
 
 
-def test_a_gzip_bomb_is_cut():
+def test_a_gzip_bomb_is_cut_and_takes_no_memory():
     bomb = gzip.compress(b"a" * 200_000_000)
-    page = fetched(Served(bomb, headers={"Content-Encoding": "gzip"}))
-    assert (len(page.body), page.cut) == (2_000_000, True)
-
-
-def test_a_gzip_bomb_takes_no_memory():
-    bomb = gzip.compress(b"a" * 50_000_000)
     tracemalloc.start()
-    body, cut = read_body([bomb], "gzip", 1_000_000)
+    page = fetched(Served(bomb, headers={"Content-Encoding": "gzip"}))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (len(body), cut) == (1_000_000, True)
-    assert peak < 10_000_000
+    assert (len(page.body), page.cut) == (2_000_000, True)
+    assert peak < 20_000_000
 
 
 def test_what_follows_the_compressed_data_is_left():
@@ -143,12 +133,12 @@ def test_a_silence_is_shorter_than_the_whole():
 
 
 def test_redirects_share_one_deadline():
-    with fails("(did not answer|was not resolved) in time", within_s=2):
+    with fails("did not answer in time", within_s=2):
         fetched(Served(status=302, headers={"Location": "/page"}, pause=0.2), SHORT)
 
 
 def test_a_name_that_is_never_resolved():
-    with fails(r"pages\.test was not resolved in time", within_s=2):
+    with fails(r"pages\.test/ cannot be fetched: it did not answer in time", within_s=2):
         Fetcher(resolve=lambda host, port: time.sleep(5) or [], limits=SHORT).fetch(
             "http://pages.test/"
         )
@@ -168,7 +158,7 @@ def test_a_name_that_has_no_address():
     "kind", ["application/json", "image/png", "application/pdf", "text/css", "nonsense", "", None]
 )
 def test_a_content_type_that_is_not_read(kind: str | None):
-    with fails("is not fetched: it is .*, and only HTML and plain text are read", FetchRefused):
+    with fails("cannot be fetched: it is .*, and only text/html, .* is read", FetchRefused):
         fetched(Served(b"{}", type=kind))
 
 
@@ -187,21 +177,24 @@ def test_five_redirects_are_followed():
 
 
 def test_a_redirect_loop():
-    with fails("/page redirects more than 5 times"):
+    with fails("/page cannot be fetched: it redirects more than 5 times"):
         fetched(redirect("/page"))
 
 
 @pytest.mark.parametrize(
     ("where", "why"),
     [
-        ("http://169.254.169.254/latest/", r"is 169\.254\.169\.254, which is not public"),
+        (
+            "http://169.254.169.254/latest/",
+            r"has the address 169\.254\.169\.254, which is not public",
+        ),
         ("http://[::ffff:10.0.0.1]/", "which is not public"),
-        ("http://localhost:22/", r"localhost, whose address .* is not public"),
-        ("http://2130706433/", r"2130706433, whose address 127\.0\.0\.1 is not public"),
+        ("http://localhost:22/", r"localhost has the address .* is not public"),
+        ("http://2130706433/", r"2130706433 has the address 127\.0\.0\.1, which is not public"),
         ("file:///etc/passwd", "neither http nor https"),
         ("http://cook:sesame@example.com/", "carries a user name or password"),
-        ("//10.0.0.1/", r"is 10\.0\.0\.1, which is not public"),
-        ("http://example.com:port/", "no URL"),
+        ("//10.0.0.1/", r"has the address 10\.0\.0\.1, which is not public"),
+        ("http://example.com:port/", "Invalid port"),
     ],
 )
 def test_a_redirect_to_where_nothing_is_fetched(where: str, why: str):
@@ -211,7 +204,7 @@ def test_a_redirect_to_where_nothing_is_fetched(where: str, why: str):
 
 def test_a_redirect_to_another_port_of_an_allowed_host_is_refused():
     with PagesServer({"/": html("Secret.")}) as inner:
-        with fails(r"is 127\.0\.0\.1, which is not public", FetchRefused):
+        with fails(r"has the address 127\.0\.0\.1, which is not public", FetchRefused):
             fetched(redirect(f"{inner.url}/"))
         assert inner.asked == []
 
@@ -226,15 +219,14 @@ def test_an_allowed_name_counts_for_every_port():
 
 
 @pytest.mark.parametrize(
-    "host", ["Pages.TEST", "b\u00fccher.test", "xn--bcher-kva.test", "::1", "[::1]:80"]
+    "host", ["Pages.TEST", "b\u00fccher.test", "xn--bcher-kva.test", "[::1]", "[::1]:80"]
 )
 def test_an_allowed_host_is_the_same_however_it_is_written(host: str):
     allowed = Fetcher(
-        allow_hosts=[host], resolve=lambda *_: ["127.0.0.1"], network=Detour(1), limits=SHORT
+        allow_hosts=[host], resolve=lambda *_: ["127.0.0.1"], network=lambda: Detour(1)
     )
-    url = f"http://[{host}]/" if host == "::1" else f"http://{host.lower()}/"
-    with fails("cannot be fetched: .*refused"):
-        allowed.fetch(url)
+    with fails("cannot be fetched: ConnectError"):
+        allowed.fetch(f"http://{host.lower()}/")
 
 
 @pytest.mark.parametrize("host", ["", "http://a.b", "a b", "a.b/path", "cook@a.b", "a.b:port"])
@@ -243,23 +235,25 @@ def test_what_is_no_host_cannot_be_allowed(host: str):
         Fetcher(allow_hosts=[host])
 
 
-class Detour(httpcore.NetworkBackend):
+class Detour(httpx.AsyncHTTPTransport):
     """Notes the addresses that are connected to, and connects to a local server instead."""
 
     def __init__(self, port: int) -> None:
+        super().__init__()
         self.port = port
         self.addresses: list[str] = []
 
-    def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
-        self.addresses.append(host)
-        return httpcore.SyncBackend().connect_tcp("127.0.0.1", self.port, timeout)
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.addresses.append(request.url.host)
+        request.url = request.url.copy_with(host="127.0.0.1", port=self.port)
+        return await super().handle_async_request(request)
 
 
 def test_a_name_that_changes_its_address_after_the_check():
     answers = iter([["93.184.216.34"], ["127.0.0.1"]])
     with PagesServer({"/page": html("Rye.")}) as server:
         network = Detour(server.port)
-        Fetcher(resolve=lambda host, port: next(answers), network=network).fetch(
+        Fetcher(resolve=lambda host, port: next(answers), network=lambda: network).fetch(
             "http://pages.test/page"
         )
         (request,) = server.asked
@@ -273,9 +267,9 @@ def test_a_redirect_to_another_name_is_resolved_and_checked_again():
     with PagesServer({"/page": redirect("http://inner.test/")}) as server:
         network = Detour(server.port)
         with fails(
-            r"^http://inner\.test/ is not fetched: the host is inner\.test, whose address 10\.0\.0\.7"
+            r"^http://inner\.test/ cannot be fetched: inner\.test has the address 10\.0\.0\.7"
         ):
-            Fetcher(resolve=lambda host, port: addresses[host], network=network).fetch(
+            Fetcher(resolve=lambda host, port: addresses[host], network=lambda: network).fetch(
                 "http://pages.test/page"
             )
     assert network.addresses == ["93.184.216.34"]
@@ -293,7 +287,7 @@ def test_the_next_address_is_tried():
 
 @pytest.mark.parametrize("length", [5, 5000])
 def test_a_cut_stream(length: int):
-    with fails("cannot be fetched: peer closed connection"):
+    with fails("cannot be fetched: .*peer closed connection"):
         fetched(Served(b"a" * length, length=10_000))
 
 
@@ -311,7 +305,7 @@ def test_an_endless_header():
 def test_a_port_where_nobody_listens():
     with PagesServer({}) as server:
         host = server.host
-    with fails("cannot be fetched: .*refused"):
+    with fails("cannot be fetched: ConnectError"):
         Fetcher(allow_hosts=[host]).fetch(f"http://{host}/")
 
 
@@ -335,7 +329,9 @@ def test_the_certificate_is_verified_for_the_name_not_the_address():
     with over_tls("pages.test") as (server, trusting):
         names = ["pages.test", "other.test"]
         fetcher = Fetcher(
-            allow_hosts=names, resolve=lambda host, port: ["127.0.0.1"], ssl_context=trusting
+            allow_hosts=names,
+            resolve=lambda host, port: ["127.0.0.1"],
+            network=lambda: httpx.AsyncHTTPTransport(verify=trusting),
         )
         assert fetcher.fetch(f"https://pages.test:{server.port}/page").type == "text/html"
         with fails("certificate verify failed"):
@@ -353,7 +349,7 @@ def test_a_handshake_that_never_comes():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host = f"127.0.0.1:{silent.getsockname()[1]}"
         with fails("did not answer in time", within_s=2):
-            Fetcher(allow_hosts=[host], limits=SHORT).fetch(f"https://{host}/")
+            Fetcher(allow_hosts=[host], limits=Limits(connect_s=0.3)).fetch(f"https://{host}/")
 
 
 def test_its_failures_are_failures_of_a_source():

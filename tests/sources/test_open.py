@@ -68,7 +68,7 @@ def test_memories(folder: Path):
 @pytest.mark.parametrize("spec", ["", "nothing", "redis://host", "ftp:x/y", "a b:c"])
 def test_an_unknown_kind_lists_the_kinds(spec):
     with pytest.raises(
-        BadInput, match=r"no source of evidence; name corpus:PATH .*memory.*weaviate://.*package"
+        BadInput, match=r"no source of evidence; name corpus:PATH .*memory.*package"
     ):
         open_source(spec)
 
@@ -109,9 +109,9 @@ def test_what_is_missing_in_their_documents_is_filled_in():
         (f"{OWN}:nothing", BadInput, r"tests\.sources\.own has no nothing"),
         (f"{OWN}:number", BadInput, "is a int; name a LangChain retriever"),
         (f"{OWN}:makes_none", BadInput, "is a str; name a LangChain retriever"),
-        (f"{OWN}:breaks", SourceFailure, "cannot be made: RuntimeError: no key"),
-        ("nowhere.at_all:x", BadInput, "there is no module nowhere"),
-        ("tests.sources.nowhere:x", BadInput, r"there is no module tests\.sources\.nowhere"),
+        (f"{OWN}:breaks", SourceFailure, r"cannot be made: RuntimeError\('no key'\)"),
+        ("nowhere.at_all:x", BadInput, "needs the module nowhere, which is missing"),
+        ("tests.sources.nowhere:x", BadInput, r"needs the module tests\.sources\.nowhere"),
     ],
 )
 def test_a_wrong_name_is_one_sentence(name, error, why):
@@ -123,7 +123,7 @@ def test_a_wrong_name_is_one_sentence(name, error, why):
 async def test_a_retriever_that_fails_is_a_failure_of_the_source():
     source = open_source(f"{OWN}:failing")
     with pytest.raises(
-        SourceFailure, match=r"own:failing failed: ConnectionError: Bearer \*\*\* refused"
+        SourceFailure, match=r"own:failing failed: ConnectionError\('Bearer \*\*\* refused'\)"
     ):
         source.invoke("tea")
     with pytest.raises(SourceFailure, match="ConnectionError"):

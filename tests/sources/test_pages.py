@@ -46,25 +46,13 @@ def site() -> Site:
     return Site()
 
 
-def test_so_many_at_once_and_fewer_from_one_host(site: Site):
-    pages = Pages(site.read, at_once=5, per_host=2)
+def test_one_page_of_a_host_at_a_time(site: Site):
+    pages = Pages(site.read)
     found = [pages.get(f"http://{host}.test/{number}") for host in "abcd" for number in range(5)]
-    site.wait_for(5)
+    site.wait_for(4)
     site.open.set()
     assert len({future.result(10).url for future in found}) == 20
-    assert site.most["all"] == 5
-    assert max(site.most[f"{host}.test"] for host in "abcd") == 2
-
-
-def test_one_host_leaves_turns_to_the_others(site: Site):
-    pages = Pages(site.read, at_once=20, per_host=2)
-    busy = [pages.get(f"http://a.test/{number}") for number in range(10)]
-    site.wait_for(2)
-    other = pages.get("http://b.test/")
-    site.wait_for(3)
-    site.open.set()
-    assert all(future.result(10) for future in (*busy, other))
-    assert site.most["a.test"] == 2
+    assert max(site.most[f"{host}.test"] for host in "abcd") == 1
 
 
 def test_those_who_ask_at_the_same_time_share_a_reading(site: Site):
@@ -78,7 +66,7 @@ def test_those_who_ask_at_the_same_time_share_a_reading(site: Site):
 def test_pages_are_kept_for_minutes_and_failures_for_one(site: Site):
     site.open.set()
     now = [0.0]
-    pages = Pages(site.read, minutes=15, clock=lambda: now[0])
+    pages = Pages(site.read, clock=lambda: now[0])
 
     def ask(at: float) -> None:
         now[0] = at
@@ -88,12 +76,3 @@ def test_pages_are_kept_for_minutes_and_failures_for_one(site: Site):
     for at in (0, 59, 61, 100, 899, 901):
         ask(at)
     assert site.reads == {"http://a.test/good": 2, "http://a.test/bad": 3}
-
-
-def test_the_oldest_pages_go_when_there_are_too_many(site: Site):
-    site.open.set()
-    pages = Pages(site.read, size=350)
-    for number in (0, 1, 2, 3, 4, 4, 3, 0):
-        pages.get(f"http://a.test/{number}").result(10)
-    assert site.reads["http://a.test/4"] == site.reads["http://a.test/3"] == 1
-    assert site.reads["http://a.test/0"] == 2

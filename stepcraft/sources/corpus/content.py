@@ -1,34 +1,52 @@
-"""Read a file as text with headings: Markdown, reStructuredText, HTML, PDF, notebooks, source code and plain text."""
+"""Read a file as text with headings, according to its suffix."""
 
-import itertools
+import codecs
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
+from typing import NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from stepcraft.files import open_regular
-from stepcraft.sources.corpus import formats
+from stepcraft.sources.corpus.files import OFFICE
 from stepcraft.sources.isolated import Unparsed, isolated
 from stepcraft.text.clean import clean
-from stepcraft.text.markdown import as_shown, lines
+from stepcraft.text.markdown import as_shown
 
 MAX_BYTES = 50_000_000
-"""The largest file that is read whole; files of records are read record by record, whatever their size."""
+"""The largest file that a parser gets."""
 
 MAX_TEXT_BYTES = 20_000_000
-"""The largest text that is read whole: it is cleaned in one go, which holds up all other threads for a fifth of a second."""
+"""The largest text: cleaning it holds up all other threads for a fifth of a second."""
 
-MAX_HEADINGS = 50_000
-"""The most headings of a file; further ones are read as text."""
+MAX_BLOCKS = 50_000
+"""The most headings and fenced blocks of a file; what follows is read as text."""
 
-_HASHES = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)")
-_CLOSING_HASHES = re.compile(r"(?<![ \t])[ \t]++(?:#++[ \t]*+)?\Z")
-_MARKDOWN_LINE = re.compile(r" {0,3}(={2,}|-{2,})[ \t]*")
-_RST_LINE = re.compile(r"([=\-~^\"'`#*+.:_<>])\1{2,}[ \t]*")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_FRONT_MATTER = re.compile(
-    r"---\n(?:.*\n){0,50}?title:[ \t]*+(.+)\n(?:.*\n){0,50}?---[ \t]*(?:\n|\Z)"
+MAX_HEADING = 200
+"""The most characters of a heading; a longer one is taken for text."""
+
+SECONDS = 15.0
+"""The processor time for a file that is parsed."""
+
+_STRETCH = 100_000
+_MARKDOWN = {".md", ".markdown", ".mdx", ".qmd", ".rmd"}
+_PARSERS = {
+    **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:html", "")),
+    **dict.fromkeys(OFFICE, ("office:office", "")),
+    ".pdf": ("pdf:pdf", " p. {}"),
+    ".ipynb": ("notebook:notebook", " cell {}"),
+}
+"""By suffix, the parser and what cites one of the parts."""
+_PARSER = MarkdownIt("commonmark").disable(["inline", "reference"])  # blocks alone
+_FRONT_MATTER = re.compile(r"---\n(?=[\w-]+:)(.*?\n)---[ \t]*$", re.DOTALL | re.MULTILINE)
+_TITLE = re.compile(r"^title:[ \t]*(.+)$", re.MULTILINE)
+_RST_HEADING = re.compile(
+    r"^(?:(?P<over>([^\w\s])\2{2,})[ \t]*\n)?(?P<title>.*\S.*)\n(?P<under>([^\w\s])\5{2,})[ \t]*$",
+    re.MULTILINE,
 )
 
 
@@ -36,189 +54,141 @@ class UnreadableFile(Exception):
     """A file cannot be read. The message is the reason, a clause that follows the file's path."""
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading and its character offsets, underline included."""
 
     start: int
     stop: int
     level: int
-    """1 is the outermost."""
+    """1 is the outermost; 0 stands for a fenced block."""
     text: str
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(NamedTuple):
     """The text of a file."""
 
     title: str
     text: str
-    headings: Sequence[Heading] = ()
-    language: str = ""
-    """The language whose syntax it is split by, as langchain-text-splitters names it; "" for prose."""
+    blocks: Sequence[Heading] = ()
+    """Headings and fenced blocks."""
     starts: Sequence[tuple[int, str]] = ()
-    """The offsets of its pages or cells, each with its suffix in a source, such as " p. 3"; empty where lines are
-    counted."""
+    """The offsets of pages or cells, each with its suffix in a source, such as " p. 3"; empty
+    where lines are counted."""
     cut: str = ""
     """What was not read because of a limit, a sentence; "" if all was."""
 
 
 def content_of(path: Path) -> Content:
-    """Read a file according to its suffix; one with an unknown suffix is read as plain text.
+    """Read a file; one with an unknown suffix is read as plain text.
 
     Raises:
-        UnreadableFile: it is too large, binary, damaged, or not permitted to be read.
+        UnreadableFile: It is too large, binary, damaged, or not permitted to be read.
     """
+    suffix, title = path.suffix.lower(), file_title(path)
     try:
-        return _READERS.get(path.suffix.lower(), _plain)(path)
+        if suffix in _PARSERS:
+            return _parsed(_bytes(path, MAX_BYTES), title, *_PARSERS[suffix])
+        text = _decoded(_bytes(path, MAX_TEXT_BYTES))
     except OSError as error:
         raise UnreadableFile(f"it cannot be read: {error.strerror}") from error
     except Unparsed as error:
         raise UnreadableFile(str(error)) from error
+    if suffix in _MARKDOWN:
+        return markdown_content(text, title)
+    headings = _rst_headings(text) if suffix == ".rst" else ()
+    return Content(title, text, list(islice(headings, MAX_BLOCKS)))
 
 
 def file_title(path: Path) -> str:
-    """The title of a file that has none of its own: its name, cleaned of bytes that are no text."""
+    """Return the title of a file that has none of its own: its name, without what is no text."""
     return clean(path.name)
 
 
+def markdown_content(text: str, title: str) -> Content:
+    """Return Markdown as its readers see it; `title` serves where its front matter has none."""
+    text = as_shown(text)
+    if front := _FRONT_MATTER.match(text):
+        if named := _TITLE.search(front[1]):
+            title = _short(named[1].strip("\"' \t")) or title
+        # The fields are text and their fences are none; the offsets stay.
+        text = f"   \n{front[1]}   {text[front.end(1) + 3 :]}"
+    return Content(title, text, list(islice(_blocks(text), MAX_BLOCKS)))
+
+
 def markdown_headings(text: str) -> list[Heading]:
-    """The headings of Markdown, with hashes or underlined. Fenced code holds none."""
-    return list(itertools.islice(_markdown_headings(text), MAX_HEADINGS))
+    """Return the headings of Markdown."""
+    return [block for block in _blocks(text) if block.level]
 
 
-def _markdown_headings(text: str) -> Iterator[Heading]:
-    position = last_start = 0
-    before, last = "", ""
-    for line, in_code in lines(text):
-        bare, stop = line.rstrip("\n"), position + len(line)
-        if in_code:
-            pass
-        elif (found := _HASHES.fullmatch(bare)) and _is_short(
-            title := _CLOSING_HASHES.sub("", found[2])
-        ):
-            yield Heading(position, stop, len(found[1]), title)
-            bare = ""
-        elif (
-            (found := _MARKDOWN_LINE.fullmatch(bare)) and not before.strip() and _can_be_title(last)
-        ):
-            yield Heading(last_start, stop, 1 if found[1][0] == "=" else 2, last.strip())
-            bare = ""
-        before, last, last_start, position = last, bare, position, stop
+def _blocks(text: str) -> Iterator[Heading]:
+    """Yield headings and fenced blocks outside of lists and quotations.
 
-
-def rst_headings(text: str) -> list[Heading]:
-    """The headings of reStructuredText: the level of a style of underline is the order of its first use."""
-    return list(itertools.islice(_rst_headings(text), MAX_HEADINGS))
+    The text is parsed in stretches, since the parser makes a kilobyte of tokens of each heading.
+    """
+    start = 0
+    while start < len(text):
+        stop = text.find("\n", start + _STRETCH) + 1 or len(text)
+        lines = text[start:stop].split("\n")
+        offsets = list(accumulate((len(line) + 1 for line in lines), initial=start))
+        tokens = _PARSER.parse(text[start:stop])
+        blocks = [
+            (offsets[token.map[0]], offsets[token.map[1]], token, after.content)
+            for token, after in pairwise([*tokens, Token("", "", 0)])
+            if token.map and not token.level
+        ]
+        if stop < len(text) and len(blocks) > 1:  # the next begins with the block that is cut
+            stop = blocks.pop()[0]
+        for begin, end, token, title in blocks:
+            if token.type == "heading_open" and _short(title):
+                yield Heading(begin, end, int(token.tag[1:]), _short(title))
+            elif token.type == "fence":
+                yield Heading(begin, end, 0, "")
+        start = stop
 
 
 def _rst_headings(text: str) -> Iterator[Heading]:
+    """Yield headings; the level of a style of underline is the order of its first use."""
     styles: list[tuple[str, bool]] = []
-    position = 0
-    over = title = ""
-    for line in (match[0] for match in _LINE.finditer(text)):
-        underline, bare = line.rstrip(), title.strip()
-        overlined = over.rstrip() == underline
-        found = _RST_LINE.fullmatch(line.rstrip("\n"))
-        if (
-            found
-            and len(underline) >= len(bare)
-            and _can_be_title(title.rstrip())
-            and (overlined or not over.strip())
-        ):
-            style = (found[1], overlined)
+    for match in _RST_HEADING.finditer(text):
+        over, title, under = match["over"], _short(match["title"]), match["under"]
+        is_alone = over == under or (not over and text[: match.start()][-2:] in ("", "\n\n"))
+        if title and is_alone and len(under) >= len(match["title"].rstrip()):
+            style = (under[0], bool(over))
             styles += [] if style in styles else [style]
-            start = position - len(title) - (len(over) if overlined else 0)
-            yield Heading(start, position + len(line), styles.index(style) + 1, bare)
-        position += len(line)
-        over, title = title, line
+            yield Heading(match.start(), match.end(), styles.index(style) + 1, title)
 
 
-def _can_be_title(line: str) -> bool:
-    return _is_short(line) and any(character.isalnum() for character in line)
+def _short(title: str) -> str:
+    """Return a title on one line, "" for what is none."""
+    line = " ".join(title.split())
+    return line if len(line) <= MAX_HEADING and any(map(str.isalnum, line)) else ""
 
 
-def _is_short(title: str) -> bool:
-    return bool(title.strip()) and len(title) <= formats.MAX_HEADING
+def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
+    document = isolated(f"stepcraft.sources.parse.{parser}", data, seconds=SECONDS)
+    parts: list[str] = document["parts"]
+    text, title = "\n\n".join(parts), _short(clean(document["title"])) or title
+    offsets = accumulate((len(part) + 2 for part in parts), initial=0)
+    starts = [(start, place.format(number)) for number, start in enumerate(offsets, 1)]
+    content = Content(title, text) if parser == "pdf:pdf" else markdown_content(text, title)
+    return content._replace(starts=starts, cut=document["cut"])
 
 
-def _bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
-    """The content of a file, of which no more is read than the limit, however it grows."""
+def _bytes(path: Path, limit: int) -> bytes:
+    """Return the content of a file, of which no more is read than the limit, however it grows."""
     with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        data = b"" if size > limit else file.read(limit + 1)
-    if max(size, len(data)) > limit:
-        raise UnreadableFile(f"it is larger than {limit // 1_000_000} MB")
-    return data
+        if os.fstat(file.fileno()).st_size <= limit and len(data := file.read(limit + 1)) <= limit:
+            return data
+    raise UnreadableFile(f"it is larger than {limit // 1_000_000} MB")
 
 
-def _plain(path: Path) -> Content:
-    return Content(file_title(path), _text(path), language=_LANGUAGES.get(path.suffix.lower(), ""))
-
-
-def _markdown(path: Path) -> Content:
-    text = as_shown(_text(path))
-    found = _FRONT_MATTER.match(text)
-    title = found[1].strip().strip("\"'") if found and _is_short(found[1]) else ""
-    if found:
-        front = found[0].rstrip()
-        text = f"   {front[3:-3]}   {text[len(front) :]}"  # its fences are no text
-    return Content(title or file_title(path), text, markdown_headings(text), "markdown")
-
-
-def _rst(path: Path) -> Content:
-    text = _text(path)
-    return Content(file_title(path), text, rst_headings(text), "rst")
-
-
-def _html(path: Path) -> Content:
-    """As Markdown; the line numbers are lost."""
-    found = isolated("stepcraft.sources.corpus._html:html", _bytes(path), seconds=formats.SECONDS)
-    title, text, cut = found["title"] or file_title(path), found["text"], found["cut"]
-    return Content(title, text, markdown_headings(text), "markdown", [(0, "")], cut)
-
-
-def _pdf(path: Path) -> Content:
-    found = isolated("stepcraft.sources.corpus._pdf:pdf", _bytes(path), seconds=formats.SECONDS)
-    text, starts = _joined(found["pages"], " p. {}")
-    return Content(found["title"] or file_title(path), text, starts=starts, cut=found["cut"])
-
-
-def _notebook(path: Path) -> Content:
-    found = isolated(
-        "stepcraft.sources.corpus.formats:notebook", _bytes(path), seconds=formats.SECONDS
-    )
-    text, starts = _joined(found["cells"], " cell {}")
-    return Content(
-        file_title(path), text, markdown_headings(text), "markdown", starts, found["cut"]
-    )
-
-
-def _text(path: Path) -> str:
-    return formats.decoded(_bytes(path, MAX_TEXT_BYTES))
-
-
-def _joined(parts: Sequence[str], name: str) -> tuple[str, list[tuple[int, str]]]:
-    """The parts as one text, and the offset of each with its number."""
-    starts: list[tuple[int, str]] = []
-    position = 0
-    for number, part in enumerate(parts, 1):
-        starts.append((position, name.format(number)))
-        position += len(part) + 2
-    return "\n\n".join(parts), starts
-
-
-_READERS: dict[str, Callable[[Path], Content]] = {
-    **dict.fromkeys((".md", ".markdown", ".mdx", ".qmd", ".rmd"), _markdown),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), _html),
-    ".rst": _rst,
-    ".pdf": _pdf,
-    ".ipynb": _notebook,
-}
-_LANGUAGES = {
-    ".c": "c", ".cc": "cpp", ".cpp": "cpp", ".cs": "csharp", ".ex": "elixir", ".exs": "elixir", ".go": "go",
-    ".h": "c", ".hpp": "cpp", ".hs": "haskell", ".java": "java", ".js": "js", ".jsx": "js", ".kt": "kotlin",
-    ".lua": "lua", ".mjs": "js", ".php": "php", ".pl": "perl", ".proto": "proto", ".ps1": "powershell",
-    ".py": "python", ".pyi": "python", ".r": "r", ".rb": "ruby", ".rs": "rust", ".scala": "scala", ".sol": "sol",
-    ".swift": "swift", ".tex": "latex", ".ts": "ts", ".tsx": "ts",
-}  # fmt: skip
+def _decoded(data: bytes) -> str:
+    """Return text in UTF-8, in UTF-16 with its byte order mark, else in Latin-1."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return clean(data.decode("utf-16", errors="replace"))
+    if b"\0" in data[:8192]:
+        raise UnreadableFile("it is binary")
+    try:
+        return clean(data.decode())
+    except UnicodeDecodeError:
+        return clean(data.decode("latin-1"))

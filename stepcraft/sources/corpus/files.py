@@ -1,61 +1,63 @@
 """List the text files of a corpus: named files, and folders with everything in them."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from stat import S_ISREG
+from typing import NamedTuple
 
 from stepcraft.errors import BadInput
 from stepcraft.files import irregular, named_path
 from stepcraft.text.clean import clean
 
+OFFICE = frozenset((".docx", ".pptx", ".xlsx"))
+"""Suffixes of files that are read if MarkItDown is installed."""
+
+_OLD_OFFICE = frozenset((".doc", ".ppt", ".xls"))
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages"}
-_NO_TEXT = (
-    ".7z", ".a", ".avi", ".avif", ".bin", ".bmp", ".bz2", ".class", ".db", ".dll", ".dmg", ".doc", ".docx",
-    ".dylib", ".eot", ".exe", ".flac", ".gif", ".gz", ".ico", ".icns", ".iso", ".jar", ".jpeg", ".jpg",
-    ".lib", ".lock", ".m4a", ".mkv", ".mov", ".mp3", ".mp4", ".mpeg", ".npy", ".npz", ".o", ".obj", ".ogg",
-    ".otf", ".parquet", ".pickle", ".pkl", ".png", ".ppt", ".pptx", ".psd", ".pyc", ".pyd", ".rar", ".rlib",
-    ".so", ".sqlite", ".sqlite3", ".tar", ".tgz", ".tif", ".tiff", ".ttf", ".wasm", ".wav", ".webm",
-    ".webp", ".woff", ".woff2", ".xls", ".xlsx", ".xz", ".zip", ".zst",
-)  # fmt: skip
-"""Suffixes of files without text, or without text that a person wrote, which are left out of folders."""
+_NO_TEXT = re.compile(
+    r"""\.(
+    7z | a | avi | avif | bin | bmp | bz2 | class | db | dll | dmg | dylib | eot | exe | flac | gif
+    | gz | icns | ico | iso | jar | jpe?g | lib | lock | m4a | mkv | mov | mp[34] | mpeg | np[yz]
+    | o | obj | ogg | otf | parquet | pickle | pkl | png | psd | py[cd] | rar | rlib | so | sqlite3?
+    | tar | tgz | tiff? | ttf | wasm | wav | webm | webp | woff2? | xz | zip | zst
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Suffixes of files without text, which are left out of folders."""
 
 
-@dataclass(frozen=True)
-class Root:
+class Root(NamedTuple):
     """A file or folder as it was named, and its resolved path."""
 
-    given: str
+    name: str
     real: Path
 
 
-@dataclass(frozen=True)
-class File:
+class File(NamedTuple):
     """A file with its size and time, by which a change is noticed."""
 
     path: str
     size: int
-    mtime: int
-    """In nanoseconds."""
+    changed: int
+    """The time of the last change, of permissions too, in nanoseconds."""
 
 
 def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
     """Resolve the paths of a corpus, `~` included.
 
     Raises:
-        BadInput: no path is given, one cannot be a path, or there is no such file or folder.
+        BadInput: There is no path, one cannot be a path, or there is no such file or folder.
     """
     roots: dict[Path, Root] = {}
-    for given in paths:
-        path = named_path(given)
-        if not path.is_dir() and not path.is_file():
-            what = irregular(path.stat().st_mode) if path.exists() else ""
-            raise BadInput(
-                f"{os.fspath(given)} is {what}; name a file or folder"
-                if what
-                else f"there is no file or folder {os.fspath(given)}; check the name"
-            )
+    for name in paths:
+        path = named_path(name)
+        if not path.exists():
+            raise BadInput(f"there is no file or folder {os.fspath(name)}; check the name")
+        if kind := irregular(path.stat().st_mode):
+            raise BadInput(f"{os.fspath(name)} is {kind}; name a file or folder")
         roots.setdefault(path.resolve(), Root(str(path), path.resolve()))
     if not roots:
         raise BadInput("a corpus needs a file or folder; write corpus:docs or corpus:docs,notes.md")
@@ -63,105 +65,83 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
 
 
 def shown(path: str, roots: Sequence[Root]) -> str:
-    """A path of a file below the path that the corpus was named with, as in sources and messages; ValueError for another."""
-    file = Path(path)
-    root = next((root for root in roots if file.is_relative_to(root.real)), None)
-    if root is None:
-        raise ValueError(path)
-    return clean(str(Path(root.given, file.relative_to(root.real))))
+    """Return a file's path below the path that the corpus was named with, for sources."""
+    for root in roots:
+        if Path(path).is_relative_to(root.real):
+            path = str(Path(root.name, Path(path).relative_to(root.real)))
+            break
+    return clean(path)
 
 
 def files_of(
     roots: Sequence[Root], problems: dict[str, str], *, follow_symlinks: bool = False
 ) -> Iterator[File]:
-    """Yield each file once, in the order of the names. Files that are named themselves are always included.
+    """Yield each file once, named files first, the others in the order of their names.
 
-    Left out of folders are hidden files, installed packages (node_modules, virtual environments) and files whose
-    suffixes stand for other content than text. No folder is entered twice.
+    Left out of folders are hidden files, installed packages (node_modules, virtual environments)
+    and files without text. No folder is entered twice.
 
     Args:
-        roots: the files and folders.
-        problems: takes the reason why a folder cannot be listed, or a link is not followed, by its path.
-        follow_symlinks: whether links that lead out of all roots are followed; those within always are.
+        roots: The files and folders.
+        problems: Takes, by path, why a folder cannot be listed, a link is not followed, or a file
+            of Office is not read.
+        follow_symlinks: Whether links that lead out of all roots are followed.
     """
-    given: set[str] = set()
-    for root in roots:
-        if root.real.is_file():
-            given.add(str(root.real))
-            yield _file(str(root.real), root.real.stat())
-    tree = _Tree(roots, problems, follow_symlinks=follow_symlinks)
-    for root in roots:
-        if root.real.is_dir():
-            yield from (file for file in tree.files(str(root.real)) if file.path not in given)
 
+    def unlisted(error: OSError) -> None:
+        problems[error.filename] = f"it cannot be read: {error.strerror}"
 
-class _Tree:
-    """The folders of a corpus, as far as they were entered."""
+    def stays(path: str) -> bool:
+        """Tell whether a path is no link out of the corpus, or such links are followed."""
+        is_outside = os.path.islink(path) and not follow_symlinks and not _is_inside(path, roots)
+        if is_outside:
+            why = "it is a link out of the corpus, see open_corpus(follow_symlinks=True)"
+            problems[path] = why
+        return not is_outside
 
-    def __init__(
-        self, roots: Sequence[Root], problems: dict[str, str], *, follow_symlinks: bool
-    ) -> None:
-        self._roots = roots
-        self._problems = problems
-        self._follows = follow_symlinks
-        self._entered: set[tuple[int, int]] = set()
-
-    def files(self, folder: str) -> Iterator[File]:
-        """The files of a folder and of the folders in it."""
-        waiting = [folder]
-        while waiting:
-            current = waiting.pop()
-            try:
-                found = os.stat(current)  # noqa: PTH116 - strings all the way: a tree may have very many files
-                with os.scandir(current) as listing:
-                    entries = sorted(listing, key=lambda entry: entry.name)
-            except OSError as error:
-                self._problems[current] = f"it cannot be read: {error.strerror}"
+    named = {str(root.real) for root in roots if root.real.is_file()}
+    for path in named:
+        yield from _readable(path, problems)
+    entered: set[str] = set()
+    for root in (root for root in roots if root.real.is_dir()):
+        for folder, folders, names in os.walk(root.real, followlinks=True, onerror=unlisted):
+            place = os.path.realpath(folder)
+            if place in entered or "pyvenv.cfg" in names:
+                folders.clear()
                 continue
-            known = (found.st_dev, found.st_ino) in self._entered
-            if known or any(entry.name == "pyvenv.cfg" for entry in entries):
-                continue
-            self._entered.add((found.st_dev, found.st_ino))
-            seen = [entry for entry in entries if not entry.name.startswith(".")]
-            folders = [
-                entry for entry in seen if _is_folder(entry) and entry.name not in _SKIPPED_FOLDERS
-            ]
-            texts = [(entry, file) for entry in seen if (file := _text_file(entry))]
-            yield from (file for entry, file in texts if self._stays(entry))
-            waiting += [entry.path for entry in reversed(folders) if self._stays(entry)]
-
-    def _stays(self, entry: os.DirEntry[str]) -> bool:
-        """Whether an entry is no link out of the corpus, or such links are followed."""
-        if self._follows or not entry.is_symlink():
-            return True
-        target = Path(os.path.realpath(entry.path))
-        if any(
-            target == root.real or (root.real.is_dir() and target.is_relative_to(root.real))
-            for root in self._roots
-        ):
-            return True
-        self._problems[entry.path] = (
-            "it is a link out of the corpus, which open_corpus(follow_symlinks=True) follows"
-        )
-        return False
+            entered.add(place)
+            seen = set(folders) - _SKIPPED_FOLDERS
+            folders[:] = filter(lambda name: stays(f"{folder}/{name}"), _shown_names(seen))
+            for name in _shown_names(names):
+                path = f"{folder}/{name}"
+                if not _NO_TEXT.fullmatch(_suffix(name)) and path not in named and stays(path):
+                    yield from _readable(path, problems)
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _shown_names(names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if not name.startswith((".", "~$")))
+
+
+def _is_inside(link: str, roots: Sequence[Root]) -> bool:
+    target = Path(os.path.realpath(link))
+    return any(target.is_relative_to(root.real) for root in roots)
+
+
+def _readable(path: str, problems: dict[str, str]) -> Iterator[File]:
     try:
-        return entry.is_dir()
-    except OSError:
-        return False
+        status = os.stat(path)
+    except OSError:  # a link to nothing
+        return
+    suffix = _suffix(path)
+    if not S_ISREG(status.st_mode):
+        return
+    if suffix in _OLD_OFFICE:
+        problems[path] = "Office's old formats are not read; save it as .docx, .pptx or .xlsx"
+    elif suffix in OFFICE and not find_spec("markitdown"):
+        problems[path] = 'Office files are not read without pip install "stepcraft[office]"'
+    else:
+        yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
 
 
-def _text_file(entry: os.DirEntry[str]) -> File | None:
-    if entry.name.lower().endswith(_NO_TEXT):
-        return None
-    try:
-        found = entry.stat()
-    except OSError:
-        return None
-    return _file(entry.path, found) if S_ISREG(found.st_mode) else None
-
-
-def _file(path: str, found: os.stat_result) -> File:
-    return File(path, found.st_size, found.st_mtime_ns)
+def _suffix(path: str) -> str:
+    return os.path.splitext(path)[1].lower()

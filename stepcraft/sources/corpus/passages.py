@@ -1,54 +1,58 @@
-"""Split a file into passages: texts of at most 1,000 characters, each with a title and a place to cite."""
+"""Split a file into passages, each with a title and a place to cite."""
 
 import json
+import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.files import open_regular
 from stepcraft.records import records
-from stepcraft.sources.corpus.content import Content, UnreadableFile, content_of, file_title
-from stepcraft.sources.corpus.formats import MAX_HEADING
+from stepcraft.sources.corpus.content import (
+    MAX_HEADING,
+    Content,
+    Heading,
+    UnreadableFile,
+    content_of,
+    file_title,
+)
 from stepcraft.text.clean import clean
 
-if TYPE_CHECKING:
-    from langchain_text_splitters import RecursiveCharacterTextSplitter
-
-VERSION = 2
+VERSION = 3
 """The version of how files are read and split; a change of it has every file indexed again."""
 
 CHARACTERS = 1000
-"""The most characters of a passage."""
+"""The most characters of a passage without fences."""
 
-MAX_PASSAGES = 1_000_000
-"""The most passages of a file."""
+MAX_FENCE = 3000
+"""The most characters of a fenced block that is kept whole."""
 
-MAX_BROKEN = 10_000
-"""The most records of a file that cannot be read, after which it is not read further."""
-
-_STRETCH = 200_000
 _TITLES = ("title", "name", "heading", "headline", "subject")
 _TEXTS = (
-    "text",
-    "content",
-    "contents",
-    "page_content",
-    "body",
-    "passage",
-    "document",
-    "abstract",
+    "text", "content", "contents", "page_content", "body", "passage", "document", "abstract",
     "summary",
-)
-_PROSE = ["\n\n", "\n", ". ", "\u3002", "; ", ", ", " ", ""]
+)  # fmt: skip
+_BREAKS = [
+    re.compile(pattern)
+    for pattern in (
+        r"(?<=\n)\n(?=\S)",  # before a block that is not indented, such as a function
+        r"\n{2,}+",
+        r"\n",
+        r"(?<=[.!?;])\s|(?<=\u3002)",
+        r"\s",
+    )
+]
+"""Where a text that is too long is cut, the best places first."""
 
 
-@dataclass(frozen=True)
-class Passage:
+_Unit = tuple[str, int, int]
+"""A title, and the offsets of a text."""
+
+
+class Passage(NamedTuple):
     """A part of a file."""
 
     title: str
@@ -57,44 +61,41 @@ class Passage:
     """Where it is in the file, as a suffix of the path: ":12" (a line), " p. 3" or " cell 4"."""
 
 
-def passages(path: Path, broken: list[str]) -> Iterator[Passage]:
-    """Yield the passages of a file, in order. Each record of a JSONL, CSV or JSON file is one, or several if long.
-
-    Args:
-        path: the file.
-        broken: takes the reasons of records that cannot be read; the others are yielded.
+def passages(path: Path) -> Iterator[Passage]:
+    """Yield the passages of a file; each record of a JSONL, CSV or JSON file is one or several.
 
     Raises:
-        UnreadableFile: the file cannot be read, or not beyond what was yielded.
+        UnreadableFile: The file, or a part of it, cannot be read; the rest has been yielded.
     """
     try:
-        is_records = path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path)
-        found = _of_records(path, broken) if is_records else _of_content(content_of(path))
-        yield from islice(found, MAX_PASSAGES)
-        is_cut = next(found, None) is not None
+        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path):
+            yield from _of_records(path)
+        else:
+            yield from passages_of(content_of(path))
     except (UnreadableFile, SourceFailure):
         raise
     except Exception as error:  # one file that nobody foresaw must not end a corpus
         raise UnreadableFile(f"it cannot be parsed ({type(error).__name__})") from error
-    if is_cut:
-        raise UnreadableFile(f"only its first {MAX_PASSAGES:,} passages were read")
 
 
-def _of_content(content: Content) -> Iterator[Passage]:
+def passages_of(content: Content) -> Iterator[Passage]:
+    """Yield the passages of a text; none reaches over a heading.
+
+    Raises:
+        UnreadableFile: A part of the file was not read; the rest has been yielded.
+    """
     line, counted = 1, 0
-    for title, start, stop in _sections(content):
-        for text, offset in _split(content.text[start:stop], content.language):
-            position = start + offset
-            if content.starts:
-                at = bisect_right(content.starts, position, key=lambda item: item[0]) - 1
-                place = content.starts[at][1]
-            else:
-                line, counted = (
-                    line + content.text.count("\n", counted, position),
-                    max(counted, position),
-                )
-                place = f":{line}"
-            yield Passage(title, text, place)
+    for title, begin, end in _packed(_units_of(content)):
+        text = content.text[begin:end]
+        start = begin + len(text) - len(text.lstrip())
+        if content.starts:
+            at = bisect_right(content.starts, start, key=lambda part: part[0]) - 1
+            place = content.starts[at][1]
+        else:
+            line, counted = line + content.text.count("\n", counted, start), start
+            place = f":{line}"
+        if text.strip():
+            yield Passage(title, text.strip(), place)
     if content.cut:
         raise UnreadableFile(content.cut)
 
@@ -102,115 +103,89 @@ def _of_content(content: Content) -> Iterator[Passage]:
 def _is_array(path: Path) -> bool:
     if path.suffix.lower() != ".json":
         return False
-    try:
-        with open_regular(path) as file:
-            return file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-    except OSError:
-        return False
+    with open_regular(path) as file:
+        return file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
-def _of_records(path: Path, broken: list[str]) -> Iterator[Passage]:
+def _of_records(path: Path) -> Iterator[Passage]:
+    broken, first = 0, ""
     try:
         for record in records(path):
             if record.values is None:
-                broken.append(f"line {record.line}: {record.reason}")
-                if len(broken) == MAX_BROKEN:
-                    raise UnreadableFile(
-                        f"it is not read beyond {MAX_BROKEN:,} records that cannot be, the first in {broken[0]}"
-                    )
+                broken, first = broken + 1, first or f"line {record.line}: {record.reason}"
                 continue
             title, text = _title_and_text(record.values)
-            for piece, _ in _split(text, ""):
-                yield Passage(title or file_title(path), piece, f":{record.line}")
+            for passage in passages_of(Content(title or file_title(path), text)):
+                yield passage._replace(place=f":{record.line}")
     except BadInput as error:
         raise UnreadableFile(str(error).replace(str(path), "it", 1)) from error
+    if broken:
+        raise UnreadableFile(f"{broken:,} of its records cannot be read, the first in {first}")
 
 
 def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
-    """The title and text of a record, by common field names; without a known text field, all fields are the text."""
-    by_name = {
-        name.lower(): value for name, value in values.items() if value not in (None, "", [], {})
-    }
-    title = next((by_name[name] for name in _TITLES if isinstance(by_name.get(name), str)), "")
-    title = " ".join(clean(title).split())
-    text = next((by_name[name] for name in _TEXTS if _is_text(by_name.get(name))), None)
-    if text is None:
-        text = [
-            f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-            for name, value in values.items()
-            if value not in (None, "", [], {})
-        ]
-    whole = clean(text if isinstance(text, str) else "\n".join(text))
-    return (title, whole) if len(title) <= MAX_HEADING else ("", f"{title}\n{whole}")
+    """Return title and text by common field names; without such a text, all fields are it."""
+    fields = {name: clean(_written(value)) for name, value in values.items() if value}
+    by_name = {name.lower(): value for name, value in fields.items()}
+    title = next((by_name[name] for name in _TITLES if name in by_name), "")
+    text = next((by_name[name] for name in _TEXTS if name in by_name), "")
+    if not text:
+        text = "\n".join(f"{name}: {value}" for name, value in fields.items())
+    is_long = len(title) > MAX_HEADING
+    return ("", f"{title}\n{text}") if is_long else (" ".join(title.split()), text)
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) or (
-        isinstance(value, list) and all(isinstance(item, str) for item in value)
-    )
+def _written(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _sections(content: Content) -> Iterator[tuple[str, int, int]]:
-    """The title, start and stop of the part under each heading; a heading with nothing under it is its own text.
+def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
+    """Yield passages: as many units in a row as fit into one."""
+    title, start, stop = "", 0, 0
+    for name, begin, end in units:
+        if (name, begin) != (title, stop) or end - start > CHARACTERS:
+            yield title, start, stop
+            title, start = name, begin
+        stop = end
+    yield title, start, stop
 
-    A title consists of that of the file and the headings above the part, the outermost first.
+
+def _units_of(content: Content) -> Iterator[_Unit]:
+    """Yield what is kept whole, with titles: of the file, then of the headings above.
+
+    A heading with nothing under it is its own text.
     """
-    file, headings = content.title, content.headings
-    top = headings[0] if headings and headings[0].level == 1 else None
-    if top and not content.text[: top.start].strip():
-        file = top.text
-    stop = headings[0].start if headings else len(content.text)
-    yield file, 0, stop
-    above: list[tuple[int, str]] = []
-    for number, heading in enumerate(headings):
-        following = headings[number + 1] if number + 1 < len(headings) else None
-        stop = following.start if following else len(content.text)
-        above = [item for item in above if item[0] < heading.level] + [
-            (heading.level, heading.text)
-        ]
-        path = [text for _, text in above]
-        title = " › ".join(path if path[0] == file else [file, *path])
-        alone = not content.text[heading.stop : stop].strip() and not (
-            following and following.level > heading.level
-        )
-        yield title, heading.start if alone else heading.stop, stop
-
-
-def _split(text: str, language: str) -> Iterator[tuple[str, int]]:
-    """The pieces of a text with their offsets; only white space between them is lost."""
-    bare = text.strip()
-    if len(text) <= CHARACTERS or not bare:
-        if bare:
-            yield bare, len(text) - len(text.lstrip())
-        return
-    for start, stop in _stretches(text):
-        for piece in _splitter(language).create_documents([text[start:stop]]):
-            yield piece.page_content, start + int(piece.metadata["start_index"])
-
-
-def _stretches(text: str) -> Iterator[tuple[int, int]]:
-    """Offsets of parts that are split one after the other: the splitter makes a list of the words of a whole text."""
+    text = content.text
+    blocks = [*content.blocks, Heading(len(text), len(text), 1, "")]
+    is_title = blocks[0].level == 1 and not text[: blocks[0].start].strip()
+    title = file = blocks[0].text if is_title else content.title
+    above: list[Heading] = []
     start = 0
-    while len(text) - start > _STRETCH:
-        ends = (
-            text.rfind(end, start + _STRETCH // 2, start + _STRETCH) + len(end)
-            for end in ("\n\n", "\n", " ")
-        )
-        stop = next((end for end in ends if end > start + _STRETCH // 2), start + _STRETCH)
+    for block in blocks:
+        is_alone = above and start == above[-1].stop and block.level <= above[-1].level
+        if block.level and is_alone and not text[start : block.start].strip():
+            start = above[-1].start
+        if block.level or block.stop - block.start <= MAX_FENCE:
+            yield from ((title, *unit) for unit in _units(text, start, block.start))
+            start = block.stop
+        if block.level:
+            above = [*(outer for outer in above if outer.level < block.level), block]
+            names = [outer.text for outer in above]
+            title = " › ".join(names if names[0] == file else [file, *names])
+        elif start == block.stop:
+            yield title, block.start, block.stop
+
+
+def _units(text: str, start: int, stop: int, level: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of the largest units that fit into a passage."""
+    if stop - start <= CHARACTERS:
         yield start, stop
-        start = stop
-    yield start, len(text)
-
-
-@cache
-def _splitter(language: str) -> "RecursiveCharacterTextSplitter":
-    from langchain_text_splitters import Language, RecursiveCharacterTextSplitter  # noqa: PLC0415 - takes a second
-
-    options: dict[str, Any] = {
-        "chunk_size": CHARACTERS,
-        "chunk_overlap": 0,
-        "add_start_index": True,
-    }
-    if language:
-        return RecursiveCharacterTextSplitter.from_language(Language(language), **options)
-    return RecursiveCharacterTextSplitter(separators=_PROSE, keep_separator="end", **options)
+    elif level == len(_BREAKS):
+        yield from pairwise([*range(start, stop, CHARACTERS), stop])
+    else:
+        for match in _BREAKS[level].finditer(text, start, stop):
+            yield from _units(text, start, match.end(), level + 1)
+            start = match.end()
+        yield from _units(text, start, stop, level + 1)

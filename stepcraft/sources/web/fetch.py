@@ -1,59 +1,46 @@
 """The safe fetcher: pages of the public web, within limits of size and time.
 
-A URL comes from a search engine, a page or a model, so neither it nor its server is trusted: the host may resolve to
-a private address (server-side request forgery), a redirect may lead to one, and a response may be endless, slow or a
-decompression bomb. No maintained library checks the addresses of a host at the moment of connecting, without which a
-second answer of the resolver (DNS rebinding) passes every earlier check; so this one is ours, on httpcore's network
-backend. It resolves a host once, checks every address, and connects to those addresses and no others.
+A URL comes from a search engine, a page or a model, so neither it nor its server is trusted: the
+host may resolve to a private address (server-side request forgery), a redirect may lead to one, and
+a response may be endless, slow or a decompression bomb. A check before the request is not enough,
+because a second answer of the resolver (DNS rebinding) may differ: so the transport resolves a host
+once and connects to the addresses that it has checked.
 """
 
 import asyncio
 import socket
 import ssl
-import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from email.message import Message
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
-import httpcore
 import httpx
 
-from stepcraft.concurrency import in_thread, within
+from stepcraft.concurrency import in_thread
 from stepcraft.errors import FetchFailed, FetchRefused
-from stepcraft.secrets import without_secrets
-from stepcraft.sources.web.urls import AllowedHosts, checked_url, is_public, shown
+from stepcraft.secrets import excerpt
+from stepcraft.sources.web.urls import allowed_hosts, checked_url, is_public, shown
 
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a host and port; raises OSError or ValueError if there are none."""
 
 TYPES = ("text/html", "application/xhtml+xml", "text/plain", "text/markdown", "text/x-markdown")
-"""The content types that are read."""
+"""The content types of pages."""
 
 _HEADERS = {
     "User-Agent": f"stepcraft/{version('stepcraft')}",
-    "Accept": "text/html, application/xhtml+xml, text/markdown, text/plain;q=0.8",
-    "Accept-Encoding": "gzip",  # which zlib decompresses up to a limit, and one layer of it only
+    "Accept": "text/html, application/xhtml+xml, text/markdown, text/plain;q=0.8, */*;q=0.1",
+    "Accept-Encoding": "gzip",  # which zlib decompresses up to a limit
     "Accept-Language": "en, *;q=0.5",
-}
-_REDIRECTS = {301, 302, 303, 307, 308}
-_STATUS = {
-    403: "forbidden",
-    404: "not found",
-    410: "gone",
-    429: "too many requests",
-    503: "unavailable",
 }
 _ADDRESSES = 4
 """The most addresses of a host that are tried."""
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """How much of a page is read, and how long it may take."""
 
     size: int = 2_000_000
@@ -66,8 +53,7 @@ class Limits:
     """Seconds for all of it, redirects included."""
 
 
-@dataclass(frozen=True)
-class Fetched:
+class Fetched(NamedTuple):
     """A page as it was received."""
 
     url: str
@@ -80,225 +66,59 @@ class Fetched:
     """Whether the page is longer than the limit."""
 
 
-class Fetcher:
-    """Gets pages over http and https from public addresses only. Thread-safe.
+@dataclass
+class CheckedTransport(httpx.AsyncBaseTransport):
+    """Connects to public addresses alone, with the Host and the certificate of the URL's host."""
 
-    It sends no cookies and no credentials, uses no proxy, and verifies certificates.
+    inner: httpx.AsyncBaseTransport
+    """Connects to an address."""
+    resolve: Resolve
+    allowed: set[str]
+    """Hosts that may have any address."""
 
-    Args:
-        allow_hosts: hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any address.
-        limits: limits of size and time.
-        types: the content types that are read.
-        headers: what is sent beside the usual headers, to redirects as well.
-        resolve: resolves a host; by default the operating system.
-        network: connects to an address.
-        ssl_context: verifies certificates; None means as httpx does.
-    """
-
-    def __init__(
-        self,
-        *,
-        allow_hosts: Iterable[str] = (),
-        limits: Limits | None = None,
-        types: Sequence[str] = TYPES,
-        headers: Mapping[str, str] | None = None,
-        resolve: Resolve | None = None,
-        network: httpcore.NetworkBackend | None = None,
-        ssl_context: ssl.SSLContext | None = None,
-    ) -> None:
-        self._allowed = AllowedHosts(allow_hosts)
-        self._limits = limits or Limits()
-        self._types = types
-        self._headers = list({**_HEADERS, **(headers or {})}.items())
-        self._resolve = resolve or _system_addresses
-        self._network = network or httpcore.SyncBackend()
-        self._context = ssl_context
-
-    def fetch(self, url: str) -> Fetched:
-        """Get the page at a URL.
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request to the first address of its host that answers.
 
         Raises:
-            FetchRefused: the URL, a redirect or the content type is not one to fetch.
-            FetchFailed: the page does not exist, does not come in time, or redirects without end.
+            FetchRefused: One of the addresses is not public.
+            FetchFailed: There is no address.
         """
-        deadline = time.monotonic() + self._limits.total_s
-        target = checked_url(url)
-        backend = _CheckedBackend(self._allowed, self._resolve, self._network, deadline)
-        with httpcore.ConnectionPool(
-            self._context or _ssl_context(), network_backend=backend
-        ) as pool:
-            for _ in range(self._limits.redirects + 1):
-                with _failures_at(target):
-                    found = self._get(pool, target)
-                if isinstance(found, Fetched):
-                    return found
-                target = found
-        raise FetchFailed(f"{shown(url)} redirects more than {self._limits.redirects} times")
-
-    async def afetch(self, url: str) -> Fetched:
-        """As `fetch`, in a thread."""
-        return await asyncio.wrap_future(in_thread(lambda: self.fetch(url)))
-
-    def _get(self, pool: httpcore.ConnectionPool, target: httpx.URL) -> Fetched | httpx.URL:
-        """The page, or the URL that it redirects to."""
-        limits = self._limits
-        timeouts = {"connect": limits.connect_s, "read": limits.read_s, "write": limits.read_s}
-        extensions = {"timeout": {**timeouts, "pool": limits.connect_s}}
-        with pool.stream(
-            "GET", str(target), headers=self._headers, extensions=extensions
-        ) as response:
-            headers = httpx.Headers(response.headers)
-            if response.status in _REDIRECTS and "location" in headers:
-                try:
-                    joined = target.join(headers["location"])
-                except (httpx.InvalidURL, ValueError) as error:
-                    raise FetchFailed("it redirects to what is no URL") from error
-                return checked_url(str(joined))
-            if response.status != 200:
-                known = f" ({_STATUS[response.status]})" if response.status in _STATUS else ""
-                raise FetchFailed(f"the server answered {response.status}{known}")
-            kind, charset = _content_type(headers.get("content-type", ""), self._types)
-            encoding = headers.get("content-encoding", "")
-            body, cut = read_body(response.iter_stream(), encoding, limits.size)
-        return Fetched(str(target), kind, charset, body, cut)
-
-
-def read_body(chunks: Iterable[bytes], encoding: str, limit: int) -> tuple[bytes, bool]:
-    """Return the first `limit` bytes of a body after decompression, and whether there are more.
-
-    Only gzip is decompressed, in one layer: each further layer, and most other encodings, multiply a body a
-    thousandfold.
-
-    Raises:
-        FetchFailed: the body has another encoding, or its compression is broken.
-    """
-    name = encoding.strip().lower()
-    if name in {"gzip", "x-gzip"}:
-        chunks = _inflated(chunks, limit + 1)
-    elif name not in {"", "identity"}:
-        raise FetchFailed(f"its encoding {name[:40]!r} was not asked for")
-    body = bytearray()
-    for chunk in chunks:
-        body += chunk[: limit + 1 - len(body)]
-        if len(body) > limit:
-            return bytes(body[:limit]), True
-    return bytes(body), False
-
-
-def _inflated(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
-    """The decompressed chunks, none longer than the limit; data after the end of the compressed data is dropped."""
-    inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    for chunk in chunks:
-        if inflater.eof:
-            return
+        url, host = request.url, request.url.raw_host.decode("ascii")
+        name = f"[{host}]" if ":" in host else host
+        port = url.port or {"http": 80, "https": 443}[url.scheme]
         try:
-            yield inflater.decompress(chunk, limit)
-        except zlib.error as error:
-            raise FetchFailed(f"its compression is broken ({error})") from error
-
-
-class _CheckedBackend(httpcore.NetworkBackend):
-    """Connects to addresses that were checked, and to nothing else, until a deadline.
-
-    Host header, server name and certificate remain those of the host: httpcore only sees a connected stream.
-    """
-
-    def __init__(
-        self,
-        allowed: AllowedHosts,
-        resolve: Resolve,
-        network: httpcore.NetworkBackend,
-        deadline: float,
-    ) -> None:
-        self._allowed = allowed
-        self._resolve = resolve
-        self._network = network
-        self._deadline = deadline
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
-        """Return a stream to the first address of the host that answers.
-
-        Raises:
-            FetchRefused: one of its addresses is not public.
-            FetchFailed: it has no address.
-        """
-        failure: Exception = httpcore.ConnectError(f"{host} has no address")
-        for address in self._checked(host, port)[:_ADDRESSES]:
-            try:
-                stream = self._network.connect_tcp(
-                    address, port, _left(self._deadline, timeout), local_address, socket_options
-                )
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failure = error
-            else:
-                return _TimedStream(stream, self._deadline)
-        raise failure
-
-    def _checked(self, host: str, port: int) -> Sequence[str]:
-        try:
-            addresses = within(_left(self._deadline), lambda: self._resolve(host, port))
-        except TimeoutError as error:
-            raise FetchFailed(f"{host} was not resolved in time") from error
+            # In a daemon thread, since a resolver may hang for minutes.
+            addresses = await asyncio.wrap_future(in_thread(lambda: self.resolve(host, port)))
         except (OSError, ValueError) as error:
             raise FetchFailed(f"{host} has no address that can be found ({error})") from error
-        private = next((address for address in addresses if not is_public(address)), None)
-        if private is not None and (host, port) not in self._allowed:
-            named = "which" if private == host else f"whose address {private}"
-            raise FetchRefused(
-                f"the host is {host}, {named} is not public; allow_hosts can allow it"
-            )
-        return addresses
+        for address in addresses:
+            if not is_public(address) and not {name, f"{name}:{port}"} & self.allowed:
+                raise FetchRefused(
+                    f"{host} has the address {address}, which is not public; "
+                    "allow_hosts can allow it"
+                )
+        request.extensions["sni_hostname"] = host
+        failure: Exception = FetchFailed(f"{host} has no address")
+        for address in addresses[:_ADDRESSES]:
+            request.url = url.copy_with(host=address)
+            try:
+                return await self.inner.handle_async_request(request)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                failure = error
+        raise failure
 
-
-class _TimedStream(httpcore.NetworkStream):
-    """A stream that ends at a deadline, however slowly its bytes arrive."""
-
-    def __init__(self, stream: httpcore.NetworkStream, deadline: float) -> None:
-        self._stream = stream
-        self._deadline = deadline
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(self._deadline, timeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _left(self._deadline, timeout))
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore.NetworkStream:
-        stream = self._stream.start_tls(
-            ssl_context, server_hostname, _left(self._deadline, timeout)
-        )
-        return _TimedStream(stream, self._deadline)
-
-    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - as in httpcore
-        return self._stream.get_extra_info(info)
-
-
-def _left(deadline: float, timeout: float | None = None) -> float:
-    """The seconds that an operation may take; raises ReadTimeout if none are left."""
-    rest = deadline - time.monotonic()
-    if rest <= 0:
-        raise httpcore.ReadTimeout("the time for the page is used up")
-    return rest if timeout is None else min(rest, timeout)
+    async def aclose(self) -> None:
+        """Close the inner transport."""
+        await self.inner.aclose()
 
 
 def _system_addresses(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+
+
+def _network() -> httpx.AsyncBaseTransport:
+    return httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
 
 
 @cache
@@ -307,29 +127,95 @@ def _ssl_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _content_type(header: str, types: Sequence[str]) -> tuple[str, str]:
-    kind = header.partition(";")[0].strip().lower()
-    if kind not in types:
-        wanted = "HTML and plain text are" if types is TYPES else f"{', '.join(types)} is"
-        raise FetchRefused(
-            f"it is {kind[:80] if kind else 'of no stated type'}, and only {wanted} read"
-        )
-    message = Message()
-    message["Content-Type"] = header
-    return kind, message.get_content_charset("")
+@dataclass
+class Fetcher:
+    """Gets pages over http and https from public addresses only. Thread-safe.
+
+    It sends no cookies and no credentials of its own, uses no proxy, and verifies certificates.
+    """
+
+    allow_hosts: InitVar[Iterable[str]] = ()
+    """Hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any address."""
+    limits: Limits = field(default_factory=Limits)
+    types: Sequence[str] = TYPES
+    """The content types that are read."""
+    resolve: Resolve = _system_addresses
+    network: Callable[[], httpx.AsyncBaseTransport] = _network
+    """Makes the transport that connects to an address."""
+
+    def __post_init__(self, allow_hosts: Iterable[str]) -> None:
+        self._allowed = allowed_hosts(allow_hosts)
+
+    def fetch(
+        self, url: str, *, headers: Mapping[str, str] | None = None, json: object = None
+    ) -> Fetched:
+        """Get the page at a URL; not in a thread that runs an event loop.
+
+        Args:
+            url: The URL.
+            headers: What is sent beside the usual headers, to redirects as well.
+            json: What is posted.
+
+        Raises:
+            FetchRefused: The URL, a redirect or the content type is not one to fetch.
+            FetchFailed: The page does not exist, does not come in time, or redirects without end.
+        """
+        # Asynchronous, because that alone can be cut off at any moment.
+        method = "GET" if json is None else "POST"
+        return asyncio.run(self._fetch(method, checked_url(url), headers=headers, json=json))
+
+    async def _fetch(self, method: str, url: httpx.URL, **content: Any) -> Fetched:  # noqa: ANN401
+        limits = self.limits
+        try:
+            async with asyncio.timeout(limits.total_s):
+                for _ in range(limits.redirects + 1):
+                    client = httpx.AsyncClient(  # a new one has no cookies
+                        transport=CheckedTransport(self.network(), self.resolve, self._allowed),
+                        headers=_HEADERS,
+                        timeout=httpx.Timeout(limits.read_s, connect=limits.connect_s),
+                    )
+                    async with client, client.stream(method, url, **content) as response:
+                        if not response.has_redirect_location:
+                            return await self._read(url, response)
+                        url = checked_url(str(url.join(response.headers["location"])))
+                raise FetchFailed(  # noqa: TRY301 - as every failure at this URL
+                    f"it redirects more than {limits.redirects} times"
+                )
+        except (FetchFailed, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            kind = FetchRefused if isinstance(error, FetchRefused) else FetchFailed
+            reason = str(error) if isinstance(error, FetchFailed) else excerpt(error, 300)
+            if isinstance(error, TimeoutError | httpx.TimeoutException):
+                reason = "it did not answer in time"
+            raise kind(f"{shown(url)} cannot be fetched: {reason}") from error
+
+    async def _read(self, url: httpx.URL, response: httpx.Response) -> Fetched:
+        if response.status_code != 200:
+            phrase = response.reason_phrase.lower()
+            raise FetchFailed(f"the server answered {response.status_code} ({phrase})")
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in self.types:
+            raise FetchRefused(f"it is {kind[:80]!r}, and only {', '.join(self.types)} is read")
+        body = await _body(response, self.limits.size + 1)
+        is_cut = len(body) > self.limits.size
+        charset = response.charset_encoding or ""
+        return Fetched(str(url), kind, charset, body[: self.limits.size], is_cut)
 
 
-@contextmanager
-def _failures_at(url: httpx.URL) -> Generator[None]:
-    """Raise failures as FetchFailed and FetchRefused, with the URL at which they happened."""
-    try:
-        yield
-    except FetchRefused as error:
-        raise FetchRefused(f"{shown(url)} is not fetched: {error}") from error
-    except FetchFailed as error:
-        raise FetchFailed(f"{shown(url)} cannot be fetched: {error}") from error
-    except httpcore.TimeoutException as error:
-        raise FetchFailed(f"{shown(url)} cannot be fetched: it did not answer in time") from error
-    except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
-        reason = without_secrets(str(error)).strip()[:200] or "the connection failed"
-        raise FetchFailed(f"{shown(url)} cannot be fetched: {reason}") from error
+async def _body(response: httpx.Response, limit: int) -> bytes:
+    """Return at most so many bytes of a body, decompressed.
+
+    httpx decompresses chunks whole, of which a few bytes may give gigabytes.
+    """
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in {"gzip", "identity"}:
+        raise FetchFailed(f"its encoding {encoding[:40]!r} was not asked for")
+    inflater, body = zlib.decompressobj(zlib.MAX_WBITS | 16), b""
+    async for chunk in response.aiter_raw():
+        left = limit - len(body)
+        try:
+            body += chunk[:left] if encoding == "identity" else inflater.decompress(chunk, left)
+        except zlib.error as error:
+            raise FetchFailed(f"its compression is broken ({error})") from error
+        if len(body) == limit or inflater.eof:  # what follows is no part of the page
+            break
+    return body

@@ -1,10 +1,9 @@
-"""The web as a source of evidence: search, read the first pages that can be read, return the passages that fit."""
+"""The web as a source of evidence: search, read the first pages that can be read, rank passages."""
 
 import os
 import time
-from collections import deque
-from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Iterable
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag
@@ -16,6 +15,7 @@ from stepcraft.concurrency import in_thread, within
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.models.embeddings import resolve_embeddings
+from stepcraft.secrets import excerpt
 from stepcraft.sources.base import Source
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 ALLOW_HOSTS = "STEPCRAFT_ALLOW_HOSTS"
 """The environment variable with the hosts, separated by commas, that may have private addresses."""
 
-_KNOWN = "web, web:ddgs, web:tavily, web:exa or web:searxng+https://host/path"
-_NEEDED = ("ddgs", "httpcore", "httpx", "trafilatura")
+_NEEDED = ("ddgs", "httpx", "trafilatura")
 _QUERY = 1000
 """The most characters of a query that search engines take."""
 
@@ -34,9 +33,9 @@ _QUERY = 1000
 class WebSource(Source):
     """A LangChain retriever over the web, opened by `open_web`.
 
-    The metadata of a document are its `title` (of the page and the heading above the passage), `source` (the URL) and
-    `score`. A page that cannot be read is replaced by the next result and named in the `stepcraft_notes` of the first document.
-    `k` may be given with a call: `source.invoke(query, k=10)`. `ainvoke` searches in a thread.
+    The metadata of a document are its `title` (of the page and the headings above the passage),
+    `source` (the URL) and `score`. A page that cannot be read is replaced by the next result and
+    named in the `stepcraft_notes` of the first document.
     """
 
     search: Any = Field(repr=False)
@@ -52,58 +51,43 @@ class WebSource(Source):
     pages_s: float = Field(default=15, gt=0)
     """Seconds that reading the pages may take in all."""
 
-    def _found(self, query: str, k: int) -> list[Document]:
-        from stepcraft.sources.web.pages import (  # noqa: PLC0415 - the packages may be missing
-            prepare_reading,
-            ranked_passages,
-        )
+    def _search(self, query: str, k: int) -> list[Document]:
+        from stepcraft.sources.web.pages import prepare_reading, ranked_passages
 
         text = " ".join(query.split())[:_QUERY]
         if not text:
             return []
-        notes: list[str] = []
         in_thread(prepare_reading)  # while the search goes on
-        urls = self._urls(text)
-        pages = self._read(urls, notes)
-        if urls and not pages:
-            raise SourceFailure(
-                f"no page that the web search names can be read: {'; '.join(notes)}"
-            )
-        found = ranked_passages(text, pages, k, self.embedder)
-        if found and notes:
-            found[0].metadata[NOTES] = notes
-        return found
-
-    def _urls(self, query: str) -> list[str]:
         try:
-            results = within(self.search_s, lambda: self.search(query, 4 * self.pages))
+            results = within(self.search_s, partial(self.search, text, 4 * self.pages))
         except TimeoutError as error:
             raise SourceFailure(
                 f"the web search did not answer within {self.search_s:g} s"
             ) from error
-        return list(dict.fromkeys(urldefrag(result.url).url for result in results))
-
-    def _read(self, urls: Sequence[str], notes: list[str]) -> "list[Page]":
-        """The first pages that can be read, in the order of the results; failures are added to the notes."""
+        urls = list(dict.fromkeys(urldefrag(result.url).url for result in results))
+        pages: list[Page] = []
+        notes: list[str] = []
         deadline = time.monotonic() + self.pages_s
-        waiting = deque(enumerate(urls))
-        reading: dict[Future[Page], int] = {}
-        read: dict[int, Page] = {}
-        while len(read) < self.pages and (waiting or reading):
-            while waiting and len(reading) + len(read) < self.pages:
-                place, url = waiting.popleft()
-                reading[self.reader.get(url)] = place
-            done, _ = wait(reading, max(0.0, deadline - time.monotonic()), FIRST_COMPLETED)
-            if not done:
-                notes.append(f"{len(reading)} of the pages did not come within {self.pages_s:g} s")
+        for place, url in enumerate(urls):
+            missing = self.pages - len(pages)
+            if not missing:
                 break
-            for future in done:
-                place = reading.pop(future)
-                try:
-                    read[place] = future.result()
-                except SourceFailure as failure:
-                    notes.append(str(failure))
-        return [read[place] for place in sorted(read)]
+            # As many as are missing are read at the same time; the reader shares its readings.
+            reading = [self.reader.get(following) for following in urls[place : place + missing]]
+            try:
+                pages.append(reading[0].result(max(0, deadline - time.monotonic())))
+            except TimeoutError:
+                notes.append(f"{url} did not come within {self.pages_s:g} s")
+            except SourceFailure as failure:
+                notes.append(str(failure))
+        if urls and not pages:
+            raise SourceFailure(
+                f"no page that the web search names can be read: {'; '.join(notes)}"
+            )
+        documents = ranked_passages(text, pages, k, self.embedder)
+        if documents and notes:
+            documents[0].metadata[NOTES] = notes
+        return documents
 
 
 def open_web(
@@ -116,66 +100,57 @@ def open_web(
     """Open the web as a retriever.
 
     Args:
-        spec: `web` or `web:ddgs` (no key), `web:tavily` (TAVILY_API_KEY), `web:exa` (EXA_API_KEY), or
-            `web:searxng+https://host/path`.
-        k: the number of passages to find.
-        allow_hosts: hosts (`wiki.example` or `wiki.example:8080`) that may have private addresses; None means
-            those in STEPCRAFT_ALLOW_HOSTS.
-        search: a function from a query and a number to results, in place of the engine of the spec.
+        spec: `web` or `web:ddgs` (no key), `web:tavily` (TAVILY_API_KEY), `web:exa` (EXA_API_KEY),
+            or `web:searxng+https://host/path`.
+        k: The number of passages to find.
+        allow_hosts: Hosts (`wiki.example` or `wiki.example:8080`) that may have private addresses;
+            None means those in STEPCRAFT_ALLOW_HOSTS.
+        search: A function from a query and a number to results, in place of the spec's engine.
 
     Raises:
-        BadInput: there is no such engine, or its key or a package is missing.
-        SourceFailure: no process can be started to parse pages.
+        BadInput: There is no such engine, or its key or a package is missing.
     """
     reader = open_pages(spec, allow_hosts=allow_hosts)
-    return WebSource(
-        search=search or _engine(spec), reader=reader, embedder=resolve_embeddings(), k=k
-    )
+    search = search or _engine(spec)
+    return WebSource(search=search, reader=reader, embedder=resolve_embeddings(), k=k)
 
 
 def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> "Pages":
-    """What reads pages of the web by their URLs, through the safe fetcher.
+    """Return what reads pages of the web by their URLs, through the safe fetcher.
 
     Args:
-        spec: what asks for it, for messages.
-        allow_hosts: as in `open_web`.
+        spec: What asks for it, for messages.
+        allow_hosts: As in `open_web`.
 
     Raises:
-        BadInput: a package is missing, or a host cannot be used.
-        SourceFailure: no process can be started to parse pages.
+        BadInput: A package is missing, or a host cannot be used.
     """
-    missing = [name for name in _NEEDED if not find_spec(name)]
-    if missing:
+    if missing := [name for name in _NEEDED if not find_spec(name)]:
         raise BadInput(f'{spec} needs {", ".join(missing)}: pip install "stepcraft[web]"')
-    from stepcraft.sources.web.fetch import Fetcher  # noqa: PLC0415 - the packages may be missing
-    from stepcraft.sources.web.pages import Pages, prepare_reading, readable  # noqa: PLC0415 - the same
+    from stepcraft.sources.web.fetch import Fetcher
+    from stepcraft.sources.web.pages import Pages, readable
 
-    named = os.environ.get(ALLOW_HOSTS, "").split(",") if allow_hosts is None else allow_hosts
-    fetcher = Fetcher(allow_hosts=[host.strip() for host in named if host.strip()])
-    prepare_reading()
+    names = os.environ.get(ALLOW_HOSTS, "").split(",") if allow_hosts is None else allow_hosts
+    fetcher = Fetcher(allow_hosts=filter(None, map(str.strip, names)))
     return Pages(lambda url: readable(fetcher.fetch(url)))
 
 
 def _engine(spec: str) -> "Search":
-    from stepcraft.sources.web import engines  # noqa: PLC0415 - the packages may be missing
+    from stepcraft.sources.web import engines
 
-    scheme, _, named = spec.strip().partition(":")
-    name, _, url = named.partition("+")
-    match (scheme.lower(), name.lower()):
-        case ("web", "" | "ddgs") if not url:
-            return engines.ddgs
-        case ("web", "tavily") if not url:
-            return engines.Tavily(_key("TAVILY_API_KEY", spec))
-        case ("web", "exa") if not url:
-            return engines.Exa(_key("EXA_API_KEY", spec))
-        case ("web", "searxng") if url.startswith(("http://", "https://")):
-            return engines.SearXNG(url)
-        case _:
-            raise BadInput(f"no web source goes by {spec!r}; name {_KNOWN}")
-
-
-def _key(variable: str, spec: str) -> str:
-    key = os.environ.get(variable, "").strip()
-    if not key:
+    kind, _, name = spec.strip().partition(":")
+    scheme, _, url = name.partition("+")
+    keyed = {"tavily": engines.tavily, "exa": engines.exa}
+    if kind == "web" and name in {"", "ddgs"}:
+        return engines.ddgs
+    if kind == "web" and name in keyed:
+        variable = f"{name.upper()}_API_KEY"
+        if key := os.environ.get(variable, "").strip():
+            return keyed[name](key)
         raise BadInput(f"{spec} needs a key: set {variable}")
-    return key
+    if kind == "web" and scheme == "searxng" and url.startswith(("http://", "https://")):
+        return engines.searxng(url)
+    raise BadInput(
+        f"no web source goes by {excerpt(spec)}; name web, web:ddgs, web:tavily, web:exa or "
+        "web:searxng+https://host/path"
+    )

@@ -1,0 +1,21 @@
+"""The text of a web page as Markdown, without navigation and other boilerplate."""
+
+import trafilatura
+from trafilatura.metadata import extract_metadata
+
+from stepcraft.sources.isolated import Unparsed
+from stepcraft.text.clean import clean
+
+MAX_TAGS = 100_000
+"""The most tags of a page, opening and closing ones; so many take about five seconds."""
+
+
+def article(data: bytes, charset: str) -> tuple[str, str]:
+    """Return title and text; without a charset the page is decoded as it declares."""
+    if data.count(b"<") > MAX_TAGS:
+        raise Unparsed(f"it has more than {MAX_TAGS:,} tags")
+    tree = trafilatura.load_html(data.decode(charset, "replace") if charset else data)
+    if tree is None:
+        return "", ""
+    title = " ".join(clean(extract_metadata(tree).title or "").split())[:200]
+    return title, trafilatura.extract(tree, output_format="markdown", include_comments=False) or ""
