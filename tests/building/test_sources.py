@@ -75,7 +75,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert [(one.where, one.reason[:24]) for one in listing.failed] == [
         (f"{tmp_path}/link.md", "it is a link out of the ")
     ]
-    for listed, reason in zip(listing.documents, ("notebook", "PDF"), strict=True):
+    for listed, reason in zip(listing.documents, ("notebook", "pdf"), strict=True):
         with pytest.raises(Unreadable, match=reason):
             listed.read()
 
