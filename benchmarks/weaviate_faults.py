@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from stepcraft.errors import StepcraftError
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.weaviate.program import Ports
+from tests.servers.ports import Ports
 from tests.memory.test_weaviate_faults import serving
 from tests.servers.weaviate_server import WeaviateServer
 

@@ -21,7 +21,6 @@ from stepcraft.building.placing import links_of
 from stepcraft.evals.evaluate import side_by_side
 from stepcraft.evals.progress import Progress
 from stepcraft.llm.usage import Usage, add_usage, no_usage
-from stepcraft.memory.history import current, now
 from stepcraft.memory.procedure import Procedure
 
 Pair = tuple[Procedure, Procedure]
@@ -190,7 +189,7 @@ class _Run:
             def make(one: Procedure) -> Procedure:
                 nonlocal is_current
                 is_current = content_of(one) == compared
-                return _in_place_of(one, other, merged) if is_current else one
+                return merge(one, other, merged) if is_current else one
 
             if (result := await self._change(kept, make)) and is_current:
                 await self._delete(other, into=result)
@@ -230,12 +229,6 @@ class _Run:
         else:
             await in_background(partial(self.memory.delete, [procedure.id]))
 
-
-def _in_place_of(kept: Procedure, other: Procedure, content: Content) -> Procedure:
-    """The merged procedure; the other one, which is deleted, becomes a version of it."""
-    merged = merge(kept, other, content)
-    versions = [*merged.metadata.get("history", []), {**current(other), "until": now()}]
-    return replace(merged, metadata={**merged.metadata, "history": versions})
 
 
 def _standing(procedure: Procedure) -> tuple[bool, bool]:

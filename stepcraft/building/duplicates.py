@@ -28,7 +28,7 @@ from stepcraft.errors import BadInput, MemoryFailure, ModelFailure, ReadOnlyMemo
 from stepcraft.index.serial import SerialExecutor
 from stepcraft.llm.resources import BuilderOptions, Resources
 from stepcraft.llm.usage import Usage, add_usage, no_usage
-from stepcraft.memory.history import listed
+from stepcraft.memory.feedback import VOTES, counts
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.resolve import model_name
@@ -327,17 +327,15 @@ def merge(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     """
     renewed = kept.metadata.get("stale") and not other.metadata.get("stale")
     first, second = (other, kept) if renewed else (kept, other)
-    metadata = {
-        name: value
-        for name, value in {**second.metadata, **first.metadata}.items()
-        if name != "history"
-    }
+    metadata = {**second.metadata, **first.metadata}
     if not first.metadata.get("stale"):
         metadata.pop("stale", None)
-    if "history" in kept.metadata:
-        metadata["history"] = kept.metadata["history"]
-    if votes := [*listed(kept.metadata.get("votes")), *listed(other.metadata.get("votes"))]:
-        metadata["votes"] = votes
+    votes = {
+        name: sum(numbers)
+        for name, *numbers in zip(("up", "down"), counts(kept), counts(other), strict=True)
+    }
+    if any(votes.values()):
+        metadata[VOTES] = votes
     if isinstance(metadata.get("built"), dict) and content != content_of(first):
         metadata["built"] = _built(metadata["built"], (kept, other), content)
     also = [*links_of(kept), *links_of(other), other.id, second.source]

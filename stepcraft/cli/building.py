@@ -182,7 +182,7 @@ def _line(entry: "Procedure | tuple[Procedure, str] | Failed") -> str:
 def _check_file(memory: str, file: Path, names: dict[str, str]) -> dict[str, Any]:
     from stepcraft.memory.files import read_procedures
     from stepcraft.memory.procedure import Procedure
-    from stepcraft.memory.transfer import compare
+    from stepcraft.memory.compare import compare
 
     expected: list[Procedure] = []
     for _, outcome in read_procedures(file, fields=names):

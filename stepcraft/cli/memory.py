@@ -145,7 +145,7 @@ def list_(memory: Memory = None, as_json: AsJson = False) -> None:
 @memory_app.command()
 def show(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
     """Show one procedure."""
-    from stepcraft.memory.feedback import counts, votes
+    from stepcraft.memory.feedback import counts
 
     procedure = _read(memory, id_)
     if as_json:
@@ -154,11 +154,8 @@ def show(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
     say(f"{procedure.output}\n\nid      {procedure.id}\nneeds   {procedure.input}")
     if procedure.source:
         say(f"source  {procedure.source}")
-    if cast := votes(procedure):
-        reasons = [
-            f"\n        {vote['vote']:+}  {one_line(vote['why'])}" for vote in cast if vote["why"]
-        ]
-        say(f"votes   {counts(procedure)}{''.join(reasons)}")
+    if any(votes := counts(procedure)):
+        say(f"votes   {votes}")
     if stale := procedure.metadata.get("stale"):
         say(f"stale   {one_line(str(stale))}")
     say("")
@@ -207,8 +204,8 @@ def export(
             raise BadInput(f"{to} is the memory that is exported; name another file")
         if folder:
             skills = write_skills(source, folder)
-            counts = f"{skills.created} created, {skills.updated} updated"
-            note(f"{counts}, {skills.unchanged} unchanged in {folder}")
+            counts = f"{skills.added} created, {skills.updated} updated"
+            note(f"{counts}, {skills.present} unchanged in {folder}")
         elif to:
             note(f"{write_jsonl(source, to)} written to {to}")
         else:
@@ -232,12 +229,10 @@ def copy(
 ) -> None:
     """Copy all procedures of one memory to another; a copy that was interrupted is completed.
 
-    Vectors are copied, not computed, if both memories have the same embeddings and template.
+    The vectors are made anew.
     """
-    from stepcraft.memory.transfer import copy as copy_procedures
-
     with opened(source) as read, opened(target, embeddings, create=True) as filled:
-        report = copy_procedures(read, filled, progress=counter("procedures copied"))
+        report = filled.add(read, progress=counter("procedures copied"))
     _show_report(report, as_json=as_json)
 
 
@@ -245,8 +240,6 @@ def copy(
 def rate(
     id_: Id,
     vote: Annotated[Literal["+1", "1", "-1"], Argument(help="+1 or -1.")],
-    why: Annotated[str, Option(help="The reason.")] = "",
-    by: Annotated[str, Option(help="Who votes.")] = "",
     memory: ChangedMemory = None,
 ) -> None:
     """Vote for a procedure or against it; searches rank it higher or lower."""
@@ -256,11 +249,7 @@ def rate(
     number: Literal[1, -1] = -1 if vote == "-1" else 1
     with opened(memory) as target:
         procedure = by_short_id(target, id_)
-        say(
-            headline(
-                target.update(procedure.id, lambda old: with_vote(old, number, why=why, by=by))
-            )
-        )
+        say(headline(target.update(procedure.id, lambda stored: with_vote(stored, number))))
 
 
 def opened(

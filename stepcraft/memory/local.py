@@ -3,17 +3,14 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Self
 
 from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, Entry, Hit, LocalIndex, recorded_settings
+from stepcraft.memory.batches import add_in_batches, merged
 from stepcraft.memory.files import read_all
-from stepcraft.memory.history import merged, revised
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
-from stepcraft.memory.protocol import ALPHA, MadeWith, VectorMemory, WithVector, unknown_id
-from stepcraft.memory.transfer import add_in_batches
+from stepcraft.memory.protocol import ALPHA, ProcedureMemory, changed, unknown_id
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
 _BATCH = 1000
 
 
-class LocalMemory(VectorMemory):
+class LocalMemory(ProcedureMemory):
     """Procedures in one SQLite file; several threads and processes may use it at once.
 
     Args:
@@ -90,14 +87,6 @@ class LocalMemory(VectorMemory):
         """Whether it was loaded from a text file, or the database may not be written."""
         return self._frozen or self._index.read_only
 
-    @property
-    def made_with(self) -> MadeWith:
-        """What the file was made with."""
-        found = self._index.made_with
-        return MadeWith(
-            found.get("embeddings", "none"), int(found.get("dimensions", 0)), self._template
-        )
-
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
@@ -108,27 +97,16 @@ class LocalMemory(VectorMemory):
             AddStopped: it failed after some transactions, which stay.
             MemoryFailure: it failed before anything was added.
         """
-        return self.add_with_vectors(
-            ((procedure, None) for procedure in procedures), progress=progress
-        )
-
-    def add_with_vectors(
-        self, items: Iterable[WithVector], *, progress: Callable[[int], None] | None = None
-    ) -> AddReport:
-        """As `add`; only vectors that are None are made."""
         self._check_writable()
-        return add_in_batches(items, _BATCH, self._put, progress)
+        return add_in_batches(procedures, _BATCH, self._put, progress)
 
     def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
         """Read a procedure, change it and write it, in one transaction of the file."""
         self._check_writable()
 
-        def changed(entry: Entry) -> Entry:
-            kept = _procedure(entry)
-            procedure = revised(kept, change(kept))
-            return self._entry(procedure)
-
-        entry = self._index.update(id, changed)
+        entry = self._index.update(
+            id, lambda entry: self._entry(changed(self, _procedure(entry), id, change))
+        )
         if entry is None:
             raise unknown_id(self, id)
         return _procedure(entry)
@@ -159,13 +137,6 @@ class LocalMemory(VectorMemory):
         """All procedures in the order in which they were added."""
         return (_procedure(entry) for entry in self._index)
 
-    def with_vectors(self) -> Iterator[WithVector]:
-        """All procedures with their vectors, in the order in which they were added."""
-        return (
-            (_procedure(entry), np.frombuffer(vector, np.float32))
-            for entry, vector in self._index.with_vectors()
-        )
-
     def close(self) -> None:
         """Close the file; it may be called twice."""
         self._index.close()
@@ -176,14 +147,8 @@ class LocalMemory(VectorMemory):
                 f"{self._name} can be searched, not changed; import procedures into a .db file"
             )
 
-    def _put(self, batch: list[WithVector]) -> AddReport:
-        entries = [self._entry(procedure) for procedure, _ in batch]
-        known = {
-            entry.text: vector.astype(np.float32).tobytes()
-            for entry, (_, vector) in zip(entries, batch, strict=True)
-            if vector is not None
-        }
-        changes = self._index.put(entries, known, merge=_merged)
+    def _put(self, procedures: list[Procedure]) -> AddReport:
+        changes = self._index.put([self._entry(item) for item in procedures], merge=_merged)
         failed = [Failed(name, reason) for name, reason in changes.failed.items()]
         return AddReport(changes.added, changes.present, changes.updated, failed)
 
@@ -196,11 +161,7 @@ def _found(hits: Iterable[Hit]) -> list[Found]:
 
 
 def _procedure(entry: Entry) -> Procedure:
-    stored: dict[str, Any] = dict(entry.payload)
-    try:
-        return Procedure.of_kept(**stored)
-    except TypeError:  # another program wrote it, so that it must be checked
-        return Procedure.from_dict(stored)
+    return Procedure.of_kept(**entry.payload)
 
 
 def _merged(kept: Entry, added: Entry) -> Entry:

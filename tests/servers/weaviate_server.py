@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from stepcraft.memory.weaviate.program import ServerPorts, listens, program
+from tests.servers.ports import ServerPorts, listens, program
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER_VARIABLE = "STEPCRAFT_TEST_WEAVIATE_BIN"

@@ -10,7 +10,7 @@ from weaviate.classes.data import DataObject
 
 from stepcraft import Procedure, open_memory, open_source
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.memory.weaviate.program import Ports
+from tests.servers.ports import Ports
 from stepcraft.models.embeddings import WordLlamaEmbedder
 
 TEXTS = {
