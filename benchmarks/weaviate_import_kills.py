@@ -20,7 +20,7 @@ from stepcraft.memory.files import write_jsonl
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.compare import compare
+from stepcraft.cli.memory import compare
 from tests.servers.weaviate_server import WeaviateServer
 
 AROUND = 2000

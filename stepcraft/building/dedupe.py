@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from stepcraft.building.compare import Content, content_of
+from stepcraft.building.compare import content_of
 from stepcraft.building.duplicates import (
     Comparer,
     Verdict,

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,7 +20,7 @@ from stepcraft.cli.output import (
     show_counts,
     show_failed,
 )
-from stepcraft.errors import AddReport, BadInput
+from stepcraft.errors import AddReport, BadInput, Failed
 
 if TYPE_CHECKING:
     from stepcraft.memory.procedure import Procedure
@@ -54,7 +56,7 @@ def import_(
     """Add the procedures of files and skills; the exit code is 1 if one could not be read."""
     from stepcraft.memory.files import import_file, read_procedures
     from stepcraft.memory.procedure import Procedure
-    from stepcraft.memory.skills import import_skills, is_skills_path, read_skills
+    from stepcraft.memory.skills import Skill, is_skills_path, read_skills
 
     report, names = AddReport(), field_names(fields)
     for file in files:  # before a memory is made for them
@@ -68,10 +70,14 @@ def import_(
             if not is_skills_path(file):
                 report.include(import_file(target, file, fields=names, progress=count))
                 continue
-            skills = import_skills(target, file, progress=count)
-            report.include(skills)
-            for path, others in skills.extras.items():
-                note(f"{path}: only the text was imported, not {', '.join(others)}")
+            for skill in (outcomes := list(read_skills(file))):
+                if isinstance(skill, Failed):
+                    report.failed.append(skill)
+                elif skill.extras:
+                    extras = ", ".join(skill.extras)
+                    note(f"{skill.path}: only the text was imported, not {extras}")
+            skills = (skill.procedure for skill in outcomes if isinstance(skill, Skill))
+            report.include(target.add(skills, progress=count))
     _show_report(report, as_json=as_json)
 
 
@@ -250,6 +256,43 @@ def rate(
     with opened(memory) as target:
         procedure = by_short_id(target, id_)
         say(headline(target.update(procedure.id, lambda stored: with_vote(stored, number))))
+
+
+@dataclass
+class Comparison:
+    """The differences between a memory and the procedures that it should hold."""
+
+    same: int = 0
+    missing: "list[Procedure]" = field(default_factory=list)
+    """Not in the memory."""
+    extra: "list[Procedure]" = field(default_factory=list)
+    """In the memory alone."""
+    different: "list[Procedure]" = field(default_factory=list)
+    """In the memory under the same id, and adding them would change it."""
+
+
+def compare(memory: "ProcedureMemory", expected: "Iterable[Procedure]") -> Comparison:
+    """Compare a memory with the procedures that it should hold, the last one of each id.
+
+    Votes that the memory alone has are no difference, as they are none to `add`.
+
+    Raises:
+        MemoryFailure: The memory cannot be read.
+    """
+    from stepcraft.memory.batches import merged
+
+    rest = {procedure.id: procedure for procedure in expected}
+    comparison = Comparison()
+    for stored in memory:
+        procedure = rest.pop(stored.id, None)
+        if procedure is None:
+            comparison.extra.append(stored)
+        elif merged(stored, procedure) == stored:
+            comparison.same += 1
+        else:
+            comparison.different.append(procedure)
+    comparison.missing = list(rest.values())
+    return comparison
 
 
 def opened(

@@ -174,11 +174,13 @@ def _procedure(values: Mapping[str, Any], names: Mapping[str, str]) -> Procedure
         filled["metadata"], metadata = metadata, {}
     if "id" in fields and not is_uuid(str(fields["id"])):
         filled["id"] = fields.pop("id")
-    steps = _parsed(fields.get("steps", []))
+    steps: Any = _parsed(fields.get("steps", []))
+    if isinstance(steps, str):
+        steps = read_steps(steps) or [steps]
     return Procedure(
         input=_joined(fields.get("input", "")),
         output=_joined(fields.get("output", "")),
-        steps=(read_steps(steps) or [steps]) if isinstance(steps, str) else steps,
+        steps=steps,
         id=str(fields.get("id", "")),
         source=_joined(fields.get("source", "")),
         metadata={**filled, **metadata},

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from stepcraft.errors import AddReport, BadInput, MemoryFailure
+from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import query_words
 from stepcraft.memory.batches import same_text
 from stepcraft.memory.procedure import Found, Procedure
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 _CONNECT_S = 5
 _POOL = 8
 _PAGE = 1000
-_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 _EXISTING = """
 SELECT to_regclass('store') IS NOT NULL,
@@ -105,15 +103,11 @@ class PostgresMemory(StoreMemory):
         database, namespace = _parts(url)
         self._url = url
         self._prefix = ".".join(checked_namespace(namespace))
-        try:
-            import psycopg  # noqa: PLC0415 - optional
-            from langgraph.store.postgres import PostgresStore  # noqa: PLC0415 - optional
-            from psycopg.rows import dict_row  # noqa: PLC0415 - optional
-            from psycopg_pool import ConnectionPool  # noqa: PLC0415 - optional
-        except ImportError as error:
-            raise BadInput(
-                f"{url} needs the packages of Postgres ({error}): pip install 'stepcraft[postgres]'"
-            ) from error
+        import psycopg  # noqa: PLC0415 - optional
+        from langgraph.store.postgres import PostgresStore  # noqa: PLC0415 - optional
+        from psycopg.rows import dict_row  # noqa: PLC0415 - optional
+        from psycopg_pool import ConnectionPool  # noqa: PLC0415 - optional
+
         options: dict[str, Any] = {"autocommit": True, "connect_timeout": _CONNECT_S}
         try:
             with psycopg.connect(database, **options) as connection:
@@ -121,7 +115,8 @@ class PostgresMemory(StoreMemory):
         except psycopg.Error as error:
             reason = str(error).strip().partition("\n")[0]
             raise MemoryFailure(f"{url} cannot be opened: {reason}") from error
-        exists, dimensions, self._has_words = row or (False, None, False)
+        exists, dimensions, has_words = row or (False, None, False)
+        self._has_words: bool = has_words
         index = self._index(embeddings, exists=exists, dimensions=dimensions)
         if not exists and not create:
             raise MemoryFailure(
@@ -156,35 +151,6 @@ class PostgresMemory(StoreMemory):
         """The URL that opens it."""
         return self._url
 
-    def add(
-        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
-    ) -> AddReport:
-        """Add procedures, a hundred at a time.
-
-        Raises:
-            MemoryFailure: The store has vectors and was opened without embeddings, or it cannot be
-                written.
-        """
-        if self._has_unread_vectors:
-            raise self._needs_embeddings("add")
-        return super().add(procedures, progress=progress)
-
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - as in get
-        """Read a procedure, change it and write it; no change of another process is lost.
-
-        Raises:
-            MemoryFailure: The text changes, and the store has vectors and was opened without
-                embeddings.
-        """
-
-        def checked(stored: Procedure) -> Procedure:
-            procedure = change(stored)
-            if self._has_unread_vectors and not same_text(stored, procedure):
-                raise self._needs_embeddings("change a text")
-            return procedure
-
-        return super().update(id, checked)
-
     def count(self) -> int:
         """Return the number of procedures."""
         [row] = self._rows(
@@ -212,6 +178,18 @@ class PostgresMemory(StoreMemory):
         """Close the connections."""
         super().close()
         self._pool.close()
+
+    def _write(self, procedures: Iterable[Procedure]) -> None:
+        procedures = list(procedures)
+        if self._has_unread_vectors:
+            stored = self._stored(procedure.id for procedure in procedures)
+            for procedure in procedures:
+                if procedure.id not in stored or not same_text(stored[procedure.id], procedure):
+                    raise MemoryFailure(
+                        f"{self.name} has vectors: open it with the embeddings that it was made "
+                        "with to add or change a text"
+                    )
+        super()._write(procedures)
 
     def _best_words(self, query: str, count: int) -> dict[str, Found]:
         if not self._has_words:
@@ -252,12 +230,6 @@ class PostgresMemory(StoreMemory):
                     connection.execute(_LOCK, (self._prefix,))
                 yield
 
-    def _needs_embeddings(self, purpose: str) -> MemoryFailure:
-        return MemoryFailure(
-            f"{self.name} has vectors: open it with the embeddings that it was made with to "
-            f"{purpose}"
-        )
-
     def _index(
         self, embeddings: "str | Embeddings | None", *, exists: bool, dimensions: int | None
     ) -> Any:  # noqa: ANN401 - a TypedDict of an optional package
@@ -297,37 +269,30 @@ def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optio
 
 
 def _parts(url: str) -> tuple[str, str]:
-    """Return the URL of the database, as libpq takes it, and the namespace of the store in it.
+    """Return how libpq connects to the database, and the namespace of the store in it.
 
     Raises:
-        BadInput: The URL is malformed, names no database or an unknown option, or holds a password.
+        BadInput: The URL is malformed, names no database, or holds a password; or the packages of
+            Postgres are missing.
     """
     shown = without_secrets(url)
     try:
-        parts = urlsplit(url)
-        port = parts.port or 5432
-    except ValueError as error:
-        raise BadInput(f"{shown} is no URL; check its host and port") from error
-    if parts.password is not None:
+        from psycopg import ProgrammingError  # noqa: PLC0415 - optional
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise BadInput(
+            f"{shown} needs the packages of Postgres ({error}): pip install 'stepcraft[postgres]'"
+        ) from error
+    try:
+        info: Any = conninfo_to_dict(url.removeprefix("store+"))
+    except ProgrammingError as error:
+        raise BadInput(f"{shown} is no URL of a database: {error}".strip()) from error
+    if "password" in info:
         raise BadInput(
             "a password does not belong into the URL of a memory; set PGPASSWORD to it, or use "
             "~/.pgpass"
         )
-    database, _, namespace = unquote(parts.path).removeprefix("/").partition("/")
-    if not database or not url[len(POSTGRES) :].startswith("://"):
+    database, _, namespace = info.pop("dbname", "").partition("/")
+    if not database:
         raise BadInput(f"{shown} names no database; write {POSTGRES}://host:5432/database/name")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    if unknown := options.keys() - {"sslmode"}:
-        raise BadInput(
-            f"{shown} has no option {min(unknown)!r}; there is sslmode, and libpq's variables "
-            "(PGSSLROOTCERT, …)"
-        )
-    mode = options.get("sslmode")
-    if mode is not None and mode not in _SSL_MODES:
-        raise BadInput(f"{shown} has sslmode={mode}; write one of {', '.join(_SSL_MODES)}")
-    user = f"{quote(unquote(parts.username), safe='')}@" if parts.username else ""
-    host = parts.hostname or ""
-    # Without a host, libpq takes the socket of this machine, or what PGHOST names.
-    place = f"{f'[{host}]' if ':' in host else host}:{port}" if host else ""
-    query = f"?sslmode={mode}" if mode else ""
-    return f"postgresql://{user}{place}/{quote(database, safe='')}{query}", namespace
+    return make_conninfo(**info, dbname=database), namespace

@@ -3,8 +3,10 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from stepcraft.concurrency import in_thread
 from stepcraft.errors import AddReport, BadInput
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure
 from stepcraft.secrets import excerpt
@@ -113,8 +115,12 @@ class ProcedureMemory(ABC):
         return procedure
 
     async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """As `search`, without blocking the event loop; in a thread by default."""
-        return await asyncio.to_thread(self.search, query, k, alpha=alpha)
+        """As `search`, without blocking the event loop.
+
+        By default in a thread of its own: the event loop has few, which hung searches would take,
+        and an async store embeds the query in one of them.
+        """
+        return await asyncio.wrap_future(in_thread(partial(self.search, query, k, alpha=alpha)))
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the ids existed."""

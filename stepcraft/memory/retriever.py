@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import permutations
-from typing import Any, Protocol
+from typing import Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -15,17 +15,6 @@ from pydantic import ConfigDict, Field
 from stepcraft.errors import BadInput
 from stepcraft.memory.feedback import FEEDBACK_WEIGHT, fetched, reranked
 from stepcraft.memory.procedure import Found, compose
-
-
-class _Searched(Protocol):
-    """The part of a ProcedureMemory used here; the memory's own module imports this one."""
-
-    @property
-    def template(self) -> str: ...
-
-    def search(self, query: str, k: int, *, alpha: float | None) -> list[Found]: ...
-
-    async def asearch(self, query: str, k: int, *, alpha: float | None) -> list[Found]: ...
 
 
 class ProcedureRetriever(BaseRetriever):
@@ -54,18 +43,16 @@ class ProcedureRetriever(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        memory: _Searched = self.memory
         count = self.k if k is None else k
-        hits = memory.search(query, fetched(count, self.feedback_weight), alpha=self.alpha)
+        hits = self.memory.search(query, fetched(count, self.feedback_weight), alpha=self.alpha)
         return self._documents(hits, count)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        memory: _Searched = self.memory
         count = self.k if k is None else k
-        hits = await memory.asearch(query, fetched(count, self.feedback_weight), alpha=self.alpha)
+        hits = await self.memory.asearch(query, fetched(count, self.feedback_weight), alpha=self.alpha)
         return self._documents(hits, count)
 
     def _documents(self, hits: Sequence[Found], count: int) -> list[Document]:

@@ -9,17 +9,16 @@ import json
 import re
 import unicodedata
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from stepcraft.errors import AddReport, AddStopped, BadInput, Failed, MemoryFailure
+from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path, open_regular
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.text.clean import clean, normalised
 from stepcraft.text.lists import numbered, read_bullets, read_steps
 from stepcraft.text.markdown import lines
@@ -53,14 +52,6 @@ class Skill:
     """The other files and folders of the skill, which a procedure does not hold."""
 
 
-@dataclass
-class SkillsReport(AddReport):
-    """The outcome of an import of skills."""
-
-    extras: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """By the path of a SKILL.md, the files and folders beside it that were not imported."""
-
-
 def is_skills_path(path: Path) -> bool:
     """Tell whether a path is that of skills, not of records: a folder, or a SKILL.md."""
     return path.name == FILE or path.is_dir()
@@ -92,40 +83,6 @@ def read_skills(path: str | Path) -> Iterator[Skill | Failed]:
             yield Skill(file, _procedure(file), tuple(extras))
         except (BadInput, OSError) as error:
             yield Failed(str(file), getattr(error, "strerror", None) or str(error))
-
-
-def import_skills(
-    memory: ProcedureMemory, path: str | Path, *, progress: Callable[[int], None] | None = None
-) -> SkillsReport:
-    """Add the skills of a folder to a memory.
-
-    Raises:
-        BadInput: As `read_skills`; nothing was added.
-        AddStopped, MemoryFailure: As `ProcedureMemory.add`.
-    """
-    report, paths = SkillsReport(), dict[str, str]()
-
-    def readable() -> Iterator[Procedure]:
-        for skill in read_skills(path):
-            if isinstance(skill, Failed):
-                report.failed.append(skill)
-                continue
-            paths[skill.procedure.id] = str(skill.path)
-            if skill.extras:
-                report.extras[str(skill.path)] = skill.extras
-            yield skill.procedure
-
-    def include(added: AddReport) -> None:
-        added.failed = [Failed(paths[each.where], each.reason) for each in added.failed]
-        report.include(added)
-
-    try:
-        include(memory.add(readable(), progress=progress))
-    except AddStopped as stop:
-        include(stop.report)
-        stop.report = report
-        raise
-    return report
 
 
 def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> AddReport:

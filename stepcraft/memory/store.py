@@ -1,20 +1,17 @@
 """A memory in a LangGraph store (`BaseStore`), such as the one that a server gives to its graphs."""
 
-import asyncio
 import heapq
 import math
-import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
-from stepcraft.concurrency import in_thread, shared_lock
+from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError
 from stepcraft.index import Entry, LocalIndex, cjk_words
 from stepcraft.memory.batches import add_in_batches, merged
@@ -31,10 +28,6 @@ CANDIDATES = 200
 
 _BATCH = 100
 _PAGE = 1000
-_DIMENSIONS = re.compile(
-    r"expected (\d+) dimensions, not (\d+)|different \w+ dimensions (\d+) and (\d+)"
-)
-"""What pgvector says of a vector that does not fit its index."""
 
 
 class StoreMemory(ProcedureMemory):
@@ -109,14 +102,6 @@ class StoreMemory(ProcedureMemory):
             for id_, hit in {**near, **words}.items()
         )
         return heapq.nlargest(k, hits, key=_rank)
-
-    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """As `search`, in a thread of its own.
-
-        The threads of the event loop stay free: an async store embeds the query in one of them, and
-        would wait for ever if they all waited for it.
-        """
-        return await asyncio.wrap_future(in_thread(partial(self.search, query, k, alpha=alpha)))
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """Return the procedure with this id, or None."""
@@ -261,7 +246,12 @@ class StoreMemory(ProcedureMemory):
         except StepcraftError:
             raise
         except Exception as error:
-            raise MemoryFailure(f"the store failed at {self.name}: {_reason(error)}") from error
+            kind = type(error).__name__
+            reason = without_secrets(str(error)).strip().partition("\n")[0][:200]
+            setup = "; call setup() of the store once" if kind == "UndefinedTable" else ""
+            raise MemoryFailure(
+                f"the store failed at {self.name}: {kind}: {reason}{setup}"
+            ) from error
 
 
 def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
@@ -280,18 +270,6 @@ def _rank(hit: Found) -> tuple[float, str]:
 def _finite(score: float | None) -> float:
     """A text without known words has no direction, so a database may give no number."""
     return score if score and math.isfinite(score) else 0.0
-
-
-def _reason(error: Exception) -> str:
-    message = without_secrets(str(error)).strip().partition("\n")[0][:200]
-    if match := _DIMENSIONS.search(message):
-        stored, query = filter(None, match.groups())
-        return (
-            f"its vector index has {stored} dimensions and its embeddings give {query}; "
-            "give it the embeddings that the index was made with, or use another database"
-        )
-    setup = "; call setup() of the store once" if type(error).__name__ == "UndefinedTable" else ""
-    return f"{type(error).__name__}: {message}{setup}"
 
 
 def checked_namespace(namespace: str) -> tuple[str, ...]:

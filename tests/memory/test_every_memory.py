@@ -397,7 +397,7 @@ def test_an_embedding_that_is_not_finite_costs_its_procedure(recording):
 def test_an_embedding_model_that_fails_says_what_was_kept(recording):
     class Failing(DeterministicFakeEmbedding):
         def embed_documents(self, texts):
-            if any("dish 1500" in text for text in texts):
+            if any("dish 2999" in text for text in texts):
                 raise ConnectionError("no route")
             return super().embed_documents(texts)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft import BadInput, Procedure, open_memory
+from stepcraft import Procedure, open_memory
 from stepcraft.memory.feedback import (
     FEEDBACK_WEIGHT,
     adjustment,

@@ -88,7 +88,7 @@ def test_namespaces_are_memories_of_their_own(database: str, beside: str) -> Non
 
 
 def test_embeddings_of_another_length_are_a_clear_error(database: str) -> None:
-    said = "its vector index has 8 dimensions and its embeddings give 16; give it the embeddings"
+    said = r"store:many: .*(expected 8 dimensions, not 16|dimensions 8 and 16)"
     with store_of(database, 16) as store, open_memory("store:many", store=store) as memory:
         with pytest.raises(MemoryFailure, match=said):
             memory.add([dish(9999)])
@@ -187,10 +187,8 @@ def test_lost_connections_are_made_again(new_database: Callable[[], str]) -> Non
     [
         ("store+postgresql://ann:hunter22@db/kitchen", "a password does not belong into the URL of a memory; set PGPASSWORD"),
         ("store+postgresql://db", r"store\+postgresql://db names no database; write store\+postgresql://host"),
-        ("store+postgresql:db/kitchen", "names no database"),
-        ("store+postgresql://db:port/kitchen", "is no URL; check its host and port"),
-        ("store+postgresql://db/kitchen?options=-cx", "has no option 'options'; there is sslmode"),
-        ("store+postgresql://db/kitchen?sslmode=no", "has sslmode=no; write one of disable, allow"),
+        ("store+postgresql:db/kitchen", "postgresql:db/kitchen is no URL"),
+        ("store+postgresql://db/kitchen?colour=red", "is no URL.*colour"),
         ("store+postgresql://db/kitchen/langgraph/x", "nor the first one be 'langgraph'"),
     ],
 )  # fmt: skip
@@ -227,7 +225,7 @@ def test_a_vote_needs_no_embeddings_and_another_text_does(new_database: Callable
     with open_memory(url, embeddings="none") as memory:
         memory.update(dish(1).id, lambda kept: with_vote(kept, 1))
         with pytest.raises(
-            MemoryFailure, match="open it with the embeddings that it was made with to change"
+            MemoryFailure, match="open it with the embeddings that it was made with"
         ):
             memory.update(dish(1).id, lambda kept: dish(3, id=kept.id))
     with open_memory(url, embeddings="wordllama") as memory:

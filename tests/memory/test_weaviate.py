@@ -57,7 +57,7 @@ def test_a_collection_of_another_shape_is_refused_with_what_differs(url: str, we
         name, properties=[Property(name="input", data_type=DataType.INT)]
     )
     with pytest.raises(
-        MemoryFailure, match=r"input is int, not text; it has no property output \(text\)"
+        MemoryFailure, match="another shape .*input, output"
     ):
         open_memory(url)
 
@@ -276,18 +276,15 @@ async def test_aag_runs_on_it(url: str):
         ("weaviate://host:8080/my-dishes", "names no collection"),
         ("weaviate:///Dishes", "not understood"),
         ("weaviate://host:99999/Dishes", "is no URL; check its host and port"),
-        ("weaviate://host/Dishes?port=1", "no option 'port'"),
-        ("weaviate://host/Dishes?grpc=no", "must be a number"),
-        ("weaviate://host/Dishes?tls=yes", "true or false"),
-        ("weaviate://host/Dishes?quantizer=zip", "no quantizer 'zip'"),
-        ("weaviate://host/Dishes?ef=0", "ef=0; it must be a number from 1 to"),
-        (
-            "weaviate+embedded:///tmp/Dishes?ef_construction=high",
-            "ef_construction=high; it must be a number",
-        ),
-        ("weaviate+cloud://host/Dishes?max_connections=3", "a number from 4 to 2047"),
+        ("weaviate://host/Dishes?port=1", "has port=1.*the options are grpc"),
+        ("weaviate://host/Dishes?grpc=no", "has grpc=no"),
+        ("weaviate://host/Dishes?tls=perhaps", "has tls=perhaps"),
+        ("weaviate://host/Dishes?quantizer=zip", "has quantizer=zip.*'rq'"),
+        ("weaviate://host/Dishes?ef=0", "has ef=0"),
+        ("weaviate+embedded:///tmp/Dishes?ef_construction=high", "has ef_construction=high"),
+        ("weaviate+cloud://host/Dishes?max_connections=3", "has max_connections=3"),
         ("weaviates://host/Dishes", "no memory goes by weaviates"),
-        ("weaviate+embedded://folder/Dishes", "three slashes"),
+        ("weaviate+embedded://folder/Dishes", "is not understood"),
     ],
 )
 def test_a_url_that_is_not_understood_is_named(url, reason):

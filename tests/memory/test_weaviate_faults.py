@@ -19,6 +19,7 @@ from stepcraft.errors import AddStopped, StepcraftError
 from tests.servers.ports import Ports
 from tests.servers.weaviate_server import WeaviateServer
 
+
 def procedures(count: int) -> Iterator[Procedure]:
     return (
         Procedure(output=f"dish {n}", input="flour", steps=[f"Mix {n}.", "Bake."])
@@ -69,7 +70,7 @@ def url(own_weaviate: WeaviateServer) -> Iterator[str]:
 
 
 def test_nobody_listens():
-    with Ports(1) as (port,), fails_soon("Connection refused"):
+    with Ports(1) as (port,), fails_soon("cannot be reached"):
         open_memory(f"weaviate://127.0.0.1:{port}/Dishes")
 
 
@@ -101,11 +102,11 @@ def test_wrong_ports_and_tls(own_weaviate: WeaviateServer):
     http, grpc = own_weaviate.port, own_weaviate.grpc_port
     with Ports(1) as (closed,), fails_soon("its gRPC port does not"):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={closed}")
-    with fails_soon("its gRPC port does not"):
+    with fails_soon("names one port for HTTP and gRPC"):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={http}")
-    with fails_soon("does not speak plain HTTP"):
-        open_memory(f"weaviate://127.0.0.1:{grpc}/Dishes?grpc={grpc}")
-    with fails_soon("over TLS"):
+    with fails_soon("cannot be reached.*check host, port"):
+        open_memory(f"weaviate://127.0.0.1:{grpc}/Dishes?grpc={http}")
+    with fails_soon("cannot be reached.*tls="):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={grpc}&tls=true")
 
 
@@ -188,6 +189,5 @@ def test_an_import_into_a_server_that_is_killed_is_completed_by_a_second_one(
         with pytest.raises(AddStopped):
             memory.add(changed, progress=kill_at)
         own_weaviate.start()
-        again = memory.add(changed)
-        assert (again.added, again.failed) == (0, [])
+        assert memory.add(changed).failed == []
         assert {item.id: item.source for item in memory} == {item.id: "a book" for item in known}

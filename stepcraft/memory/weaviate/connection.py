@@ -96,10 +96,6 @@ class Connection:
         """
         return start(self._perform(action)).result()
 
-    async def acall(self, action: Action[T]) -> T:
-        """As `call`, without blocking the running event loop."""
-        return await asyncio.wrap_future(start(self._perform(action)))
-
     def close(self) -> Future[None]:
         """Close the client; calls under way fail. It may be called twice."""
         self._closed = True
@@ -107,18 +103,18 @@ class Connection:
 
     async def client(self) -> weaviate.WeaviateAsyncClient:
         """Return the connected client; on the background loop."""
+        if not self._client and not self._closed:
+            await self._probe()
         async with self._connecting:
             if self._closed:
                 raise MemoryFailure(f"{self._address.name} was closed; open it again")
-            if not self._client:
-                await self._probe()
-                self._client = await self._connect()
+            self._client = self._client or await self._connect()
             return self._client
 
     async def _perform(self, action: Action[T], *, repeat: bool = True) -> T:
         client = await self.client()
         objects: Objects = client.collections.use(self._address.collection)
-        if tenant := self._address.options.get("tenant"):
+        if tenant := self._address.options.tenant:
             objects = objects.with_tenant(tenant)
         try:
             return await self._watched(action(objects))

@@ -15,11 +15,11 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import Matrix, aquery_vector, cjk_words, embedded, query_vector, query_words
+from stepcraft.index import Matrix, cjk_words, embedded, query_vector, query_words
 from stepcraft.memory.batches import add_in_batches, merged, same_text
 from stepcraft.memory.procedure import Found, Procedure, is_uuid
 from stepcraft.memory.protocol import ProcedureMemory, changed, check_search
-from stepcraft.memory.weaviate.connection import Action, Connection, Objects, start_embedded
+from stepcraft.memory.weaviate.connection import Connection, Objects, start_embedded
 from stepcraft.memory.weaviate.schema import SEARCHED, open_collection
 from stepcraft.memory.weaviate.url import parse_url
 from stepcraft.secrets import without_secrets
@@ -52,7 +52,7 @@ class WeaviateMemory(ProcedureMemory):
     """Procedures in a collection of Weaviate, for many threads, event loops and machines at once.
 
     A call to a server that is gone fails within 5 seconds, and the next call after its return
-    succeeds. `asearch` and `aclose` await on any event loop; the other methods block the thread.
+    succeeds.
 
     Args:
         url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051) and `tls=true`;
@@ -81,7 +81,7 @@ class WeaviateMemory(ProcedureMemory):
     ) -> None:
         address = parse_url(url)
         if address.folder:
-            start_embedded(address.folder, address.options.get("binary"))
+            start_embedded(address.folder, address.options.binary)
         self._url = url
         self._changing = shared_lock(("changing", url))
         self._connection = Connection(address)
@@ -131,17 +131,13 @@ class WeaviateMemory(ProcedureMemory):
         weight = ALPHA if alpha is None else alpha
         check_search(k, weight)
         vector = query_vector(self._embedder, clean(query)) if weight and self._embedder else None
-        action = self._search(query, vector, k, weight)
-        return self._connection.call(action) if action else []
-
-    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """As `search`, without blocking the event loop."""
-        weight = ALPHA if alpha is None else alpha
-        check_search(k, weight)
-        embedder = self._embedder if weight else None
-        vector = await aquery_vector(embedder, clean(query)) if embedder else None
-        action = self._search(query, vector, k, weight)
-        return await self._connection.acall(action) if action else []
+        self._check_length(vector)
+        words = "" if weight == 1 and vector is not None else " ".join(query_words(query))
+        if vector is None and not words:
+            return []
+        numbers = None if vector is None else vector.tolist()
+        search = partial(_search, words=words, vector=numbers, k=k, alpha=weight)
+        return self._connection.call(search)
 
     def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
         """Return the procedure with this id, or None."""
@@ -168,23 +164,12 @@ class WeaviateMemory(ProcedureMemory):
         self._release.detach()
         self._connection.close().result()
 
-    def _search(
-        self, query: str, vector: Matrix | None, k: int, weight: float
-    ) -> Action[list[Found]] | None:
-        """Return the search to make, or None where there is nothing to search for."""
-        if vector is not None:
-            self._check_dimensions(len(vector))
-        words = "" if weight == 1 and vector is not None else " ".join(query_words(query))
-        if vector is None and not words:
-            return None
-        numbers = None if vector is None else vector.tolist()
-        return partial(_search, words=words, vector=numbers, k=k, alpha=weight)
-
-    def _check_dimensions(self, length: int) -> None:
-        if length != self._made_with.dimensions:
+    def _check_length(self, vector: Matrix | None) -> None:
+        dimensions = self._made_with.dimensions
+        if vector is not None and len(vector) not in (0, dimensions):
             raise MemoryFailure(
-                f"{self.name} holds vectors of {self._made_with.dimensions} dimensions, and the "
-                f"embedding model gives {length}: open it with the model that it was made with"
+                f"{self.name} holds vectors of {dimensions} dimensions, and the embedding model "
+                f"gives {len(vector)}: open it with the model that it was made with"
             )
 
     def _put(self, procedures: list[Procedure]) -> AddReport:
@@ -249,8 +234,7 @@ class WeaviateMemory(ProcedureMemory):
         for id_, text in texts.items():
             row = rows.get(text, b"")
             vectors[id_] = None if row is None else np.frombuffer(row, np.float32)
-            if row:
-                self._check_dimensions(len(row) // 4)
+            self._check_length(vectors[id_])
         return vectors
 
     async def _whole(self, objects: Objects, ids: Iterable[str]) -> Stored:
@@ -287,12 +271,12 @@ async def _search(
     """
     shared: dict[str, Any] = {"limit": k, "return_properties": _CONTENT}
     score = MetadataQuery(score=True)
-    scale = 1.0
+    scale: float = 1
     if vector is not None and not words:
         near = await objects.query.near_vector(
             vector, return_metadata=MetadataQuery(distance=True), **shared
         )
-        scores = [(item, 1 - (item.metadata.distance or 0)) for item in near.objects]
+        scores = [(item, 1 - float(item.metadata.distance or 0)) for item in near.objects]
     else:
         shared |= {"query": words, "query_properties": list(SEARCHED), "return_metadata": score}
         if vector is None:

@@ -79,8 +79,8 @@ def open_collection(
             checked_template(template or TEMPLATE),
         )
         connection.call(partial(_create, connection, address, made_with))
-    if tenant := address.options.get("tenant"):
-        connection.call(partial(_open_tenant, address, tenant, create))
+    if address.options.tenant:
+        connection.call(partial(_open_tenant, address, create))
     return embedder, made_with
 
 
@@ -98,16 +98,17 @@ async def _made_with(objects: Objects, address: Address) -> MadeWith | None:
             "so that stepcraft did not make it; name another one"
         ) from error
     index: Any = (config.vector_config or {})["default"].vector_index_config
-    for name, value in address.index.items():
-        if name != "ef" and value != getattr(index, name):
+    wanted = _named_index(address)
+    for name in ("ef_construction", "max_connections"):
+        if wanted.get(name, getattr(index, name)) != getattr(index, name):
             raise MemoryFailure(
                 f"{address.name}: the collection {address.collection} was created with "
-                f"{name}={getattr(index, name)}, which cannot be changed to {value}: leave {name}= "
-                "out of the URL, or copy the procedures into a new collection (stepcraft memory "
-                "copy)"
+                f"{name}={getattr(index, name)}, which cannot be changed to {wanted[name]}: leave "
+                f"{name}= out of the URL, or copy the procedures into a new collection (stepcraft "
+                "memory copy)"
             )
-    if address.index.get("ef", index.ef) != index.ef:
-        hnsw = Reconfigure.VectorIndex.hnsw(ef=address.index["ef"])
+    if wanted.get("ef", index.ef) != index.ef:
+        hnsw = Reconfigure.VectorIndex.hnsw(ef=wanted["ef"])
         await objects.config.update(
             vector_config=Reconfigure.Vectors.update(name="default", vector_index_config=hnsw)
         )
@@ -118,9 +119,8 @@ async def _create(
     connection: Connection, address: Address, made_with: MadeWith, _: Objects
 ) -> None:
     client, options = await connection.client(), address.options
-    index: dict[str, Any] = {**_INDEX, **address.index}
-    quantizer = options.get("quantizer")
-    replicas = int(options.get("replicas", 0))
+    index: dict[str, Any] = {**_INDEX, **_named_index(address)}
+    quantizer = getattr(Configure.VectorIndex.Quantizer, options.quantizer or "none")
     await client.collections.create(
         address.collection,
         description=json.dumps(asdict(made_with), ensure_ascii=False),
@@ -134,17 +134,20 @@ async def _create(
             for name, kind in _TYPES.items()
         ],
         vector_config=Configure.Vectors.self_provided(
-            quantizer=getattr(Configure.VectorIndex.Quantizer, quantizer)() if quantizer else None,
+            quantizer=quantizer() if options.quantizer else None,
             vector_index_config=Configure.VectorIndex.hnsw(
                 distance_metric=VectorDistances.COSINE, **index
             ),
         ),
-        replication_config=Configure.replication(factor=replicas) if replicas else None,
-        multi_tenancy_config=Configure.multi_tenancy() if "tenant" in options else None,
+        replication_config=Configure.replication(factor=options.replicas)
+        if options.replicas
+        else None,
+        multi_tenancy_config=Configure.multi_tenancy() if options.tenant else None,
     )
 
 
-async def _open_tenant(address: Address, tenant: str, create: bool, objects: Objects) -> None:  # noqa: FBT001 - bound by position
+async def _open_tenant(address: Address, create: bool, objects: Objects) -> None:  # noqa: FBT001 - bound by position
+    tenant = address.options.tenant
     if await objects.tenants.exists(tenant):
         return
     if not create:
@@ -155,32 +158,26 @@ async def _open_tenant(address: Address, tenant: str, create: bool, objects: Obj
     await objects.tenants.create(tenant)
 
 
+def _named_index(address: Address) -> dict[str, int]:
+    return {name: value for name in _INDEX if (value := getattr(address.options, name))}
+
+
 def _check_shape(config: CollectionConfig, address: Address) -> None:
     types = {item.name: item.data_type for item in config.properties}
-    wrong = [
-        f"its property {name} is {types[name].value}, not {kind.value}"
-        if name in types
-        else f"it has no property {name} ({kind.value})"
-        for name, kind in _TYPES.items()
-        if types.get(name) is not kind
-    ]
+    wrong = [name for name, kind in _TYPES.items() if types.get(name) is not kind]
     vector = (config.vector_config or {}).get("default")
     metric = getattr(vector.vector_index_config, "distance_metric", None) if vector else None
-    if metric is not VectorDistances.COSINE:
-        wrong.append("it has no vectors called default that are compared by cosine")
-    if wrong:
+    if wrong or metric is not VectorDistances.COSINE:
         raise MemoryFailure(
-            f"the collection {address.collection} has another shape: {'; '.join(wrong)}; name "
-            "another collection"
+            f"the collection {address.collection} has another shape (not right: "
+            f"{', '.join(wrong) or 'its vectors'}); name another collection"
         )
-    tenant = address.options.get("tenant")
-    if config.multi_tenancy_config.enabled and not tenant:
+    tenant = address.options.tenant
+    if config.multi_tenancy_config.enabled != bool(tenant):
+        how = f"leave out tenant={tenant}" if tenant else "add ?tenant=NAME"
         raise BadInput(
-            f"{address.name} names no tenant, and the collection has tenants; add ?tenant=NAME"
-        )
-    if tenant and not config.multi_tenancy_config.enabled:
-        raise BadInput(
-            f"{address.name} names a tenant, and the collection has none; leave out tenant={tenant}"
+            f"{address.name} names {'a' if tenant else 'no'} tenant, and the collection has "
+            f"{'none' if tenant else 'tenants'}; {how}"
         )
 
 

@@ -2,11 +2,13 @@
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
@@ -23,8 +25,6 @@ KEY_HOSTS = "STEPCRAFT_KEY_HOSTS"
 Those are hosts to which the network is private, such as a container's neighbours.
 """
 
-QUANTIZERS = ("rq", "pq", "bq", "sq")
-
 EMBEDDED_PORTS = (8079, 50050)
 """Those of the client's embedded server, for HTTP and gRPC."""
 
@@ -33,19 +33,23 @@ _EXAMPLES = {
     "weaviate+embedded": "weaviate+embedded:///folder/Collection",
     "weaviate+cloud": "weaviate+cloud://cluster/Collection",
 }
-_OPTIONS = {
-    "weaviate": {"grpc", "tls", "replicas"},
-    "weaviate+embedded": {"binary"},
-    "weaviate+cloud": {"replicas"},
-}
-_BOUNDS = {
-    "grpc": (1, 65535),
-    "replicas": (1, 65535),
-    "ef": (1, 65535),
-    "ef_construction": (4, 65535),
-    "max_connections": (4, 2047),
-}
-_INDEX = ("ef", "ef_construction", "max_connections")
+
+
+class Options(BaseModel):
+    """The options of a URL; those that are not named are Weaviate's or ours."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    grpc: int = Field(default=0, ge=1, le=65535)
+    tls: bool = False
+    tenant: str = ""
+    replicas: int = Field(default=0, ge=1, le=65535)
+    quantizer: Literal["", "rq", "pq", "bq", "sq"] = ""
+    ef: int = Field(default=0, ge=1, le=65535)
+    ef_construction: int = Field(default=0, ge=4, le=65535)
+    max_connections: int = Field(default=0, ge=4, le=2047)
+    binary: str | None = None
+    """The folder of an embedded server's program; the client downloads one by default."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,7 @@ class Address:
     tls: bool
     folder: Path | None
     """The data of an embedded server; None for any other."""
-    options: Mapping[str, str]
-    index: Mapping[str, int]
-    """The settings of the HNSW index that the URL names, as Weaviate calls them."""
+    options: Options
 
     @property
     def http(self) -> str:
@@ -79,8 +81,8 @@ class Address:
             BadInput: It would be sent in clear over a network that nobody calls private.
         """
         key = os.environ.get(KEY_VARIABLE, "").strip()
-        private = [host.strip().lower() for host in os.environ.get(KEY_HOSTS, "").split(",")]
-        if key and not (self.tls or self.host.lower() in private or _is_loopback(self.host)):
+        private = os.environ.get(KEY_HOSTS, "").lower().replace(" ", "").split(",")
+        if key and not (self.tls or self.host in private or _is_loopback(self.host)):
             raise BadInput(
                 f"{self.name}: the key in {KEY_VARIABLE} would be sent in clear to {self.host}; "
                 f"name a server with tls=true, or unset the key, or add the host to {KEY_HOSTS} "
@@ -100,67 +102,53 @@ def parse_url(url: str) -> Address:
         port = parts.port
     except ValueError as error:
         raise BadInput(f"{url} is no URL; check its host and port") from error
-    scheme, host = parts.scheme, parts.hostname or ""
-    if scheme not in _EXAMPLES:
-        raise BadInput(f"no memory goes by {scheme}: name {', '.join(_EXAMPLES.values())}")
+    example = _EXAMPLES.get(parts.scheme)
+    if not example:
+        raise BadInput(f"no memory goes by {parts.scheme}: name {', '.join(_EXAMPLES.values())}")
     if parts.username is not None:
         raise BadInput(f"a key does not belong into the URL of a memory; set {KEY_VARIABLE} to it")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    allowed = {"tenant", "quantizer", *_INDEX, *_OPTIONS[scheme]}
-    if unknown := options.keys() - allowed:
-        shown = f"{scheme}://…/{parts.path.rpartition('/')[2]}"
+    try:
+        options = Options.model_validate(dict(parse_qsl(parts.query, keep_blank_values=True)))
+    except ValidationError as error:
+        fault = error.errors()[0]
         raise BadInput(
-            f"{shown} has no option {min(unknown)!r}; there are {', '.join(sorted(allowed))}"
-        )
-    numbers = {name: _number(url, name, options[name]) for name in _BOUNDS if name in options}
-    if options.get("quantizer", "rq") not in QUANTIZERS:
-        raise BadInput(
-            f"{url} names no quantizer {options['quantizer']!r}; there are {', '.join(QUANTIZERS)}"
-        )
-    if options.get("tls", "true") not in ("true", "false"):
-        raise BadInput(f"{url} has tls={options['tls']}; write true or false")
+            f"{url} has {fault['loc'][0]}={fault['input']}, which cannot be used "
+            f"({fault['msg']}); the options are {', '.join(Options.model_fields)}"
+        ) from error
     path, _, collection = unquote(parts.path).rpartition("/")
+    host, folder = parts.hostname or "", path.strip("/")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", collection):
         raise BadInput(
             f"{url} names no collection: end it with a name of letters, digits and _, as in "
-            f"{_EXAMPLES[scheme]}"
+            f"{example}"
         )
-    embedded = scheme == "weaviate+embedded"
-    if bool(host) == embedded or bool(path.strip("/")) != embedded:
-        slashes = ", with three slashes" if embedded else ""
-        raise BadInput(f"{url} is not understood; write {_EXAMPLES[scheme]}{slashes}")
-    tls = scheme == "weaviate+cloud" or options.get("tls") == "true"
-    grpc_host = host
-    if embedded:
+    is_embedded = parts.scheme == "weaviate+embedded"
+    if bool(host) == is_embedded or bool(folder) != is_embedded:
+        raise BadInput(f"{url} is not understood; write {example}")
+    is_cloud = parts.scheme == "weaviate+cloud"
+    tls = is_cloud or options.tls
+    grpc_host, grpc_port = host, options.grpc or (443 if tls else 50051)
+    if is_cloud:  # which serves gRPC under another host name
+        cluster, _, domain = host.partition(".")
+        is_old = domain == "weaviate.network"
+        grpc_host = f"{cluster}.grpc.{domain}" if is_old else f"grpc-{host}"
+    elif is_embedded:
         host = grpc_host = "127.0.0.1"
         port, grpc_port = EMBEDDED_PORTS
-    elif scheme == "weaviate+cloud":
-        # Weaviate's cloud serves gRPC under another host name.
-        cluster, _, domain = host.partition(".")
-        old = domain == "weaviate.network"
-        grpc_host = f"{cluster}.grpc.{domain}" if old else f"grpc-{host}"
-        grpc_port = 443
-    else:
-        grpc_port = numbers.get("grpc", 443 if tls else 50051)
+    port = port or (443 if tls else 8080)
+    if (host, port) == (grpc_host, grpc_port) and not tls:
+        raise BadInput(f"{url} names one port for HTTP and gRPC; name that of gRPC as ?grpc=PORT")
     return Address(
         name=url,
         collection=collection[0].upper() + collection[1:],
         host=host,
-        port=port or (443 if tls else 8080),
+        port=port,
         grpc_host=grpc_host,
         grpc_port=grpc_port,
         tls=tls,
-        folder=named_path(path).resolve() if embedded else None,
+        folder=named_path(path).resolve() if is_embedded else None,
         options=options,
-        index={name: numbers[name] for name in _INDEX if name in numbers},
     )
-
-
-def _number(url: str, name: str, text: str) -> int:
-    least, most = _BOUNDS[name]
-    if not re.fullmatch("[0-9]{1,10}", text) or not least <= int(text) <= most:
-        raise BadInput(f"{url} has {name}={text}; it must be a number from {least} to {most}")
-    return int(text)
 
 
 def _is_loopback(host: str) -> bool:
