@@ -43,24 +43,21 @@ CREATE INDEX IF NOT EXISTS stepcraft_words ON store USING gin (stepcraft_words)
 # BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank knows
 # nothing of how rare a word is. The length of a text is the number of its different words.
 _BEST_WORDS = """
-WITH query AS (
-    SELECT lexemes, (SELECT string_agg(quote_literal(word), ' | ') FROM unnest(lexemes) word)::tsquery
-        AS any_word
-    FROM (SELECT tsvector_to_array(to_tsvector('english', %(words)s)) AS lexemes) AS parsed
-), hits AS (
+WITH hits AS MATERIALIZED (
     SELECT key, lexeme, cardinality(positions) AS times, length(stepcraft_words) AS size
-    FROM query, store, unnest(stepcraft_words)
-    WHERE prefix = %(prefix)s AND stepcraft_words @@ any_word AND lexeme = ANY (lexemes)
-), weights AS (
-    SELECT lexeme, ln(1 + ((SELECT count(*) FROM store WHERE prefix = %(prefix)s)
-        - count(*) + 0.5) / (count(*) + 0.5)) AS weight
-    FROM hits GROUP BY lexeme
+    FROM store, unnest(stepcraft_words)
+    WHERE prefix = %(prefix)s AND stepcraft_words @@ %(query)s::tsquery AND lexeme = ANY (%(words)s)
+), rarity AS (
+    SELECT jsonb_object_agg(lexeme, ln(1 + (total - texts + 0.5) / (texts + 0.5))) AS weights
+    FROM (SELECT lexeme, count(*) AS texts FROM hits GROUP BY lexeme) AS counted,
+        (SELECT count(*) AS total FROM store WHERE prefix = %(prefix)s) AS everything
 ), best AS (
-    SELECT key, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * size / average))) AS score
-    FROM hits JOIN weights USING (lexeme), (SELECT avg(size) AS average FROM hits) AS sizes
+    SELECT key, sum((weights->>lexeme)::float8 * times * 2.2
+        / (times + 1.2 * (0.25 + 0.75 * size / average))) AS score
+    FROM hits, rarity, (SELECT avg(size)::float8 AS average FROM hits) AS sizes
     GROUP BY key ORDER BY score DESC, key LIMIT %(count)s
 )
-SELECT value, (score / max(score) OVER ())::float8 AS score
+SELECT value, score / max(score) OVER () AS score
 FROM best JOIN store USING (key) WHERE prefix = %(prefix)s
 """
 
@@ -194,8 +191,16 @@ class PostgresMemory(StoreMemory):
     def _best_words(self, query: str, count: int) -> dict[str, Found]:
         if not self._has_words:
             return super()._best_words(query, count)
-        values = {"words": " ".join(query_words(query)), "prefix": self._prefix, "count": count}
-        rows = self._rows(_BEST_WORDS, values)
+        [row] = self._rows(
+            "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words",
+            (" ".join(query_words(query)),),
+        )
+        words: list[str] = row["words"]
+        any_word = " | ".join(f"'{word}'" for word in words)
+        rows = self._rows(
+            _BEST_WORDS,
+            {"query": any_word, "words": words, "prefix": self._prefix, "count": count},
+        )
         return {
             procedure.id: Found(procedure, row["score"])
             for row in rows
@@ -214,7 +219,10 @@ class PostgresMemory(StoreMemory):
 
     def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg
         with self._plain_failures(), self._pool.connection() as connection:
-            rows: list[dict[str, Any]] = connection.execute(query, values).fetchall()
+            # Planned for these values: a plan for any values compares each word with all others.
+            rows: list[dict[str, Any]] = connection.execute(
+                query, values, prepare=False
+            ).fetchall()
         return rows
 
     @contextmanager
