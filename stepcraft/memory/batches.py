@@ -1,11 +1,11 @@
 """What the memories share when procedures are added to them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
-from stepcraft.errors import AddReport, AddStopped, MemoryFailure
+from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure
 from stepcraft.memory.feedback import VOTES, joined_votes
 from stepcraft.memory.procedure import Procedure
 
@@ -64,3 +64,26 @@ def merged(stored: Procedure, added: Procedure) -> Procedure:
     if VOTES in stored.metadata:
         metadata[VOTES] = joined_votes(stored, added)
     return replace(added, metadata=metadata) if metadata != added.metadata else added
+
+
+def to_write(
+    added: Mapping[str, Procedure], stored: Mapping[str, Procedure]
+) -> dict[str, Procedure]:
+    """Return what differs from what is stored, merged with it, by id."""
+    whole = {
+        id_: merged(stored[id_], procedure) if id_ in stored else procedure
+        for id_, procedure in added.items()
+    }
+    return {id_: item for id_, item in whole.items() if stored.get(id_) != item}
+
+
+def outcome(
+    count: int,
+    written: Mapping[str, Procedure],
+    stored: Mapping[str, Procedure],
+    refused: list[Failed],
+) -> AddReport:
+    """Return the report on a batch of so many procedures."""
+    updated = len((written.keys() & stored.keys()) - {failure.where for failure in refused})
+    added = len(written) - len(refused) - updated
+    return AddReport(added, count - len(written), updated, refused)

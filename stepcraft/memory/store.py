@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError
 from stepcraft.index import Entry, LocalIndex, cjk_words
-from stepcraft.memory.batches import add_in_batches, merged
+from stepcraft.memory.batches import add_in_batches, outcome, to_write
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
 from stepcraft.memory.protocol import ALPHA, ProcedureMemory, changed, check_search
 from stepcraft.secrets import without_secrets
@@ -134,17 +134,12 @@ class StoreMemory(ProcedureMemory):
         added = {procedure.id: procedure for procedure in procedures}
         if not (stored := self._stored(added)):
             self._write(added.values())
-            return AddReport(len(added), len(procedures) - len(added))
+            return outcome(len(procedures), added, stored, [])
         with self._exclusively():  # what is replaced may have changed since it was read
             stored = self._stored(added)
-            whole = {
-                id_: merged(stored[id_], procedure) if id_ in stored else procedure
-                for id_, procedure in added.items()
-            }
-            written = [item for id_, item in whole.items() if stored.get(id_) != item]
-            self._write(written)
-        updated = sum(item.id in stored for item in written)
-        return AddReport(len(written) - updated, len(procedures) - len(written), updated)
+            new = to_write(added, stored)
+            self._write(new.values())
+        return outcome(len(procedures), new, stored, [])
 
     def _exclusively(self) -> AbstractContextManager[object]:
         """Keep others from changing what is stored. New procedures are added without it."""

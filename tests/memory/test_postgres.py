@@ -123,6 +123,21 @@ def test_a_url_opens_what_a_graph_has_as_its_store(new_database: Callable[[], st
             memory.add([dish(2)])
 
 
+def test_search_is_hybrid_also_for_whom_may_not_alter_the_table(
+    new_database: Callable[[], str],
+) -> None:
+    """The vectors of this model say nothing: only words can find the yoghurt."""
+    url, fake = new_database(), DeterministicFakeEmbedding(size=256)
+    with store_of(url, 256) as store, open_memory("store:dishes", store=store) as plain:
+        plain.add([*PROCEDURES, *(dish(number) for number in range(50))])
+    with open_memory(f"store+{url}/dishes", embeddings=fake, create=False) as mirrored:
+        expected = outputs(mirrored.search("the YOGHURT of a starter", 3))
+        assert expected[0] == "make yoghurt"
+    for _ in range(2):
+        with open_memory(f"store+{url}/dishes", embeddings=fake) as memory:
+            assert outputs(memory.search("the YOGHURT of a starter", 3)) == expected
+
+
 def test_what_was_made_without_vectors_stays_so(new_database: Callable[[], str]) -> None:
     url = f"store+{new_database()}"
     with pytest.raises(

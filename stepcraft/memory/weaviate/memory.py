@@ -16,7 +16,7 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Matrix, cjk_words, embedded, query_vector, query_words
-from stepcraft.memory.batches import add_in_batches, merged, same_text
+from stepcraft.memory.batches import add_in_batches, outcome, same_text, to_write
 from stepcraft.memory.procedure import Found, Procedure, is_uuid
 from stepcraft.memory.protocol import ProcedureMemory, changed, check_search
 from stepcraft.memory.weaviate.connection import Connection, Objects, start_embedded
@@ -175,23 +175,12 @@ class WeaviateMemory(ProcedureMemory):
     def _put(self, procedures: list[Procedure]) -> AddReport:
         added = {procedure.id: procedure for procedure in procedures}
         if not self._connection.call(partial(_stored, ids=added)):
-            refused = self._write(added, {})
-            return AddReport(len(added) - len(refused), len(procedures) - len(added), 0, refused)
+            return outcome(len(procedures), added, {}, self._write(added, {}))
         with self._changing:  # what is replaced may have changed since it was read
             stored = self._connection.call(partial(self._whole, ids=added))
-            whole = {
-                id_: merged(stored[id_][0], procedure) if id_ in stored else procedure
-                for id_, procedure in added.items()
-            }
-            new = {
-                id_: procedure
-                for id_, procedure in whole.items()
-                if id_ not in stored or stored[id_][0] != procedure
-            }
-            refused = self._write(new, stored)
-        written = new.keys() - {failure.where for failure in refused}
-        updated = len(written & stored.keys())
-        return AddReport(len(written) - updated, len(procedures) - len(new), updated, refused)
+            before = {id_: procedure for id_, (procedure, _) in stored.items()}
+            new = to_write(added, before)
+            return outcome(len(procedures), new, before, self._write(new, stored))
 
     def _write(self, procedures: Mapping[str, Procedure], stored: Stored) -> list[Failed]:
         """Send procedures, several messages at once; return those that were refused."""

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from weaviate.classes.config import Configure, DataType, Property, Reconfigure, VectorDistances
-from weaviate.collections.classes.config import CollectionConfig
 
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Embedder
@@ -89,7 +88,6 @@ async def _made_with(objects: Objects, address: Address) -> MadeWith | None:
     if not await objects.exists():
         return None
     config = await objects.config.get()
-    _check_shape(config, address)
     try:
         made_with = MadeWith(**json.loads(config.description or ""))
     except (ValueError, TypeError) as error:
@@ -108,7 +106,7 @@ async def _made_with(objects: Objects, address: Address) -> MadeWith | None:
                 "memory copy)"
             )
     if wanted.get("ef", index.ef) != index.ef:
-        hnsw = Reconfigure.VectorIndex.hnsw(ef=wanted["ef"])
+        hnsw = Reconfigure.VectorIndex.hnsw(ef=wanted["ef"])  # pyright: ignore[reportDeprecated] - another overload
         await objects.config.update(
             vector_config=Reconfigure.Vectors.update(name="default", vector_index_config=hnsw)
         )
@@ -160,25 +158,6 @@ async def _open_tenant(address: Address, create: bool, objects: Objects) -> None
 
 def _named_index(address: Address) -> dict[str, int]:
     return {name: value for name in _INDEX if (value := getattr(address.options, name))}
-
-
-def _check_shape(config: CollectionConfig, address: Address) -> None:
-    types = {item.name: item.data_type for item in config.properties}
-    wrong = [name for name, kind in _TYPES.items() if types.get(name) is not kind]
-    vector = (config.vector_config or {}).get("default")
-    metric = getattr(vector.vector_index_config, "distance_metric", None) if vector else None
-    if wrong or metric is not VectorDistances.COSINE:
-        raise MemoryFailure(
-            f"the collection {address.collection} has another shape (not right: "
-            f"{', '.join(wrong) or 'its vectors'}); name another collection"
-        )
-    tenant = address.options.tenant
-    if config.multi_tenancy_config.enabled != bool(tenant):
-        how = f"leave out tenant={tenant}" if tenant else "add ?tenant=NAME"
-        raise BadInput(
-            f"{address.name} names {'a' if tenant else 'no'} tenant, and the collection has "
-            f"{'none' if tenant else 'tenants'}; {how}"
-        )
 
 
 def _agreed_embedder(
