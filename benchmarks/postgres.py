@@ -61,9 +61,11 @@ def costs(table: Table, url: str, size: int, folder: Path) -> None:
             table.add_row(f"{name} of {size:,} ÷ SELECT", f"{taken / bare:.2f}", of)
 
         def copy() -> None:
-            with tempfile.TemporaryDirectory() as fresh:
-                with open_memory(f"{fresh}/copy.db", embeddings="none") as copied:
-                    copied.add(memory)
+            with (
+                tempfile.TemporaryDirectory() as fresh,
+                open_memory(f"{fresh}/copy.db", embeddings="none") as copied,
+            ):
+                copied.add(memory)
 
         table.add_row(f"copy of {size:,}", f"{1e6 * seconds(copy, 1) / size:.0f} µs each", "")
         goals = queries(known)[:10]
@@ -96,7 +98,9 @@ def found(table: Table, url: str) -> None:
                 fmean(place <= K for place, query in places if query.asker == asker)
                 for asker in ASKERS
             ]
-            figures = ", ".join(f"{asker} {share:.2f}" for asker, share in zip(ASKERS, shares))
+            figures = ", ".join(
+                f"{asker} {share:.2f}" for asker, share in zip(ASKERS, shares, strict=True)
+            )
             table.add_row(f"found by {name}", figures, "")
 
 

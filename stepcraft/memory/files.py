@@ -50,7 +50,8 @@ def read_procedures(
     needed = {names[field] for field in _NEEDED}
     seen: set[str] = set()
     total = foreign = 0
-    for total, record in enumerate(records(Path(path)), 1):
+    for record in records(Path(path)):
+        total += 1
         reason = record.reason
         if record.values is not None and (missing := needed - record.values.keys()):
             foreign += 1
@@ -148,8 +149,9 @@ def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with draft.open("x", encoding="utf-8") as file:
-            for written, procedure in enumerate(procedures, 1):
+            for procedure in procedures:
                 file.write(json_line(procedure) + "\n")
+                written += 1
         draft.replace(path)
     except OSError as error:
         if isinstance(error, MemoryFailure):

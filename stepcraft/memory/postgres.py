@@ -220,9 +220,7 @@ class PostgresMemory(StoreMemory):
     def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg
         with self._plain_failures(), self._pool.connection() as connection:
             # Planned for these values: a plan for any values compares each word with all others.
-            rows: list[dict[str, Any]] = connection.execute(
-                query, values, prepare=False
-            ).fetchall()
+            rows: list[dict[str, Any]] = connection.execute(query, values, prepare=False).fetchall()
         return rows
 
     @contextmanager

@@ -185,9 +185,9 @@ def checked_template(template: str) -> str:
             f"{shown} cannot be filled in: use {{output}}, {{input}}, {{steps}} as they are here, "
             "and no other braces"
         )
-    if "steps" not in names or len(template) > MAX_TEMPLATE:
+    if not 0 < names.count("steps") < 10 or len(template) > MAX_TEMPLATE:
         raise BadInput(
-            f"{shown} has no {{steps}}, or more than {MAX_TEMPLATE:,} characters; change it"
+            f"{shown} has no {{steps}}, or too many, or more than {MAX_TEMPLATE:,} characters"
         )
     return template
 

@@ -122,7 +122,7 @@ class ProcedureMemory(ABC):
         """
         return await asyncio.wrap_future(in_thread(partial(self.search, query, k, alpha=alpha)))
 
-    def delete(self, ids: Iterable[str]) -> int:
+    def delete(self, ids: Iterable[str]) -> int:  # noqa: ARG002 - own memories may have it
         """Delete procedures, and return how many of the ids existed."""
         raise self._lacks("delete")
 
@@ -148,7 +148,7 @@ class ProcedureMemory(ABC):
 
         return ProcedureRetriever(memory=self, k=k, alpha=alpha)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - a memory need have nothing to close
         """Close files and connections, if there are any."""
 
     async def aclose(self) -> None:

@@ -47,7 +47,9 @@ class ProcedureRetriever(BaseRetriever):
     ) -> list[Document]:
         del run_manager
         count = self.k if k is None else k
-        hits = await self.memory.asearch(query, fetched(count, self.feedback_weight), alpha=self.alpha)
+        hits = await self.memory.asearch(
+            query, fetched(count, self.feedback_weight), alpha=self.alpha
+        )
         return self._documents(hits, count)
 
     def _documents(self, hits: Sequence[Found], count: int) -> list[Document]:

@@ -10,6 +10,7 @@ import re
 import unicodedata
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,7 @@ def is_skills_path(path: Path) -> bool:
 
 
 def read_skills(path: str | Path) -> Iterator[Skill | Failed]:
-    """Yield the skills of a folder, or of a SKILL.md, in order of their names.
-
-    Args:
-        path: A folder with one folder a skill in it, the folder of a skill, or a SKILL.md.
+    """Yield the skills of a folder of skills, of a skill's folder, or of a SKILL.md.
 
     Raises:
         BadInput: There is no SKILL.md.
@@ -74,12 +72,12 @@ def read_skills(path: str | Path) -> Iterator[Skill | Failed]:
             f"there is no {FILE} in {root} or in a folder below it; name a folder of skills"
         )
     for file in files:
+        extras = sorted(
+            f"{other.name}/" if other.is_dir() else other.name
+            for other in file.parent.iterdir()
+            if other.name[0] != "." and other.name != FILE and not (other / FILE).is_file()
+        )
         try:
-            extras = sorted(
-                f"{other.name}/" if other.is_dir() else other.name
-                for other in file.parent.iterdir()
-                if other.name[0] != "." and other.name != FILE and not (other / FILE).is_file()
-            )
             yield Skill(file, _procedure(file), tuple(extras))
         except (BadInput, OSError) as error:
             yield Failed(str(file), getattr(error, "strerror", None) or str(error))
@@ -98,7 +96,10 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> AddRepo
     root, report = named_path(folder), AddReport()
     try:
         root.mkdir(parents=True, exist_ok=True)
-        places = {id_: file for file in sorted(root.glob(f"*/{FILE}")) if (id_ := _id_in(file))}
+        places: dict[str, Path] = {}
+        for file in sorted(root.glob(f"*/{FILE}")):
+            with suppress(BadInput, OSError):  # somebody else's
+                places |= {stored.id: file for stored in [_parts(file)[2]] if stored}
         taken = {entry.name.casefold() for entry in root.iterdir()}
         for procedure in procedures:
             file = places.get(procedure.id) or root / _free_name(procedure, taken) / FILE
@@ -115,12 +116,11 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> AddRepo
             draft = file.with_name(f".{FILE}.{uuid.uuid4().hex}")
             draft.write_bytes(text)
             draft.replace(file)
+    except MemoryFailure:  # of the memory that is exported; it is an OSError, too
+        raise
     except OSError as error:
-        if isinstance(error, MemoryFailure):
-            raise
-        raise MemoryFailure(
-            f"{error.filename or root} cannot be written: {error.strerror}"
-        ) from error
+        reason = f"{error.filename or root} cannot be written: {error.strerror}"
+        raise MemoryFailure(reason) from error
     return report
 
 
@@ -135,11 +135,7 @@ class _TextLoader(yaml.BaseLoader):  # type: ignore[misc]  # PyYAML has no types
 
 
 def _parts(path: Path) -> tuple[dict[str, Any], str, Procedure | None]:
-    """Return the front matter, the body, and the procedure that an export put into the front.
-
-    Raises:
-        BadInput: The front matter is missing, or it cannot be read.
-    """
+    """Return the front matter, the body, and the procedure that an export put into the front."""
     with open_regular(path) as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
@@ -148,23 +144,20 @@ def _parts(path: Path) -> tuple[dict[str, Any], str, Procedure | None]:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         match = _FRONT.match(text)
         front: Any = yaml.load(match[1], Loader=_TextLoader) if match else None  # noqa: S506 - safe
+        metadata: Any = front.get("metadata") if isinstance(front, dict) else None
+        exported: Any = metadata.get(_PROCEDURE) if isinstance(metadata, dict) else None
+        stored = None if exported is None else Procedure.from_dict(json.loads(exported))
     except UnicodeDecodeError as error:
         raise BadInput("it is not UTF-8; save it as UTF-8") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise BadInput(f"its front matter is not YAML: {normalised(str(error))[:200]}") from error
+    except (ValueError, TypeError, RecursionError, AttributeError) as error:
+        raise BadInput(f"its front matter, or {_PROCEDURE} in it, is damaged: {error}") from error
     if not match or not isinstance(front, dict):
         raise BadInput(
             'it does not begin with front matter that is a mapping; put "---", name:, description: '
             'and "---" first'
         )
-    metadata: Any = front.get("metadata")
-    exported: Any = metadata.get(_PROCEDURE) if isinstance(metadata, dict) else None
-    try:
-        stored = None if exported is None else Procedure.from_dict(json.loads(exported))
-    except (ValueError, TypeError, RecursionError, AttributeError) as error:
-        raise BadInput(
-            f"its {_PROCEDURE} is no procedure ({error}); export it again, or take the line out"
-        ) from error
     return front, text[match.end() :], stored
 
 
@@ -180,28 +173,21 @@ def _procedure(path: Path) -> Procedure:
     sections = _sections(body)
     needs = next((text for _, title, text in sections if _NEEDS.match(title)), "")
     items = ", ".join(read_bullets(needs)) or normalised(needs)
-    fields: dict[str, Any] = {
-        "output": sentences(normalised(description))[0].rstrip("."),
-        "input": items or str(front.get("compatibility") or "nothing in particular"),
-        "steps": _steps([each for each in sections if not _NEEDS.match(each[1])]),
-    }
-    if not fields["steps"]:
+    steps = _steps([section for section in sections if not _NEEDS.match(section[1])])
+    if not steps:
         raise BadInput(
             "it has no instructions; write its steps as a numbered list below the front matter"
         )
+    fields = {
+        "output": sentences(normalised(description))[0].rstrip("."),
+        "input": items or str(front.get("compatibility") or "nothing in particular"),
+        "steps": steps,
+    }
     if not stored:
         skill = {"name": path.parent.name, **front}
-        return Procedure(**fields, source=str(path), metadata={"skill": skill})
+        return Procedure.from_dict({**fields, "source": str(path), "metadata": {"skill": skill}})
     title = next((title for level, title, _ in sections if level == 1), stored.output)
     return Procedure.from_dict({**stored.to_dict(), **fields, "output": title})
-
-
-def _id_in(file: Path) -> str:
-    try:
-        stored = _parts(file)[2]
-    except (BadInput, OSError):
-        return ""
-    return stored.id if stored else ""
 
 
 def _digest(body: str) -> str:
@@ -225,7 +211,8 @@ def _steps(sections: list[tuple[int, str, str]]) -> list[str]:
     """Read the longest numbered list; else headings, else bullets, else paragraphs."""
     titled = [(title, text) for level, title, text in sections if level > 1 and text.strip()]
     numbered_titles = [each for each in titled if _NUMBERED_TITLE.match(each[0])]
-    longest = max((text for *_, text in sections), key=_count_numbers)
+    texts = [text for *_, text in sections]
+    longest = max(texts, key=_count_numbers)
     if len(numbered_titles) > 1:
         titled = numbered_titles
     elif _count_numbers(longest) > 1:
@@ -234,10 +221,12 @@ def _steps(sections: list[tuple[int, str, str]]) -> list[str]:
         return [
             f"{_NUMBERED_TITLE.sub('', title) or title}\n{text.strip()}" for title, text in titled
         ]
-    bullets = [read_bullets(text) for *_, text in sections]
-    paragraphs = [_paragraphs(text) for *_, text in sections]
-    pairs = zip(bullets, paragraphs, strict=True)
-    return [step for items, texts in pairs for step in (items if len(items) > 1 else texts)]
+    bullets = [read_bullets(text) for text in texts]
+    return [
+        step
+        for items, text in zip(bullets, texts, strict=True)
+        for step in (items if len(items) > 1 else _paragraphs(text))
+    ]
 
 
 def _count_numbers(text: str) -> int:
@@ -272,7 +261,7 @@ def _skill_text(procedure: Procedure, name: str) -> str:
         _BODY: _digest(body),
     }
     metadata: Any = skill.get("metadata")
-    front = {"name": name, "description": description, **skill} | {
+    front = {"name": "", "description": "", **skill} | {
         "name": name,
         "description": description,
         "metadata": {**(metadata if isinstance(metadata, dict) else {}), **exported},
@@ -290,9 +279,7 @@ def _free_name(procedure: Procedure, taken: set[str]) -> str:
     """Return a name in lower-case letters, digits and hyphens that no other folder has."""
     words = clean(str(_skill(procedure).get("name") or procedure.output))
     plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
-    slug = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-") or "procedure"
-    if len(slug) > MAX_NAME:
-        slug = slug[: MAX_NAME + 1].rpartition("-")[0] or slug[:MAX_NAME]
-    endings = ("", f"-{procedure.id[:8]}", f"-{procedure.id}")
-    names = (slug[: MAX_NAME - len(ending)].rstrip("-") + ending for ending in endings)
-    return next((name for name in names if name not in taken), procedure.id)
+    slug = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")[:MAX_NAME].rstrip("-")
+    slug = slug or "procedure"
+    longer = f"{slug[: MAX_NAME - 9].rstrip('-')}-{procedure.id[:8]}"
+    return next(name for name in (slug, longer, procedure.id) if name not in taken)

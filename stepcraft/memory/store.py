@@ -160,7 +160,9 @@ class StoreMemory(ProcedureMemory):
         possible = [id_ for id_ in dict.fromkeys(ids) if id_ and clean(id_).strip() == id_]
         items = self._batch([GetOp(self._namespace, id_) for id_ in possible])
         return {
-            item.key: procedure for item in items if item and (procedure := procedure_of(item.value))
+            item.key: procedure
+            for item in items
+            if item and (procedure := procedure_of(item.value))
         }
 
     def _own(self, item: Item) -> Procedure | None:

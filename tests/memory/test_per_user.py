@@ -56,7 +56,10 @@ FORGED = {"identity": BOB}
         ({}, {}),
         ({"user": BOB}, {}),
         ({}, {"user": BOB}),
-        ({"user": BOB, "langgraph_auth_user_id": BOB}, {"user": BOB, "langgraph_auth_user": FORGED}),
+        (
+            {"user": BOB, "langgraph_auth_user_id": BOB},
+            {"user": BOB, "langgraph_auth_user": FORGED},
+        ),
     ],
 )
 def test_a_server_s_run_reads_what_is_its_user_s(
@@ -69,7 +72,7 @@ def test_a_server_s_run_reads_what_is_its_user_s(
 @pytest.mark.parametrize("auth", [None, FORGED, "bob"])
 def test_a_server_s_run_without_a_user_reads_nothing(graph: Any, auth: object) -> None:
     config = {"configurable": {"user": BOB, "langgraph_auth_user": auth}}
-    with pytest.raises(BadInput, match="{user}"):
+    with pytest.raises(BadInput, match=r"\{user\}"):
         graph.invoke({}, config, context={"user": BOB})
 
 

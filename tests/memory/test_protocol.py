@@ -43,7 +43,7 @@ def test_three_methods_are_enough() -> None:
 
 @pytest.mark.parametrize("call", [lambda m: m.count(), list, lambda m: m.delete(["x"])])
 def test_what_it_lacks_is_one_sentence(call: Callable[[Shelf], object]) -> None:
-    with pytest.raises(BadInput, match="Shelf has no (count|__iter__|delete); give Shelf"):
+    with pytest.raises(BadInput, match=r"Shelf has no (count|__iter__|delete); give Shelf"):
         call(Shelf())
 
 

@@ -266,18 +266,18 @@ UNREADABLE = {
         "no description",
     ),
     "aliases": (f"---\nname: x\ndescription: y\n{BOMB}---\n1. a\n2. b\n", "alias"),
-    "nesting": (f"---\nname: x\ndescription: y\nz: {'[' * 3_000}\n---\n1. a\n2. b\n", "not YAML"),
+    "nesting": (f"---\nname: x\ndescription: y\nz: {'[' * 3_000}\n---\n1. a\n2. b\n", "is damaged"),
     "another's id": (
         """---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: '{"id": "../../etc", "input": "i", "output": "o", "steps": ["s"]}'\n---\n1. a\n2. b\n""",
         "UUID",
     ),
     "damaged metadata": (
         "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: '{'\n---\n1. a\n2. b\n",
-        "stepcraft-procedure is no procedure",
+        "stepcraft-procedure in it, is damaged",
     ),
     "a list for a text": (
         "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: [2]\n---\n1. a\n2. b\n",
-        "stepcraft-procedure is no procedure",
+        "stepcraft-procedure in it, is damaged",
     ),
     "too long": ("---\nname: x\ndescription: y\n---\n" + "1. a\n" * 250_000, "larger than"),
 }

@@ -10,7 +10,6 @@ from stepcraft.errors import MemoryFailure
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from tests.kitchen import PROCEDURES, dish
-from tests.kitchen import dish
 
 DISHES = [
     Procedure(

@@ -65,7 +65,7 @@ def test_a_collection_that_was_dropped_meanwhile(url: str, weaviate_client):
     with open_memory(url, embeddings="none") as memory:
         memory.add(PROCEDURES)
         weaviate_client.collections.delete(name := collection_of(url))
-        with pytest.raises(MemoryFailure, match=f"{name}.* failed: "):
+        with pytest.raises(MemoryFailure, match=rf"{name}.* failed: "):
             memory.search("tea")
 
 

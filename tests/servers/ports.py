@@ -8,8 +8,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-VERSION = "1.39.1"
-"""The version of the embedded server, and of the one that the tests run on."""
+from stepcraft.memory.weaviate.url import VERSION
 
 _INTERNAL_PORTS = (
     "RAFT_PORT",

@@ -54,7 +54,15 @@ _EMBEDDED = {
 _LOST = (httpx.TransportError, OSError, WeaviateClosedClientError, WeaviateConnectionError)
 _LOST_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
-_FAULTS = (WeaviateBaseError, grpc.RpcError, httpx.HTTPError, LookupError, TypeError, ValueError, OSError)
+_FAULTS = (
+    WeaviateBaseError,
+    grpc.RpcError,
+    httpx.HTTPError,
+    LookupError,
+    TypeError,
+    ValueError,
+    OSError,
+)
 """What the client raises, also where something that is no Weaviate answers."""
 
 T = TypeVar("T")

@@ -196,13 +196,13 @@ class WeaviateMemory(ProcedureMemory):
             parts = [_insert(objects, items[first : first + _BATCH]) for first in starts]
             return [failure for refused in await asyncio.gather(*parts) for failure in refused]
 
-        reason = f"the embedding model {self._made_with.embeddings} gave a vector that is not finite"
+        reason = (
+            f"the embedding model {self._made_with.embeddings} gave a vector that is not finite"
+        )
         unusable = [Failed(id_, reason) for id_, vector in vectors.items() if vector is None]
         return unusable + self._connection.call(write)
 
-    def _vectors(
-        self, procedures: Iterable[Procedure], stored: Stored
-    ) -> dict[str, Matrix | None]:
+    def _vectors(self, procedures: Iterable[Procedure], stored: Stored) -> dict[str, Matrix | None]:
         """Return the vector of each procedure; None if it is not finite, of length 0 without one.
 
         The vector of a text that is stored is not made anew.
@@ -296,9 +296,7 @@ async def _stored(objects: Objects, ids: Iterable[str]) -> Stored:
 
 
 async def _page(objects: Objects, after: uuid.UUID | None) -> Sequence[Any]:
-    reply = await objects.query.fetch_objects(
-        limit=_BATCH, after=after, return_properties=_CONTENT
-    )
+    reply = await objects.query.fetch_objects(limit=_BATCH, after=after, return_properties=_CONTENT)
     return reply.objects
 
 
