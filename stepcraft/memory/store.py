@@ -15,7 +15,7 @@ from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError
 from stepcraft.index import Entry, LocalIndex, cjk_words
 from stepcraft.memory.batches import add_in_batches, outcome, to_write
-from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
+from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template, is_uuid
 from stepcraft.memory.protocol import ALPHA, ProcedureMemory, changed, check_search
 from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
@@ -153,11 +153,7 @@ class StoreMemory(ProcedureMemory):
         )
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
-        """Return what is stored under ids.
-
-        What no procedure can have as an id, a database may refuse to look for.
-        """
-        possible = [id_ for id_ in dict.fromkeys(ids) if id_ and clean(id_).strip() == id_]
+        possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
         items = self._batch([GetOp(self._namespace, id_) for id_ in possible])
         return {
             item.key: procedure

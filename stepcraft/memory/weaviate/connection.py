@@ -264,8 +264,9 @@ def start_embedded(folder: Path, binary: str | None) -> None:
         except (WeaviateBaseError, OSError) as error:
             reason = " ".join(str(error).split())[:200]
             raise MemoryFailure(
-                f"an embedded Weaviate {VERSION} cannot be started in {folder}: {reason}. One "
-                "process at a time has one: for several, run a server (docker compose up) and name "
+                f"an embedded Weaviate {VERSION} cannot be started in {folder} ({reason}): it is "
+                "downloaded unless ?binary= names its folder, and one process at a time has one, "
+                "so that several need a server (docker compose up) at "
                 "weaviate://localhost:8080/Collection"
             ) from error
         atexit.register(client.close)

@@ -248,37 +248,31 @@ class WeaviateMemory(ProcedureMemory):
 
 
 async def _search(
-    objects: Objects,
-    words: str,
-    vector: list[float] | None,
-    k: int,
-    alpha: float,
+    objects: Objects, words: str, vector: list[float] | None, k: int, alpha: float
 ) -> list[Found]:
     """Search by vector, by words (BM25), or by both, weighted by alpha.
 
-    Scores are cosines by vector alone, relative to the best by words alone.
+    Scores are cosines by vector alone, and else relative to the best.
     """
     shared: dict[str, Any] = {"limit": k, "return_properties": _CONTENT}
-    score = MetadataQuery(score=True)
-    scale: float = 1
-    if vector is not None and not words:
-        near = await objects.query.near_vector(
-            vector, return_metadata=MetadataQuery(distance=True), **shared
+    if not words:
+        reply: Any = await objects.query.near_vector(
+            vector or [], return_metadata=MetadataQuery(distance=True), **shared
         )
-        scores = [(item, 1 - float(item.metadata.distance or 0)) for item in near.objects]
+        scores = [(item, 1 - item.metadata.distance) for item in reply.objects]
     else:
-        shared |= {"query": words, "query_properties": list(SEARCHED), "return_metadata": score}
-        if vector is None:
-            shared["limit"] = max(k, _LEAST_BY_WORDS)
-            reply: Any = await objects.query.bm25(**shared)
-            scale = max((item.metadata.score or 0 for item in reply.objects), default=0) or 1
-        else:
-            fusion = HybridFusion.RELATIVE_SCORE
-            reply = await objects.query.hybrid(
-                vector=vector, alpha=alpha, fusion_type=fusion, **shared
-            )
-        scores = [(item, (item.metadata.score or 0) / scale) for item in reply.objects[:k]]
-    return [Found(item, value) for each, value in scores if (item := _procedure(each))]
+        shared["limit"] = max(k, _LEAST_BY_WORDS)
+        reply = await objects.query.hybrid(
+            words,
+            vector=vector,
+            alpha=0 if vector is None else alpha,
+            query_properties=list(SEARCHED),
+            fusion_type=HybridFusion.RELATIVE_SCORE,
+            return_metadata=MetadataQuery(score=True),
+            **shared,
+        )
+        scores = [(item, item.metadata.score) for item in reply.objects[:k]]
+    return [Found(item, score) for each, score in scores if (item := _procedure(each))]
 
 
 async def _stored(objects: Objects, ids: Iterable[str]) -> Stored:

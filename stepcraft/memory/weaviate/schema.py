@@ -95,6 +95,15 @@ async def _made_with(objects: Objects, address: Address) -> MadeWith | None:
             f"the collection {address.collection} does not say which embeddings it was made with, "
             "so that stepcraft did not make it; name another one"
         ) from error
+    if config.multi_tenancy_config.enabled != bool(tenant := address.options.tenant):
+        raise BadInput(
+            f"{address.name}: the collection {address.collection} "
+            + (
+                f"has no tenants; leave out {tenant=}"
+                if tenant
+                else "has tenants; add ?tenant=NAME"
+            )
+        )
     index: Any = (config.vector_config or {})["default"].vector_index_config
     wanted = _named_index(address)
     for name in ("ef_construction", "max_connections"):
