@@ -115,7 +115,7 @@ async def _made_with(objects: Objects, address: Address) -> MadeWith | None:
                 "memory copy)"
             )
     if wanted.get("ef", index.ef) != index.ef:
-        hnsw = Reconfigure.VectorIndex.hnsw(ef=wanted["ef"])  # pyright: ignore[reportDeprecated] - another overload
+        hnsw = Reconfigure.VectorIndex.hnsw(ef=wanted["ef"])
         await objects.config.update(
             vector_config=Reconfigure.Vectors.update(name="default", vector_index_config=hnsw)
         )
@@ -126,7 +126,7 @@ async def _create(
     connection: Connection, address: Address, made_with: MadeWith, _: Objects
 ) -> None:
     client, options = await connection.client(), address.options
-    index: dict[str, Any] = {**_INDEX, **_named_index(address)}
+    index = {**_INDEX, **_named_index(address)}
     quantizer = getattr(Configure.VectorIndex.Quantizer, options.quantizer or "none")
     await client.collections.create(
         address.collection,
@@ -143,7 +143,10 @@ async def _create(
         vector_config=Configure.Vectors.self_provided(
             quantizer=quantizer() if options.quantizer else None,
             vector_index_config=Configure.VectorIndex.hnsw(
-                distance_metric=VectorDistances.COSINE, **index
+                distance_metric=VectorDistances.COSINE,
+                ef=index["ef"],
+                ef_construction=index["ef_construction"],
+                max_connections=index["max_connections"],
             ),
         ),
         replication_config=Configure.replication(factor=options.replicas)
