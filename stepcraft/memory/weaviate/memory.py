@@ -16,7 +16,7 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Matrix, cjk_words, embedded, query_vector, query_words
-from stepcraft.memory.batches import add_in_batches, outcome, same_text, to_write
+from stepcraft.memory.batches import add_in_batches, merged, outcome, same_text, to_write
 from stepcraft.memory.procedure import Found, Procedure, is_uuid
 from stepcraft.memory.protocol import ProcedureMemory, changed, check_search
 from stepcraft.memory.weaviate.connection import Connection, Objects, start_embedded
@@ -177,9 +177,11 @@ class WeaviateMemory(ProcedureMemory):
         if not self._connection.call(partial(_stored, ids=added)):
             return outcome(len(procedures), added, {}, self._write(added, {}))
         with self._changing:  # what is replaced may have changed since it was read
-            stored = self._connection.call(partial(self._whole, ids=added))
+            stored = self._connection.call(partial(_stored, ids=added))
             before = {id_: procedure for id_, (procedure, _) in stored.items()}
             new = to_write(added, before)
+            for id_ in self._connection.call(partial(self._delete_broken, stored=stored)):
+                new[id_] = merged(before[id_], added[id_])
             return outcome(len(procedures), new, before, self._write(new, stored))
 
     def _write(self, procedures: Mapping[str, Procedure], stored: Stored) -> list[Failed]:
@@ -226,25 +228,23 @@ class WeaviateMemory(ProcedureMemory):
             self._check_length(vectors[id_])
         return vectors
 
-    async def _whole(self, objects: Objects, ids: Iterable[str]) -> Stored:
-        """Return what is stored under ids, once what is stored in part is deleted.
+    async def _delete_broken(self, objects: Objects, stored: Stored) -> set[str]:
+        """Delete what a server that was killed has stored without its place in the index.
 
-        A server that was killed may have stored a vector without its place in the index. Sending
-        the object again does not help, since it has not changed.
+        Sending the object again would not help, since it has not changed.
         """
-        stored = await _stored(objects, ids)
-        vectors = [id_ for id_, (_, vector) in stored.items() if vector.size]
-        if vectors:
-            near = await objects.query.near_vector(
-                [1.0] + [0.0] * (self._made_with.dimensions - 1),
-                filters=Filter.by_id().contains_any(vectors),
-                limit=len(vectors),
-                return_properties=[],
-            )
-            broken = set(vectors) - {str(item.uuid) for item in near.objects}
-            await _delete(objects, list(broken))
-            stored = {id_: pair for id_, pair in stored.items() if id_ not in broken}
-        return stored
+        vectors = {id_ for id_, (_, vector) in stored.items() if vector.size}
+        if not vectors:
+            return vectors
+        near = await objects.query.near_vector(
+            [1.0] + [0.0] * (self._made_with.dimensions - 1),
+            filters=Filter.by_id().contains_any(list(vectors)),
+            limit=len(vectors),
+            return_properties=[],
+        )
+        broken = vectors - {str(item.uuid) for item in near.objects}
+        await _delete(objects, list(broken))
+        return broken
 
 
 async def _search(
