@@ -100,7 +100,7 @@ class LocalMemory(ProcedureMemory):
         self._check_writable()
         return add_in_batches(procedures, _BATCH, self._put, progress)
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
         """Read a procedure, change it and write it, in one transaction of the file."""
         self._check_writable()
 
@@ -119,7 +119,7 @@ class LocalMemory(ProcedureMemory):
         """As `search`, without blocking the event loop."""
         return _found(await self._index.asearch(query, k, alpha=ALPHA if alpha is None else alpha))
 
-    def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
+    def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
         entry = self._index.get(id)
         return _procedure(entry) if entry else None

@@ -67,7 +67,7 @@ def open_memory(
 
         return PostgresMemory(where, embeddings=embeddings, template=template, create=create)
     if scheme.startswith("weaviate"):
-        from stepcraft.memory.weaviate.memory import WeaviateMemory  # noqa: PLC0415 - loads a client
+        from stepcraft.memory.weaviate.memory import WeaviateMemory  # noqa: PLC0415 - loads grpc
 
         return WeaviateMemory(where, embeddings=embeddings, template=template, create=create)
     from stepcraft.memory.local import LocalMemory  # noqa: PLC0415 - loads numpy

@@ -35,7 +35,8 @@ _WORDS = r"""
 SELECT pg_advisory_xact_lock(hashtextextended('stepcraft words', 0));
 ALTER TABLE store ADD COLUMN IF NOT EXISTS stepcraft_words tsvector GENERATED ALWAYS AS (
     to_tsvector('english'::regconfig, translate(
-        left(coalesce(value->>'text', ''), 100000) || ' ' || left(coalesce(value->>'cjk', ''), 100000),
+        left(coalesce(value->>'text', ''), 100000) || ' '
+            || left(coalesce(value->>'cjk', ''), 100000),
         E'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~', repeat(' ', 32)))) STORED;
 CREATE INDEX IF NOT EXISTS stepcraft_words ON store USING gin (stepcraft_words)
 """

@@ -92,10 +92,10 @@ class ProcedureMemory(ABC):
         """
 
     @abstractmethod
-    def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
+    def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - as in get
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
         """Read a procedure, change it and write it; return it as it is now.
 
         The memories of this package lose no change of another thread, and those in a SQLite file
@@ -188,7 +188,7 @@ def check_search(k: int, alpha: float) -> None:
 def changed(
     memory: ProcedureMemory,
     stored: Procedure | None,
-    id: str,  # noqa: A002 - the field is called id
+    id: str,
     change: Callable[[Procedure], Procedure],
 ) -> Procedure:
     """Return what `update` writes in place of the stored procedure.
@@ -207,7 +207,7 @@ def changed(
     return procedure
 
 
-def unknown_id(memory: ProcedureMemory, id: str) -> BadInput:  # noqa: A002 - the field is called id
+def unknown_id(memory: ProcedureMemory, id: str) -> BadInput:
     """Return the error for an id that no procedure of a memory has."""
     return BadInput(
         f"no procedure has the id {excerpt(id)} in {memory.name}; take one that a search of it "

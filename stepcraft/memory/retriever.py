@@ -19,7 +19,8 @@ class ProcedureRetriever(BaseRetriever):
     """A retriever of procedures from a memory, best first.
 
     The content of a document is the whole procedure as one text. Its metadata are `id`, `title`
-    (the output of the procedure), `source` and `score`. `k` may also be given with a call, as in `retriever.invoke(query, k=5)`.
+    (the output of the procedure), `source` and `score`. `k` may also be given with a call,
+    as in `retriever.invoke(query, k=5)`.
     `ainvoke` does not block the event loop.
     """
 

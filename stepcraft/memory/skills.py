@@ -37,7 +37,8 @@ _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*")
 _NUMBERED = re.compile(r" {0,3}\d{1,3}[.)][ \t]+\S")
 _NUMBERED_TITLE = re.compile(r"\A(?:step\s+)?\d{1,3}(?:\s*[.:)–—-]\s*|\s+|\Z)", re.IGNORECASE)
 _NEEDS = re.compile(
-    r"(needs?|inputs?|require(s|ments?)|prerequisites?|before you (start|begin)|what you need)\W*\Z",
+    r"(needs?|inputs?|require(s|ments?)|prerequisites?|before you (start|begin)|what you need)"
+    r"\W*\Z",
     re.IGNORECASE,
 )
 

@@ -1,4 +1,4 @@
-"""A memory in a LangGraph store (`BaseStore`), such as the one that a server gives to its graphs."""
+"""A memory in a LangGraph store (`BaseStore`), such as the one of a server's graphs."""
 
 import heapq
 import math
@@ -73,7 +73,7 @@ class StoreMemory(ProcedureMemory):
         """Add procedures, a hundred at a time."""
         return add_in_batches(procedures, _BATCH, self._put, progress)
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - as in get
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
         """Read a procedure, change it and write it."""
         with self._exclusively():
             procedure = changed(self, self.get(id), id, change)
@@ -103,7 +103,7 @@ class StoreMemory(ProcedureMemory):
         )
         return heapq.nlargest(k, hits, key=_rank)
 
-    def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
+    def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
         return self._stored([id]).get(id)
 

@@ -196,7 +196,7 @@ class Connection:
                 await client.close()
 
     async def _probe(self) -> None:
-        """Raise MemoryFailure if the server is not ready; calls that ask meanwhile share a probe."""
+        """Raise MemoryFailure if the server is not ready; calls that wait share a probe."""
         if not self._probing or self._probing.done():
             self._probing = asyncio.create_task(self._check_ready())
         await asyncio.shield(self._probing)

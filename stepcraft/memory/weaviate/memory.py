@@ -116,7 +116,7 @@ class WeaviateMemory(ProcedureMemory):
         """
         return add_in_batches(procedures, _BATCH * _AT_ONCE, self._put, progress)
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - as in get
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
         """Read a procedure, change it and write it; of two processes the last one wins."""
         with self._changing:
             stored = self._connection.call(partial(_stored, ids=[id]))
@@ -139,7 +139,7 @@ class WeaviateMemory(ProcedureMemory):
         search = partial(_search, words=words, vector=numbers, k=k, alpha=weight)
         return self._connection.call(search)
 
-    def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
+    def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
         stored = self._connection.call(partial(_stored, ids=[id]))
         return next((procedure for procedure, _ in stored.values()), None)

@@ -79,7 +79,7 @@ def open_collection(
         )
         connection.call(partial(_create, connection, address, made_with))
     if address.options.tenant:
-        connection.call(partial(_open_tenant, address, create))
+        connection.call(partial(_open_tenant, address=address, create=create))
     return embedder, made_with
 
 
@@ -156,7 +156,7 @@ async def _create(
     )
 
 
-async def _open_tenant(address: Address, create: bool, objects: Objects) -> None:  # noqa: FBT001 - bound by position
+async def _open_tenant(objects: Objects, *, address: Address, create: bool) -> None:
     tenant = address.options.tenant
     if await objects.tenants.exists(tenant):
         return
