@@ -91,6 +91,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (
             "stepcraft.report.page",
             "stepcraft.anonymizer",
+            "stepcraft.configure_tracing",
             "stepcraft.models.embeddings.WordLlamaEmbedder",
             "stepcraft.server.app.app",
             "stepcraft.server.auth.auth",
