@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -37,8 +37,7 @@ class Document:
     @cached_property
     def digest(self) -> str:
         """Identifies what a model reads of it, and whether what it records succeeded."""
-        content = json.dumps([self.title, self.text, self.kind, self.succeeded])
-        return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+        return digest_of(self.title, self.text, self.kind, self.succeeded)
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Listed:
     source: str
     read: Callable[[], Document]
     """Reads it; may block. It raises Unreadable or SourceFailure."""
-    spec: str = ""
+    spec: str
     """The source that lists it, as it was named."""
     stamp: str = ""
     """Changes whenever a file's content does; "" for what has to be read to see that."""
@@ -63,12 +62,17 @@ class Listed:
 class Listing:
     """The documents of some sources, and what of the sources cannot be listed."""
 
-    documents: list[Listed] = field(default_factory=list[Listed])
-    failed: list[Failed] = field(default_factory=list[Failed])
-    specs: list[str] = field(default_factory=list[str])
+    documents: list[Listed]
+    failed: list[Failed]
+    specs: list[str]
     """The sources, as they were named."""
-    roots: list[Path] = field(default_factory=list[Path])
+    roots: list[Path]
     """The files and folders among them, resolved."""
+
+
+def listed(document: Document, spec: str) -> Listed:
+    """Return a document that is read already as one of a source."""
+    return Listed(document.source, lambda: document, spec)
 
 
 def key_of(source: str) -> str:
@@ -77,3 +81,8 @@ def key_of(source: str) -> str:
         return source
     path = Path(source)
     return str(path.parent.resolve() / path.name)
+
+
+def digest_of(*values: object) -> str:
+    """Return what identifies some JSON values."""
+    return hashlib.blake2b(json.dumps(values).encode(), digest_size=16).hexdigest()

@@ -1,16 +1,14 @@
 """What a model finds in one document, as a record; where it fails, the record says why."""
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphBubbleUp
 
-from stepcraft.building.documents import Document, Listed
+from stepcraft.building.documents import Document, Listed, digest_of
 from stepcraft.building.extract import MODEL_NODES, build_extract
 from stepcraft.building.ledger import Record
 from stepcraft.building.settings import ExtractContext
@@ -29,33 +27,30 @@ class Reader:
 
     Args:
         settings: The settings of the extraction.
-        models: The models of its nodes.
+        model: The model of its nodes.
         callbacks: The callbacks of every run.
 
     Raises:
-        BadInput: A model is neither a chat model nor a name.
+        BadInput: The model is neither a chat model nor a name.
     """
 
     def __init__(
         self,
         settings: ExtractContext,
-        models: BuilderOptions,
+        model: BaseChatModel | str | None = None,
         callbacks: Sequence[BaseCallbackHandler] = (),
     ) -> None:
+        models: BuilderOptions = {"model": model} if model else {}
+        resources = Resources.of("extract", ExtractContext, models)
         self.settings = settings
         self._graph = build_extract(**models)
         self._callbacks = callbacks
-        resources = Resources.of("extract", ExtractContext, models)
-        self._models = {node: resources.choice(node, settings) for node in MODEL_NODES}
-        names: Mapping[str, str] = {
-            node: choice if isinstance(choice, str) else model_name(choice)
-            for node, choice in self._models.items()
-        }
-        self.model = names["extract"]
+        self._choices = [resources.choice(node, settings) for node in MODEL_NODES]
+        names = [each if isinstance(each, str) else model_name(each) for each in self._choices]
+        self.model = names[MODEL_NODES.index("extract")]
         """The name of the model that reads the documents."""
         chosen = settings.model_dump(exclude=_PASSING, exclude_defaults=True)
-        text = json.dumps([names, chosen], sort_keys=True)
-        self.identity = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        self.identity = digest_of(names, chosen)
         """Identifies the models and the settings."""
 
     async def check_models(self) -> None:
@@ -64,7 +59,7 @@ class Reader:
         Raises:
             ModelUnknown: There is no such model.
         """
-        for choice in self._models.values():
+        for choice in self._choices:
             await aresolve_model(choice)
 
     async def read(self, listed: Listed, document: Document, max_concurrency: int) -> Record:
@@ -87,8 +82,8 @@ class Reader:
             document.digest,
             self.identity,
             self.model,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-            warnings=[document.note] if document.note else [],
+            datetime.now(UTC).isoformat(timespec="seconds"),
+            [document.note] if document.note else [],
         )
         config: RunnableConfig = {
             "run_name": without_secrets(document.title or document.source)[:200],
@@ -100,7 +95,7 @@ class Reader:
         values: Any = {name: getattr(document, name) for name in names}
         try:
             result = await self._graph.ainvoke(values, config, context=self.settings)
-        except (GraphBubbleUp, ModelUnknown, ModelFailure):
+        except (ModelUnknown, ModelFailure):
             raise
         except Exception as error:
             record.error = without_secrets(f"{type(error).__name__}: {error}")[:1000]

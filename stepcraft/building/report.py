@@ -6,7 +6,6 @@ escaped.
 
 from collections.abc import Sequence
 from importlib.resources import files
-from itertools import islice
 
 from stepcraft.building.ledger import Ledger
 from stepcraft.errors import Failed
@@ -30,7 +29,7 @@ def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
     Raises:
         OSError: The page cannot be written.
     """
-    records = list(islice(ledger.records(), MOST))
+    records = sorted(ledger.latest(MOST), key=lambda record: record.source)
     usage = no_usage()
     for record in records:
         usage = add_usage(usage, record.usage)
