@@ -11,15 +11,14 @@ from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
-from stepcraft.building.documents import Listed, Unreadable
+from stepcraft.building.documents import Document, Listed
 from stepcraft.building.drafted import Drafted
 from stepcraft.building.duplicates import Placer, changed_in
 from stepcraft.building.ledger import Ledger, Placed, Record, ledger_of
-from stepcraft.building.plan import plan_document
+from stepcraft.building.plan import is_read
 from stepcraft.building.provenance import Provenance, Teacher, without_document
 from stepcraft.building.read import Reader
 from stepcraft.building.report import write_page
@@ -89,7 +88,6 @@ async def build_memory(
     ledger: Path | None = None,
     concurrency: int = 8,
     max_calls: int | None = None,
-    callbacks: Sequence[BaseCallbackHandler] = (),
     on_progress: Callable[[BuildReport], object] = lambda _report: None,
 ) -> BuildReport:
     """Add the procedures that documents teach to a memory; what is done is not asked again.
@@ -107,7 +105,6 @@ async def build_memory(
         ledger: The file with the records; None for one beside the memory.
         concurrency: The most model calls at the same time.
         max_calls: Begin no further document after so many calls, those of earlier builds included.
-        callbacks: The callbacks of every run, such as a tracer.
         on_progress: Is told of the progress after each document.
 
     Raises:
@@ -117,8 +114,7 @@ async def build_memory(
             cannot be written. What is finished is kept, and the same build goes on from there.
     """
     settings = ExtractContext.model_validate(context or {})
-    reader = Reader(settings, model, callbacks)
-    await reader.check_models()  # before a memory or a ledger is made
+    reader = Reader(settings, model)
     listing = await asyncio.to_thread(list_documents, sources)
     with ExitStack() as stack:
         if isinstance(memory, str):
@@ -126,13 +122,7 @@ async def build_memory(
             stack.enter_context(memory)
         records = stack.enter_context(Ledger(ledger or ledger_of(memory.name), memory.name))
         shared = settings.model_dump(include={*Settings.model_fields}, exclude_unset=True)
-        placer = Placer(
-            memory,
-            model,
-            ledger=records,
-            settings=DuplicatesContext(**shared),
-            config={"callbacks": [*callbacks]},
-        )
+        placer = Placer(memory, model, ledger=records, settings=DuplicatesContext(**shared))
         number = len(listing.documents)
         report = BuildReport(page=records.page, documents=number, failed=listing.failed)
         # Documents and their parts together make no more calls than `concurrency`.
@@ -176,40 +166,29 @@ class _Build:
 
     async def document(self, listed: Listed) -> None:
         """Build a document, unless it is done or no calls are left."""
-        earlier = self.ledger.get(listed.key)
+        record, read = self.ledger.get(listed.key), cache(listed.read)
         try:
-            record = await self._record(listed, earlier)
-        except (Unreadable, SourceFailure) as error:
+            is_same = record and listed.stamp and record.stamp == listed.stamp
+            digest = record.digest if record and is_same else (await asyncio.to_thread(read)).digest
+            if record and is_read(record, digest, self.reader.identity):
+                self.report.unchanged += 1
+            else:
+                document = await asyncio.to_thread(read)
+                if self.calls_left < 1:
+                    return
+                record = await self._read(listed, document, record)
+        except SourceFailure as error:
             # What is known of it stays: where its folder is back, it need not be read again.
             self.report.failed.append(Failed(listed.source, str(error)))
             self.report.done += 1
             return
-        if not record:
-            return
-        if record is not earlier:
-            self.ledger.put(listed.key, record)  # it is paid for
         if not record.done:
             await self._place(record)
             self.ledger.put(listed.key, record)
         self.report.count(record)
         self.on_progress(self.report)
 
-    async def _record(self, listed: Listed, earlier: Record | None) -> Record | None:
-        """Return the record of a document: the ledger's, or what a model finds now.
-
-        None where no calls are left.
-        """
-        read = cache(listed.read)
-        if earlier and listed.stamp and earlier.stamp == listed.stamp:
-            digest = earlier.digest
-        else:
-            digest = (await asyncio.to_thread(read)).digest
-        if plan_document(earlier, digest, self.reader.identity) != "read":
-            self.report.unchanged += 1
-            return earlier
-        document = await asyncio.to_thread(read)
-        if self.calls_left < 1:
-            return None
+    async def _read(self, listed: Listed, document: Document, earlier: Record | None) -> Record:
         self.calls_left -= 1  # until it is known how many it takes
         record = await self.reader.read(listed, document, self.parts)
         self.calls_left += 1
@@ -217,6 +196,7 @@ class _Build:
         if earlier:
             record.taught = [*earlier.taught, *(each.id for each in earlier.placed)]
             record.usage = add_usage(earlier.usage, record.usage)
+        self.ledger.put(listed.key, record)  # it is paid for
         return record
 
     def _count(self, usage: Usage) -> None:
@@ -269,7 +249,6 @@ def _procedure(record: Record, draft: Drafted) -> Procedure:
     provenance = Provenance(
         teachers=(Teacher(record.source, draft["source"], record.digest, record.spec),),
         model=record.model,
-        at=record.at,
         flagged=tuple(name for flagged in draft["flagged"] for name in flagged["names"]),
         verified=draft["verified"],
         missing=draft["missing"],

@@ -1,6 +1,6 @@
 """Check the procedures that were written from a document without a model, and merge its parts'."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from stepcraft.building.drafted import Drafted, Flagged, Rejected, Written
@@ -33,7 +33,7 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
     grounds, readable = Grounds(text), _folded(text)
     drafts: list[Drafted] = []
     rejected: list[Rejected] = []
-    for procedure, heading in _merged(state["written"], [] if is_transcript else headings):
+    for _, procedure, heading in _merged(state["written"], [] if is_transcript else headings):
         steps = procedure["steps"]
         missing = grounds.missing([*map(without_stand_ins, steps)] if is_transcript else steps)
         flagged = [Flagged(step=step, names=names) for step, names in missing.items()]
@@ -59,10 +59,11 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
             }
         )
     written: list[PartRead] = state["written"]
-    for task in (task for part in written for task in part["rejected"]):
-        is_copied = _folded(task["sentence"]) in readable
-        entry: Rejected = task if is_copied else {**task, "sentence": ""}
-        rejected += [] if entry in rejected else [entry]
+    for part in written:
+        for task in part["rejected"]:
+            is_copied = _folded(task["sentence"]) in readable
+            entry: Rejected = task if is_copied else {**task, "sentence": ""}
+            rejected += [] if entry in rejected else [entry]
     return {
         "drafts": drafts,
         "procedures": [] if settings.verify else drafts,
@@ -70,8 +71,11 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
     }
 
 
-def _merged(parts: Sequence[PartRead], headings: Sequence[str]) -> Iterator[tuple[Written, str]]:
-    """Yield each procedure with its heading; of the same task under it, the one with more steps."""
+def _merged(parts: Sequence[PartRead], headings: Sequence[str]) -> list[tuple[int, Written, str]]:
+    """Return each procedure with the number of its part and its heading.
+
+    Of the same task under a heading, it is the one with more steps.
+    """
     entries: list[tuple[int, Written, str]] = []
     for number, part in enumerate(parts):
         for procedure in part["procedures"]:
@@ -84,7 +88,7 @@ def _merged(parts: Sequence[PartRead], headings: Sequence[str]) -> Iterator[tupl
                     break
             else:
                 entries.append((number, procedure, heading))
-    yield from ((procedure, heading) for _, procedure, heading in entries)
+    return entries
 
 
 def _same_task(procedure: Written, other: Written, *, apart: bool) -> bool:

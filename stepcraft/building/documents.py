@@ -2,16 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from stepcraft.errors import Failed, StepcraftError
+from stepcraft.errors import Failed, SourceFailure
 
 
-class Unreadable(StepcraftError):
+class Unreadable(SourceFailure):
     """A document cannot be read. The message is the reason, a clause whose subject it is."""
 
 
@@ -46,7 +46,7 @@ class Listed:
 
     source: str
     read: Callable[[], Document]
-    """Reads it; may block. It raises Unreadable or SourceFailure."""
+    """Reads it; may block. It raises SourceFailure."""
     spec: str
     """The source that lists it, as it was named."""
     stamp: str = ""
@@ -68,6 +68,15 @@ class Listing:
     """The sources, as they were named."""
     roots: list[Path]
     """The files and folders among them, resolved."""
+
+
+def read_all(listing: Listing) -> Iterator[tuple[Listed, Document]]:
+    """Yield the documents that can be read; the others are added to what failed."""
+    for each in listing.documents:
+        try:
+            yield each, each.read()
+        except SourceFailure as error:
+            listing.failed.append(Failed(each.source, str(error)))
 
 
 def listed(document: Document, spec: str) -> Listed:

@@ -13,11 +13,11 @@ So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableConfig
 
 from stepcraft.building.compare import compare, comparison
 from stepcraft.building.ledger import Ledger
@@ -26,19 +26,17 @@ from stepcraft.building.provenance import Provenance, content_of
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.llm.resources import BuilderOptions, Resources
+from stepcraft.llm.usage import no_usage
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.resolve import model_name
 from stepcraft.text.clean import stems
 
-THRESHOLD = 0.5
-"""The share of the words of the shorter of two procedures that the other has, from which on a
-model is asked."""
-
 NEAREST = 5
 """How many of the nearest procedures are looked at."""
 
 
+@dataclass
 class Placer:
     """Has procedures for the same task stand once in a memory.
 
@@ -57,7 +55,6 @@ class Placer:
         threshold: The share of words in common, from 0 to 1, from which on the model is asked.
         ledger: Keeps verdicts.
         settings: Further settings of the comparisons.
-        config: The config of the runs, such as callbacks that trace them.
         dry_run: Whether the memory is left as it is.
 
     Raises:
@@ -65,29 +62,21 @@ class Placer:
         ReadOnlyMemory: The memory cannot be changed, and it is no dry run.
     """
 
-    def __init__(
-        self,
-        memory: ProcedureMemory,
-        model: BaseChatModel | str | None = None,
-        *,
-        threshold: float = THRESHOLD,
-        ledger: Ledger | None = None,
-        settings: DuplicatesContext | None = None,
-        config: RunnableConfig | None = None,
-        dry_run: bool = False,
-    ) -> None:
-        if memory.read_only and not dry_run:
+    memory: ProcedureMemory
+    model: BaseChatModel | str | None = None
+    _: KW_ONLY
+    threshold: float = 0.5
+    ledger: Ledger | None = None
+    settings: DuplicatesContext = field(default_factory=DuplicatesContext)
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        if self.memory.read_only and not self.dry_run:
             raise ReadOnlyMemory(
-                f"{memory.name} can be searched, not changed; "
+                f"{self.memory.name} can be searched, not changed; "
                 "copy it into a .db file with `stepcraft memory copy` first"
             )
-        models: BuilderOptions = {"model": model} if model else {}
-        self.memory = memory
-        self._threshold = threshold
-        self._ledger = ledger
-        self._settings = settings or DuplicatesContext()
-        self._config = config
-        self._dry_run = dry_run
+        models: BuilderOptions = {"model": self.model} if self.model else {}
         self._resources = Resources.of("duplicates", DuplicatesContext, models)
         self._graph = comparison(self._resources)
         self._turn = asyncio.Lock()
@@ -99,12 +88,10 @@ class Placer:
         """
         hits = self.memory.search(procedure.text(self.memory.template), NEAREST + 1, alpha=1)
         others = [hit.procedure for hit in hits if hit.procedure.id != procedure.id]
-        words = stems(procedure.text())
         return [
             other
-            for other, terms in ((each, stems(each.text())) for each in others[:NEAREST])
-            if len(words & terms) >= self._threshold * min(len(words), len(terms))
-            and not Provenance.of(other).stale
+            for other in others[:NEAREST]
+            if shared(procedure, other) >= self.threshold and not Provenance.of(other).stale
         ]
 
     async def compare(self, first: Procedure, second: Procedure) -> Verdict:
@@ -119,19 +106,19 @@ class Placer:
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=contents[0])
         approved = first.metadata.get("approved") or second.metadata.get("approved")
-        settings = self._settings.model_copy(update={"merge": not approved})
+        settings = self.settings.model_copy(update={"merge": not approved})
         choice = self._resources.choice(compare.name, settings)
         name = choice if isinstance(choice, str) else model_name(choice)
         # All that the verdict depends on; a model counts by its name.
         question = json.dumps([name, contents, settings.model_dump(mode="json")])
-        if self._ledger and (answered := self._ledger.verdict(question)):
+        if self.ledger and (answered := self.ledger.verdict(question)):
             return Verdict(**answered)
         state: Any = {"first": contents[0], "second": contents[1], "run": uuid4().hex}
-        result = await self._graph.ainvoke(state, self._config, context=settings)
-        verdict = {name: result[name] for name in ("same", "why", "merged", "left_out", "warnings")}
-        if self._ledger and result["same"] is not None:
-            self._ledger.put_verdict(question, verdict)
-        return Verdict(**verdict, usage=result["usage"])
+        result = await self._graph.ainvoke(state, context=settings)
+        verdict = Verdict(**{name: result[name] for name in Verdict.__annotations__})
+        if self.ledger and verdict.same is not None:
+            self.ledger.put_verdict(question, {**vars(verdict), "usage": no_usage()})
+        return verdict
 
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts
@@ -174,29 +161,33 @@ class Placer:
 
         That is nothing where another process has changed or deleted what it was compared with.
         """
-        is_new = rivals is None
-        stored = self.memory.get(procedure.id) if is_new else None
-        if is_new:
-            current = [] if stored else self.rivals(procedure)
-        else:
-            current = [each for rival in rivals or () if (each := self.memory.get(rival.id))]
-        step = plan_procedure(procedure, stored, current, verdicts)
-        if not isinstance(step, Step) or self._dry_run:
+        memory, is_new = self.memory, rivals is None
+        stored = memory.get(procedure.id) if is_new else None
+        if is_new and not stored:
+            rivals = self.rivals(procedure)
+        elif rivals:
+            rivals = [each for rival in rivals if (each := memory.get(rival.id))]
+        step = plan_procedure(procedure, stored, rivals or [], verdicts)
+        if not isinstance(step, Step) or self.dry_run:
             return step
         # The new one first: a link to what was never stored would pass for a merged one.
         is_written = step.how == "linked" or (step.how == "added" and is_new)
-        if is_written and (failed := self.memory.add([step.procedure]).failed):
-            raise MemoryFailure(
-                f"{self.memory.name} did not take {procedure.id}: {failed[0].reason}"
-            )
+        if is_written and (failed := memory.add([step.procedure]).failed):
+            raise MemoryFailure(f"{memory.name} did not take {procedure.id}: {failed[0].reason}")
         if step.stored:
-            changed = changed_in(self.memory, step.stored.id, step.change)
+            changed = changed_in(memory, step.stored.id, step.change)
             has_both = changed and procedure.id in Provenance.of(changed).also
             if not changed or (step.how == "merged" and not has_both):
                 return []
         if step.how == "merged" and not is_new:
-            self.memory.delete([procedure.id])
+            memory.delete([procedure.id])
         return step
+
+
+def shared(procedure: Procedure, other: Procedure) -> float:
+    """Return the share of the words of the shorter of two procedures that the other one has too."""
+    words, others = stems(procedure.text()), stems(other.text())
+    return len(words & others) / max(1, min(len(words), len(others)))
 
 
 def changed_in(

@@ -61,16 +61,12 @@ def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
     return {"succeeded": False, "rejected": [rejected]}
 
 
-def no_success(_state: State, _reason: str) -> Update:
-    """Leave a run unread that nobody says to have succeeded; the next build asks again."""
-    return {"succeeded": False, "unread": 1}
-
-
 success = ModelNode(
     "success",
     ask_for_success,
     read_success,
-    no_success,
+    # A run that nobody says to have succeeded is left unread; the next build asks again.
+    lambda _state, _reason: {"succeeded": False, "unread": 1},
     started="Asking whether the run reached its goal.",
 )
 
@@ -98,15 +94,10 @@ def read_gaps(reply: str, state: State, _settings: ExtractContext) -> Update:
     return {"procedures": [{**state["drafted"], "verified": verified, "missing": missing}]}
 
 
-def unverified(state: State, _reason: str) -> Update:
-    """Return the procedure without a verdict."""
-    return {"procedures": [state["drafted"]]}
-
-
 verify = ModelNode(
     "verify",
     ask_for_gaps,
     read_gaps,
-    unverified,
+    lambda state, _reason: {"procedures": [state["drafted"]]},
     started="Asking whether the steps alone reach the goal.",
 )

@@ -6,7 +6,7 @@ build.
 """
 
 import json
-import os
+import re
 import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Literal
 from platformdirs import user_data_path
 from pydantic import TypeAdapter
 
+from stepcraft.building.documents import key_of
 from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.errors import BadInput, RunStopped
 from stepcraft.llm.usage import Usage, no_usage
@@ -56,8 +57,6 @@ class Record:
     identity: str
     """Identifies the models and the settings that read it."""
     model: str
-    at: str
-    """When it was read, as ISO 8601 in UTC."""
     warnings: list[str]
     error: str = ""
     """Why it is to be read again; "" if it is not."""
@@ -90,9 +89,7 @@ class Ledger:
         self.path = path
         self.page = path.with_name(f"{path.name}.html")
         """Where the page that shows the records is written."""
-        file = file_of(memory)
-        # A memory and its ledger can be moved together.
-        self._memory = os.path.relpath(file.resolve(), path.resolve().parent) if file else memory
+        self._memory = key_of(memory.removeprefix("file://"))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
@@ -159,15 +156,10 @@ class Ledger:
             ) from error
 
 
-def file_of(memory: str) -> Path | None:
-    """Return the file of a memory by its name or its URL; None if it has none."""
-    path = Path(memory.removeprefix("file://"))
-    return path if path.suffix and ":" not in str(path)[2:] else None
-
-
 def ledger_of(memory: str) -> Path:
     """Return where the ledger of a memory is: beside its file, or in the user's data folder."""
-    if file := file_of(memory):
-        return file.with_name(f"{file.name}.build")
-    name = "".join(letter if letter.isalnum() else "-" for letter in memory)
+    path = Path(memory.removeprefix("file://"))
+    if path.suffix and ":" not in str(path)[2:]:
+        return path.with_name(f"{path.name}.build")
+    name = re.sub(r"\W", "-", memory)
     return user_data_path("stepcraft", appauthor=False) / f"{name}.build"

@@ -5,7 +5,7 @@ Nothing here asks, reads or writes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from stepcraft.building.drafted import Content
 from stepcraft.building.ledger import How, Record
@@ -66,21 +66,15 @@ class Step:
         return current
 
 
-def plan_document(
-    record: Record | None, digest: str, identity: str
-) -> Literal["read", "place", "leave"]:
-    """Return if a document is to be read by a model, its procedures are to be added, or neither.
+def is_read(record: Record, digest: str, identity: str) -> bool:
+    """Tell whether a model has read a document, so that it need not be asked again.
 
     Args:
-        record: What the ledger has of it.
+        record: What the ledger has of the document.
         digest: Identifies the content of the document as it is now.
         identity: Identifies the models and the settings of this build.
     """
-    if not record or record.error:
-        return "read"
-    if (record.digest, record.identity) != (digest, identity):
-        return "read"
-    return "leave" if record.done else "place"
+    return not record.error and (record.digest, record.identity) == (digest, identity)
 
 
 def plan_procedure(

@@ -31,8 +31,6 @@ class Provenance:
     teachers: tuple[Teacher, ...] = ()
     """The documents that teach it, beginning with that whose words it has; never empty."""
     model: str = ""
-    at: str = ""
-    """When it was read from the document, as ISO 8601 in UTC."""
     flagged: tuple[str, ...] = ()
     """Names, calls, options and numbers of its steps that the document does not have."""
     verified: bool | None = None
@@ -54,18 +52,14 @@ class Provenance:
         teachers = result.teachers or (Teacher(procedure.source, procedure.source),)
         return replace(result, teachers=teachers, stale=procedure.metadata.get("stale", ""))
 
+    def others(self, document: str) -> tuple[Teacher, ...]:
+        """Return the teachers but this document."""
+        key = key_of(document)
+        return tuple(each for each in self.teachers if key_of(each.document) != key)
+
     def on(self, procedure: Procedure) -> Procedure:
-        """Return the procedure with this provenance, in which each document stands once."""
-        teachers: dict[str, Teacher] = {}
-        for teacher in self.teachers:
-            teachers.setdefault(key_of(teacher.document), teacher)
-        whole = replace(
-            self,
-            teachers=tuple(teachers.values()),
-            flagged=tuple(dict.fromkeys(self.flagged)),
-            also=tuple(name for name in dict.fromkeys(self.also) if name != procedure.id),
-        )
-        values = _ADAPTER.dump_python(whole, mode="json", exclude_defaults=True, exclude={"stale"})
+        """Return the procedure with this provenance."""
+        values = _ADAPTER.dump_python(self, mode="json", exclude_defaults=True, exclude={"stale"})
         metadata = {**procedure.metadata, "provenance": values, "stale": self.stale}
         if not self.stale:
             del metadata["stale"]  # searches look whether it is there
@@ -83,19 +77,19 @@ def content_of(procedure: Procedure) -> Content:
 def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:
     """Return the stored procedure with the document that teaches it too; a stale one is renewed."""
     before, now = Provenance.of(stored), Provenance.of(taught)
-    if not before.stale and before.teachers[0].document != now.teachers[0].document:
-        return replace(before, teachers=before.teachers + now.teachers).on(stored)
+    others = before.others(now.teachers[0].document)
+    if not before.stale and before.teachers[:1] == others[:1]:
+        return replace(before, teachers=others + now.teachers).on(stored)
     facts = now if content_of(stored) == content_of(taught) else before
-    teachers = now.teachers if before.stale else now.teachers + before.teachers
+    teachers = now.teachers if before.stale else now.teachers + others
     return replace(facts, teachers=teachers, also=before.also, stale="").on(stored)
 
 
 def without_document(procedure: Procedure, document: str) -> Procedure:
     """Return the procedure without a document that taught it; stale if no other one does."""
-    before, key = Provenance.of(procedure), key_of(document)
-    left = tuple(teacher for teacher in before.teachers if key_of(teacher.document) != key)
-    if left:
-        return replace(before, teachers=left).on(procedure)
+    before = Provenance.of(procedure)
+    if others := before.others(document):
+        return replace(before, teachers=others).on(procedure)
     return marked(procedure, before.stale or f"{document} no longer teaches it")
 
 

@@ -1,10 +1,8 @@
 """What a model finds in one document, as a record; where it fails, the record says why."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
@@ -14,7 +12,7 @@ from stepcraft.building.ledger import Record
 from stepcraft.building.settings import ExtractContext
 from stepcraft.errors import ModelFailure, ModelUnknown
 from stepcraft.llm.resources import BuilderOptions, Resources
-from stepcraft.models.resolve import aresolve_model, model_name
+from stepcraft.models.resolve import model_name
 from stepcraft.progress import counted
 from stepcraft.secrets import without_secrets
 
@@ -22,45 +20,32 @@ _PASSING = {"model", "node_models", "max_calls", "deadline_s"}
 """Settings that change nothing of what is found, and the models, which count by their names."""
 
 
+@dataclass
 class Reader:
     """Asks a model for the procedures of documents.
 
     Args:
         settings: The settings of the extraction.
-        model: The model of its nodes.
-        callbacks: The callbacks of every run.
+        choice: The model of its nodes.
 
     Raises:
         BadInput: The model is neither a chat model nor a name.
     """
 
-    def __init__(
-        self,
-        settings: ExtractContext,
-        model: BaseChatModel | str | None = None,
-        callbacks: Sequence[BaseCallbackHandler] = (),
-    ) -> None:
-        models: BuilderOptions = {"model": model} if model else {}
+    settings: ExtractContext
+    choice: BaseChatModel | str | None = None
+
+    def __post_init__(self) -> None:
+        models: BuilderOptions = {"model": self.choice} if self.choice else {}
         resources = Resources.of("extract", ExtractContext, models)
-        self.settings = settings
         self._graph = build_extract(**models)
-        self._callbacks = callbacks
-        self._choices = [resources.choice(node, settings) for node in MODEL_NODES]
-        names = [each if isinstance(each, str) else model_name(each) for each in self._choices]
+        choices = [resources.choice(node, self.settings) for node in MODEL_NODES]
+        names = [each if isinstance(each, str) else model_name(each) for each in choices]
         self.model = names[MODEL_NODES.index("extract")]
         """The name of the model that reads the documents."""
-        chosen = settings.model_dump(exclude=_PASSING, exclude_defaults=True)
+        chosen = self.settings.model_dump(exclude=_PASSING, exclude_defaults=True)
         self.identity = digest_of(names, chosen)
         """Identifies the models and the settings."""
-
-    async def check_models(self) -> None:
-        """Make the models ready.
-
-        Raises:
-            ModelUnknown: There is no such model.
-        """
-        for choice in self._choices:
-            await aresolve_model(choice)
 
     async def read(self, listed: Listed, document: Document, max_concurrency: int) -> Record:
         """Have a model read a document.
@@ -82,17 +67,14 @@ class Reader:
             document.digest,
             self.identity,
             self.model,
-            datetime.now(UTC).isoformat(timespec="seconds"),
             [document.note] if document.note else [],
         )
         config: RunnableConfig = {
             "run_name": without_secrets(document.title or document.source)[:200],
-            "callbacks": [*self._callbacks],
             "metadata": {"stepcraft_source": without_secrets(document.source)},
             "max_concurrency": max_concurrency,
         }
-        names = ("title", "text", "source", "kind", "succeeded", "outcome")
-        values: Any = {name: getattr(document, name) for name in names}
+        values: Any = vars(document)
         try:
             result = await self._graph.ainvoke(values, config, context=self.settings)
         except (ModelUnknown, ModelFailure):

@@ -105,11 +105,6 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     return {"written": [part]}
 
 
-def unread_part(_state: State, _reason: str) -> Update:
-    """Return nothing of this part; what the others hold is kept."""
-    return {"unread": 1}
-
-
 def _blocks(reply: str) -> Iterator[tuple[dict[str, str], list[str]]]:
     """Yield the labelled texts and the steps of each block; what stands before one is a remark."""
     blocks: list[tuple[re.Match[str], list[str]]] = []
@@ -135,6 +130,6 @@ extract = ModelNode(
     "extract",
     ask_for_procedures,
     read_procedures,
-    unread_part,
+    lambda _state, _reason: {"unread": 1},
     started="Looking for procedures.",
 )

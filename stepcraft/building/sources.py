@@ -1,10 +1,10 @@
 """The documents of sources: files, web pages, loaders of LangChain, and what agents did."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urldefrag
 
 from langchain_core.document_loaders import BaseLoader
@@ -22,12 +22,11 @@ from stepcraft.sources.open import corpus_paths, is_dotted, named_object
 Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument]
 """What documents are read from: a name, or an object that holds them."""
 
-_PROSE = (
-    ".adoc", ".htm", ".html", ".ipynb", ".markdown", ".md", ".mdx", ".pdf", ".qmd", ".rmd", ".rst",
-    ".txt", ".xhtml",
-)  # fmt: skip
-"""Suffixes of files in folders that are read; data and source code teach no tasks, and each file is
-paid for."""
+_PROSE = re.compile(
+    r"\.(?:adoc|(?<!\.build\.)x?html?|ipynb|markdown|mdx?|pdf|qmd|rmd|rst|txt)$", re.IGNORECASE
+)
+"""Names of files in folders that are read; data and source code teach no tasks, each file is paid
+for, and a build does not read its own page."""
 
 
 def list_documents(sources: Sequence[Source]) -> Listing:
@@ -90,8 +89,7 @@ def _of_files(paths: Sequence[str], spec: str, listing: Listing) -> Iterator[Lis
     listing.roots += named
     problems: dict[str, str] = {}
     for file in files_of(roots, problems):
-        is_prose = file.path.lower().endswith(_PROSE) and not file.path.endswith(".build.html")
-        if is_prose or Path(file.path) in named:
+        if _PROSE.search(file.path) or Path(file.path) in named:
             source = shown(file.path, roots)
             read = partial(_file, Path(file.path), source)
             yield Listed(source, read, spec, f"{file.mtime} {file.size}")
@@ -127,7 +125,6 @@ def _of_page(url: str, spec: str) -> Listed:
 
 def _of_loader(source: BaseLoader | Iterable[LangChainDocument], spec: str) -> Iterator[Listed]:
     """Yield the documents that a loader or an iterable gives."""
-    documents: dict[str, Document] = {}
     try:
         parts = list(source.lazy_load() if isinstance(source, BaseLoader) else source)
     except Exception as error:  # the user's code may raise anything
@@ -135,14 +132,14 @@ def _of_loader(source: BaseLoader | Iterable[LangChainDocument], spec: str) -> I
         raise SourceFailure(
             f"the source {spec} failed: {type(error).__name__}: {reason}"
         ) from error
+    documents: dict[str, list[LangChainDocument]] = {}
     for number, part in enumerate(parts, 1):
         if not isinstance(part, LangChainDocument):
             raise BadInput(f"{spec} gives a {type(part).__name__}, not a document of LangChain")
-        metadata: dict[str, Any] = part.metadata
-        places = [metadata.get(key) for key in ("source", "url", "path", "file_path")]
+        places = map(part.metadata.get, ("source", "url", "path", "file_path"))
         name = str(next(filter(None, places), f"{spec}#{number}"))
-        before = documents.get(name) or Document(name, str(metadata.get("title") or ""), "")
-        text = f"{before.text}\n\n{part.page_content}".strip()
-        documents[name] = replace(before, text=text)
-    for document in documents.values():
-        yield listed(document, spec)
+        documents.setdefault(name, []).append(part)
+    for name, pages in documents.items():
+        title = str(pages[0].metadata.get("title") or "")
+        text = "\n\n".join(page.page_content for page in pages)
+        yield listed(Document(name, title, text), spec)

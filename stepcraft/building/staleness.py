@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from stepcraft.building.documents import Listing, Unreadable, key_of
+from stepcraft.building.documents import Listing, key_of, read_all
 from stepcraft.building.duplicates import changed_in
 from stepcraft.building.provenance import Provenance, Teacher, marked
 from stepcraft.building.sources import Source, list_documents
-from stepcraft.errors import Failed, SourceFailure
+from stepcraft.errors import Failed
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 
@@ -53,12 +53,7 @@ def check_documents(
     """
     listing = list_documents(sources)
     result = Staleness(failed=listing.failed)
-    digests: dict[str, str] = {}
-    for listed in listing.documents:
-        try:
-            digests[listed.key] = listed.read().digest
-        except (Unreadable, SourceFailure) as error:
-            result.failed.append(Failed(listed.source, str(error)))
+    digests = {listed.key: document.digest for listed, document in read_all(listing)}
     unread = tuple(key_of(failed.where) for failed in result.failed)
 
     def reason(teacher: Teacher) -> str:

@@ -7,7 +7,7 @@ of one stays.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any
 
 from langchain_core.messages import (
     BaseMessage,
-    SystemMessage,
     ToolCall,
     ToolMessage,
     convert_to_messages,
@@ -44,6 +43,7 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 """Names of arguments whose values are secrets, whatever these look like."""
+_SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
@@ -94,12 +94,12 @@ def thread_of(
     """
     try:
         messages: Any = state["messages"]
-        is_dumped = messages and isinstance(messages[0], dict) and "data" in messages[0]
-        thread = messages_from_dict(messages) if is_dumped else convert_to_messages(messages)
+        convert = messages_from_dict if "data" in messages[0] else convert_to_messages
+        thread = convert(messages)
         if last:
-            places = [place for place, each in enumerate(thread) if each.type == "human"]
-            system = [each for each in thread if isinstance(each, SystemMessage)]
-            thread = [*system, *thread[places[-1] if places else 0 :]]
+            requests = [place for place, each in enumerate(thread) if each.type == "human"]
+            start = max(requests, default=0)
+            thread = [each for each in thread[:start] if each.type == "system"] + thread[start:]
         return transcript(thread, source, feedback, error)
     except Exception as problem:  # what others write has any form
         reason = f"{type(problem).__name__}: {excerpt(str(problem))}"
@@ -125,14 +125,18 @@ def transcript(
         with suppress(ValueError):  # no JSON
             values.append(json.loads(message.text))
     secrets = sorted(_secrets(values), key=len, reverse=True)  # one may contain another
-    pattern = "|".join(map(re.escape, secrets)) or r"(?!)"
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, secrets)) or '(?!)'})(?!\w)")
 
     def masked(text: str) -> str:
-        text = re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", MASK, clean(text))
-        return without_secrets(text).strip()
+        return without_secrets(pattern.sub(MASK, clean(text))).strip()
 
+    entries = [(label, masked(text), least) for label, text, least in _entries(messages)]
     for limit in (1_500, 800, 300, 100):
-        text = "\n\n".join(filter(None, _parts(messages, masked, limit))) + "\n"
+        shown = (
+            f"{label}\n\n{_fenced(shortened(entry, max(limit, least)))}\n"
+            for label, entry, least in entries
+        )
+        text = "\n".join(shown)
         if len(text) <= MAX_CHARACTERS:
             break
     succeeded, outcome = None, ""
@@ -143,8 +147,7 @@ def transcript(
         succeeded, outcome = False, f"it ended with an error: {masked(error)[:300]}"
     elif "\n# Call 1:" not in text:
         succeeded, outcome = False, "it called no tool"
-    goal = next((message.text for message in messages if message.type == "human"), "")
-    title = " ".join(masked(goal).split())[:100]
+    title = " ".join(entries[0][1].split())[:100]
     return Document(source, title, text, "transcript", succeeded=succeeded, outcome=outcome)
 
 
@@ -165,45 +168,36 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
         yield value
 
 
-def _parts(
-    messages: Sequence[BaseMessage], masked: Callable[[str], str], limit: int
-) -> Iterator[str]:
-    """Yield the parts of a transcript, in which texts have about so many characters at most."""
-
-    def quoted(text: str, most: int = limit) -> str:
-        """Return the text as a block of code, so that no line of it reads as a heading."""
-        text = shortened(masked(text), most)
-        fence = "`" * (max(map(len, _FENCE.findall(text)), default=2) + 1)
-        return f"{fence}\n{text}\n{fence}"
-
-    first = next((each for each in messages if each.type == "human"), None)
-    goal = first.text if first else ""
-    yield "# Goal"
-    yield quoted(goal, 4_000) if re.search("[#`]", goal) else shortened(masked(goal), 4_000)
-    yield "# At hand"
-    for system in [each for each in messages if each.type == "system"][:1]:
-        yield from ("Told in every run:", quoted(system.text, 1_500))
-    names = (call["name"] for each in messages for call in _calls(each))
-    yield "\n".join(dict.fromkeys(f"- `{name}`" for name in names))
+def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
+    """Yield what a transcript shows: a label, a text, and how many characters of it stay."""
     replies = {each.tool_call_id: each for each in messages if isinstance(each, ToolMessage)}
+    goal = next((each for each in messages if each.type == "human"), None)
+    yield "# Goal", goal.text if goal else "", 4_000
+    told = [each.text for each in messages if each.type == "system"]
+    tools = dict.fromkeys(f"- `{call['name']}`" for each in messages for call in _calls(each))
+    yield "# At hand", "\n".join([*told, *tools]), 1_500
     numbers = count(1)
     for message in messages:
         calls = _calls(message)
         if message is messages[-1] and message.type == "ai" and not calls:
-            yield from ("# Answer", quoted(message.text, 2_000))
-        elif message.text and message.type in ("human", "ai") and message is not first:
-            speaker = "user" if message.type == "human" else "agent"
-            yield from (f"The {speaker} said:", quoted(message.text))
+            yield "# Answer", message.text, 2_000
+        elif message.text and message.type in _SPEAKERS and message is not goal:
+            yield _SPEAKERS[message.type], message.text, 0
         for call in calls:
             arguments = (
-                f"{name}: {shortened(masked(json.dumps(value, ensure_ascii=False)), limit)}"
+                f"{name}: {json.dumps(value, ensure_ascii=False)}"
                 for name, value in call["args"].items()
             )
-            yield f"# Call {next(numbers)}: `{call['name'].replace('`', '')}`"
-            yield quoted("\n".join(arguments) or "(no arguments)", MAX_CHARACTERS)
+            label = f"# Call {next(numbers)}: `{call['name'].replace('`', '')}`"
+            yield label, "\n".join(arguments) or "(no arguments)", 0
             if reply := replies.get(call["id"] or ""):
-                yield "It failed:" if reply.status == "error" else "Result:"
-                yield quoted(reply.text)
+                yield "It failed:" if reply.status == "error" else "Result:", reply.text, 0
+
+
+def _fenced(text: str) -> str:
+    """Return the text as a block of code, so that no line of it reads as a heading."""
+    fence = "`" * (max(map(len, _FENCE.findall(text)), default=2) + 1)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def shortened(text: str, limit: int) -> str:

@@ -150,7 +150,7 @@ def check_refund(document: Document) -> None:
     """The goal, each call with its arguments and its result in order, the answer; and no secret anywhere."""
     assert (document.kind, document.title) == ("transcript", GOAL)
     parts = [
-        f"# Goal\n\n{GOAL}\n",
+        f"# Goal\n\n```\n{GOAL}\n",
         "# At hand",
         "You are a clerk.",
         "- `search_orders`",
@@ -262,7 +262,7 @@ def test_a_long_run_is_shortened_to_what_one_call_of_a_model_reads() -> None:
     text = transcript([HumanMessage("Do it"), *calls, AIMessage("Done.")], "x").text
     assert len(text) <= MAX_CHARACTERS
     assert [f"# Call {n + 1}: `tool_{n}`" in text for n in range(60)] == [True] * 60
-    assert text.startswith("# Goal\n\nDo it\n")
+    assert text.startswith("# Goal\n\n```\nDo it\n")
     assert text.rstrip().endswith("Done.\n```")
 
 
