@@ -547,7 +547,7 @@ def test_each_document_is_a_root_run_with_its_name(tmp_path: Path) -> None:
     write_pages(tmp_path / "docs", "alpha", "beta")
     with collect_runs() as traced:
         build(tmp_path)
-    roots = [run for run in traced.traced_runs if not run.parent_run_id]
+    roots = [run for run in traced.traced_runs if run.run_type == "chain"]
     runs = {run.name: (run.extra or {})["metadata"] for run in roots}
     assert set(runs) == {"Task alpha", "Task beta"}
     assert runs["Task alpha"]["stepcraft_graph"] == "extract"

@@ -250,3 +250,25 @@ def test_a_merged_procedure_has_the_votes_for_both():
     if not counts(voted[0]).up:
         pytest.skip("votes are no counters yet")
     assert counts(merged(*voted, Content(output="a", input="b", steps=["c"]))) == (5, 2)
+
+
+class Overtaken(LocalMemory):
+    """A memory in which another process rewrites a procedure before the first update."""
+
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002
+        current = self.get(id)
+        if current and current.steps == GREEN.steps:
+            self.add([replace(current, steps=(*GREEN.steps, "Drink it."))])
+        return super().update(id, change)
+
+
+async def test_a_merge_that_another_process_overtakes_is_made_again_from_what_is_there_now():
+    """The merged steps were left out, and the other procedure was nowhere."""
+    with Overtaken(":memory:", embeddings="none") as memory:
+        placer = adding(memory, model := taster())
+        memory.add([GREEN])
+        assert (await placer.place(BREWED)).how == "merged"
+        kept, provenance = stored(memory, GREEN)
+        assert (kept.steps[-1], provenance.also) == ("Rinse the pot.", (BREWED.id,))
+        assert len(model.calls) == 2
+        assert "Drink it." in model.calls[1].prompt
