@@ -173,9 +173,9 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
     replies = {each.tool_call_id: each for each in messages if isinstance(each, ToolMessage)}
     goal = next((each for each in messages if each.type == "human"), None)
     yield "# Goal", goal.text if goal else "", 4_000
-    told = [each.text for each in messages if each.type == "system"]
+    system = [each.text for each in messages if each.type == "system"]
     tools = dict.fromkeys(f"- `{call['name']}`" for each in messages for call in _calls(each))
-    yield "# At hand", "\n".join([*told, *tools]), 1_500
+    yield "# At hand", "\n".join([*system, *tools]), 1_500
     numbers = count(1)
     for message in messages:
         calls = _calls(message)
