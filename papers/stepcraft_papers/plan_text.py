@@ -1,0 +1,88 @@
+"""Plans for the text world, read from what a model wrote."""
+
+import re
+from collections.abc import Iterator
+
+from stepcraft.text.clean import clean
+
+PLAN_FORMAT = (
+    "Write the plan as a numbered list with one action a line: mine, craft or smelt, then how many "
+    "of the item the inventory is to hold after it, then the item's name in Minecraft, and nothing "
+    "else. For example:\n1. mine 3 oak_log\n2. craft 12 oak_planks"
+)
+"""What to tell a model, so that `read_steps` reads its answer."""
+
+_TYPES = {
+    **dict.fromkeys(("mine", "collect", "gather", "chop", "dig", "harvest", "kill"), "mine"),
+    **dict.fromkeys(("craft", "make", "build"), "craft"),
+    **dict.fromkeys(("smelt", "cook", "bake"), "smelt"),
+}
+_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+_NUMBERS = dict(zip(_WORDS, range(1, 9), strict=True))
+_NUMBERS |= {"a": 1, "an": 1}
+_LABELS = {"item", "object", "name", "output", "count", "number", "quantity", "amount"}
+"""The fields of a step in JSON; its type has the verb as its value."""
+_PASSED_OVER = {"x", "the", "block", "blocks", "piece", "pieces", "unit", "units", "of", *_LABELS}
+_AFTER_ITEM = frozenset(
+    {
+        "with",
+        "using",
+        "from",
+        "in",
+        "at",
+        "to",
+        "for",
+        "by",
+        "on",
+        "near",
+        "until",
+        "so",
+        "if",
+        "then",
+    }
+)
+_ENDS = frozenset(".;)]}(")
+_INNERMOST = re.compile(r"[\[{][^\[\]{}]*[\]}]")
+"""A step in JSON, which may stand on several lines."""
+_MOST_LETTERS = 200
+"""Limit on what is read behind a verb."""
+_VERB = re.compile(rf"(?<![a-z])(?:{'|'.join(_TYPES)})(?![a-z])")
+_TOKEN = re.compile(r"[a-z]+|(?<![\w.,])\d{1,6}(?![\w.]|,\d)|[-\d.,]*\d[\w.,]*|[^\w\s]")
+
+
+def read_steps(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the steps of a plan: type, name of the item, count.
+
+    A step begins at its verb and ends with its line, at the next verb, or where its item and its
+    count are complete: "1. mine 3 log", "Craft a wooden pickaxe at the table", "(mine, log, 3)",
+    JSON lists [type, item, count] and objects with these fields. Without a number the count is 1.
+    A step with two numbers, or with one that is no count, is passed over.
+    """
+    text = _INNERMOST.sub(lambda json: json[0].replace("\n", " "), clean(text))
+    for line in text.lower().replace("_", " ").splitlines():
+        verbs = list(_VERB.finditer(line))
+        ends = [verb.start() for verb in verbs[1:]] + [len(line)]
+        for verb, end in zip(verbs, ends, strict=True):
+            behind = line[verb.end() : min(end, verb.end() + _MOST_LETTERS)]
+            if step := _step(_TOKEN.findall(behind)):
+                yield _TYPES[verb[0]], *step
+
+
+def _step(tokens: list[str]) -> tuple[str, int] | None:
+    """Return the name and the count in what stands behind a verb; None where there is none."""
+    words: list[str] = []
+    counts: list[int] = []
+    for token in tokens:
+        if token in _AFTER_ITEM and words:
+            break
+        if token.isdecimal() or (token in _NUMBERS and not words):
+            counts.append(_NUMBERS.get(token) or int(token))
+        elif token[-1].isalnum() and not token.isalpha():  # a number that is no count
+            return None
+        elif token.isalpha() and token not in _PASSED_OVER:
+            words.append(token)
+        elif token in _ENDS and words and counts:
+            break
+    if not words or len(counts) > 1:
+        return None
+    return "_".join(words).removesuffix("_and"), counts[0] if counts else 1
