@@ -23,15 +23,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from rich.console import Console
 from rich.table import Table
-from stepcraft.graphs.extract import build_extract
 
-from stepcraft import open_memory
-from stepcraft.building import Document, build_memory
+from stepcraft import build_extract, open_memory
+from stepcraft.building import build_memory
 from tests.building.built import page, read
 
 CONCURRENCY, LATENCY = 16, 0.1
@@ -58,38 +58,33 @@ class Reader(BaseChatModel):
 
 def documents(count: int) -> list[Document]:
     """Documents that teach a task each; no two have a word in common."""
+    names = [f"page{n}x" for n in range(count)]
     return [
-        Document(f"{name}.md", f"Task {name}", page(name))
-        for name in (f"page{n}x" for n in range(count))
+        Document(page(name), metadata={"source": f"{name}.md", "title": f"Task {name}"})
+        for name in names
     ]
 
 
-async def built(given: Sequence[Document], folder: Path, latency: float, concurrency: int) -> float:
+async def built(pages: Sequence[Document], folder: Path, latency: float, concurrency: int) -> float:
     """Seconds of a build into a new memory, or of another one into the same."""
     with open_memory(str(folder / "m.db")) as memory:
         memory.search("anything", 1)  # loads the embeddings
-        times: list[float] = []
-        report = await build_memory(
-            [given],
-            memory,
-            model=Reader(latency=latency),
-            concurrency=concurrency,
-            on_begin=lambda _: times.append(time.perf_counter()),
-            on_progress=lambda _: times.append(time.perf_counter()),
-        )
-        took = times[-1] - times[0]
-        assert report.placed == {"added": len(given)}, report
-        assert memory.count() == len(given)
+        model = Reader(latency=latency)
+        began = time.perf_counter()
+        report = await build_memory([pages], memory, model=model, concurrency=concurrency)
+        took = time.perf_counter() - began
+        assert report.placed == {"added": len(pages)}, report
+        assert memory.count() == len(pages)
     return took
 
 
-async def taken(given: Sequence[Document], call: Callable[[Document], Awaitable[object]]) -> float:
+async def taken(pages: Sequence[Document], call: Callable[[Document], Awaitable[object]]) -> float:
     """Seconds of one call for each document, as many at a time; nothing is kept."""
-    left = iter(given)
+    left = iter(pages)
 
     async def work() -> None:
-        for one in left:
-            await call(one)
+        for each in left:
+            await call(each)
 
     began = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
@@ -98,54 +93,54 @@ async def taken(given: Sequence[Document], call: Callable[[Document], Awaitable[
 
 async def throughput(count: int, turns: int) -> dict[str, list[float]]:
     """Seconds of so many builds of `count` documents, of the graph alone, and of bare calls, in turns."""
-    given, model = documents(count), Reader(latency=LATENCY)
+    pages, model = documents(count), Reader(latency=LATENCY)
     graph = build_extract(model=model)
     seconds: dict[str, list[float]] = {"build": [], "graph": [], "calls": []}
     for _ in range(turns + 1):
         with tempfile.TemporaryDirectory() as folder:
-            seconds["build"].append(await built(given, Path(folder), LATENCY, CONCURRENCY))
-        seconds["graph"].append(await taken(given, lambda one: graph.ainvoke(given_to(one))))
-        seconds["calls"].append(await taken(given, lambda one: model.ainvoke(one.text)))
-    return {name: found[1:] for name, found in seconds.items()}
+            seconds["build"].append(await built(pages, Path(folder), LATENCY, CONCURRENCY))
+        seconds["graph"].append(await taken(pages, lambda each: graph.ainvoke(input_of(each))))
+        seconds["calls"].append(await taken(pages, lambda each: model.ainvoke(each.page_content)))
+    return {name: times[1:] for name, times in seconds.items()}
 
 
-def given_to(document: Document) -> Any:
+def input_of(document: Document) -> Any:
     """What the extraction graph takes of a document."""
-    return {"title": document.title, "text": document.text, "source": document.source}
+    return {**document.metadata, "text": document.page_content}
 
 
 async def overhead(turns: int) -> tuple[float, float]:
-    """Seconds of the processor for a document, of a build and of the graph alone; the medians of several in turns."""
-    given = documents(100)
+    """Seconds of the processor for a document, of a build and of the graph alone; medians."""
+    pages = documents(100)
     graph = build_extract(model=Reader())
     times: list[tuple[float, float]] = []
     for _ in range(turns + 1):
         with tempfile.TemporaryDirectory() as folder:
             began = time.process_time()
-            await built(given, Path(folder), 0.0, 1)
+            await built(pages, Path(folder), 0.0, 1)
             ours = time.process_time() - began
         began = time.process_time()
-        for one in given:
-            await graph.ainvoke(given_to(one))
+        for each in pages:
+            await graph.ainvoke(input_of(each))
         times.append((ours / 100, (time.process_time() - began) / 100))
-    return median(one for one, _ in times[1:]), median(other for _, other in times[1:])
+    return median(build for build, _ in times[1:]), median(alone for _, alone in times[1:])
 
 
 def scale(count: int) -> dict[str, float]:
     """Seconds of a build of so many documents and of a second one, the peak of the memory in MB; in a process of its own."""
     command = [sys.executable, __file__, "--one", str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    seconds: dict[str, float] = json.loads(done.stdout)
+    return seconds
 
 
 def one_scale(count: int) -> None:
     """What `scale` runs."""
     with tempfile.TemporaryDirectory() as folder:
-        given = documents(count)
-        first = asyncio.run(built(given, Path(folder), 0.0, CONCURRENCY))
+        pages = documents(count)
+        first = asyncio.run(built(pages, Path(folder), 0.0, CONCURRENCY))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        second = asyncio.run(built(given, Path(folder), 0.0, CONCURRENCY))
+        second = asyncio.run(built(pages, Path(folder), 0.0, CONCURRENCY))
     print(json.dumps({"first": first, "second": second, "peak": peak}))
 
 
@@ -161,7 +156,7 @@ def main(count: int) -> None:
         }
         for name, what in (("build", "throughput"), ("graph", "the graph alone")):
             for of, limit in limits.items():
-                shares = [other / one for one, other in zip(seconds[name], limit, strict=True)]
+                shares = [bare / ours for ours, bare in zip(seconds[name], limit, strict=True)]
                 table.add_row(
                     f"{what}, {pages} documents ÷ {of}, median of {turns}",
                     f"{median(shares):.2f} ({min(shares):.2f}–{max(shares):.2f})",

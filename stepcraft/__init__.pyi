@@ -1,5 +1,3 @@
-from .building.compare import DuplicatesContext as DuplicatesContext
-from .building.compare import build_duplicates as build_duplicates
 from .building.extract import ExtractContext as ExtractContext
 from .building.extract import build_extract as build_extract
 from .errors import AddReport as AddReport

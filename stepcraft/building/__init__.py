@@ -1,7 +1,6 @@
-"""Building memories: whole documents are read, and the procedures that they teach are added to a memory."""
+"""Building memories: whole documents are read, and the procedures that they teach are added."""
 
 from stepcraft.building.build import BuildReport, build_memory
-from stepcraft.building.documents import Document
 from stepcraft.building.sources import list_documents
 
-__all__ = ["BuildReport", "Document", "build_memory", "list_documents"]
+__all__ = ["BuildReport", "build_memory", "list_documents"]

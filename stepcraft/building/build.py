@@ -1,7 +1,7 @@
-"""Build a memory from documentation: each document is read whole, and the procedures that it teaches are added."""
+"""Build a memory: each document is read whole, and the procedures that it teaches are added."""
 
 import asyncio
-import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,15 +13,17 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
-from stepcraft.building.directory import BuildDirectory, Counts, Known, Placed, Record
-from stepcraft.building.documents import Document, Listed, Unreadable, known_as
-from stepcraft.building.duplicates import Comparer, Duplicates, OnDuplicate, in_background, renew
-from stepcraft.building.extraction import METHOD, Extraction
-from stepcraft.building.placing import Before, as_untaught, links_of, procedure_of
+from stepcraft.building.documents import Listed, Unreadable
+from stepcraft.building.drafted import Drafted
+from stepcraft.building.duplicates import Comparer, Placer, changed_in
+from stepcraft.building.ledger import Ledger, Placed, Record, ledger_of
+from stepcraft.building.plan import plan_document, plan_stale
+from stepcraft.building.provenance import Provenance, Teacher, without_document
+from stepcraft.building.read import Reader
 from stepcraft.building.report import write_page
 from stepcraft.building.settings import DuplicatesContext, ExtractContext
+from stepcraft.building.side_by_side import side_by_side
 from stepcraft.building.sources import Source, list_documents
-from stepcraft.concurrency import in_thread
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import (
     BadInput,
@@ -31,50 +33,51 @@ from stepcraft.errors import (
     RunStopped,
     SourceFailure,
 )
-from stepcraft.evals.evaluate import side_by_side
-from stepcraft.evals.prices import Prices
-from stepcraft.evals.progress import Budget, Finished, Progress, Tally, unpriced
-from stepcraft.llm.usage import add_usage
+from stepcraft.llm.usage import Usage, add_usage, add_warnings, no_usage
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.urls import path_of, scheme_of
-from stepcraft.models.resolve import EXTRACTIVE
-from stepcraft.nodes.begin import KEYLESS
-from stepcraft.progress import counted
-
-CONCURRENCY = 16
-"""Model calls at the same time, unless another number is named."""
 
 _SHARED = set(Settings.model_fields) - {"node_models"}
 """The settings of extraction that comparisons have, too."""
 
 
 @dataclass(kw_only=True)
-class BuildReport(Counts):
+class BuildReport:
     """What came of the documents of a build, those included that earlier builds finished."""
 
-    directory: Path
-    """Where the records are."""
     page: Path
     """The page that shows them."""
     documents: int
+    done: int = 0
+    """Documents that are finished, failed ones included."""
     unchanged: int = 0
-    """Documents that were done before."""
+    """Documents that a model has read before."""
+    procedures: int = 0
+    """Procedures that were found."""
+    placed: Counter[str] = field(default_factory=Counter[str])
+    """What became of them: added, present, merged, linked, failed."""
+    flagged: int = 0
+    """Procedures with something that their document does not have."""
+    rejected: int = 0
+    stale: int = 0
+    """Procedures of earlier versions of the documents that were marked stale."""
     failed: list[Failed] = field(default_factory=list[Failed])
-    """Documents that could not be built, which the next build tries again, and what could not be listed or added."""
+    """Documents that could not be built, which the next build tries again."""
     warnings: list[str] = field(default_factory=list[str])
+    usage: Usage = field(default_factory=no_usage)
+    """Model calls and tokens of this build."""
 
     def count(self, record: Record) -> None:
         """Count what became of a document."""
-        super().count(record)
-        self.failed += [
-            Failed(record["source"], f"a procedure was not added: {placed['reason']}")
-            for placed in record["placed"] or ()
-            if placed["how"] == "failed"
-        ]
-        if record["error"]:
-            self.failed.append(Failed(record["source"], record["error"]))
+        self.done += 1
+        self.procedures += len(record.procedures)
+        self.rejected += len(record.rejected)
+        self.flagged += sum(bool(draft["flagged"]) for draft in record.procedures)
+        self.placed.update(placed.how for placed in record.placed)
+        if record.error:
+            self.failed.append(Failed(record.source, record.error))
+        self.warnings = add_warnings(self.warnings, record.warnings)
 
 
 async def build_memory(
@@ -83,20 +86,17 @@ async def build_memory(
     *,
     embeddings: str | Embeddings | None = None,
     model: BaseChatModel | str | None = None,
-    node_models: Mapping[str, BaseChatModel | str] | None = None,
     context: ExtractContext | Mapping[str, Any] | None = None,
-    on_duplicate: OnDuplicate = "merge",
-    directory: Path | None = None,
-    concurrency: int = CONCURRENCY,
-    budget: Budget | None = None,
-    prices: Prices | None = None,
+    ledger: Path | None = None,
+    concurrency: int = 8,
+    max_calls: int | None = None,
     callbacks: Sequence[BaseCallbackHandler] = (),
-    on_begin: Callable[[str], object] = lambda _sentence: None,
-    on_progress: Callable[[Progress], object] = lambda _progress: None,
+    on_progress: Callable[[BuildReport], object] = lambda _report: None,
 ) -> BuildReport:
-    """Add the procedures that documents teach to a memory; documents that are done are not asked again.
+    """Add the procedures that documents teach to a memory; what is done is not asked again.
 
-    A document that has changed is built again, and procedures that it no longer teaches are marked stale. A document that
+    A document that has changed is read again, and procedures that no document teaches any more are
+    marked stale. Of procedures for the same task one is made, or both are linked. A document that
     cannot be read or built is named in the report, and tried again by the next build.
 
     Args:
@@ -104,91 +104,60 @@ async def build_memory(
         memory: The memory, or its URL; a database that is not there is made.
         embeddings: Those of a memory that is opened by its URL, as `open_memory` takes them.
         model: The model that reads the documents, as an object or a name.
-        node_models: Another model for some nodes ("extract", "verify").
         context: The settings of the extraction, `strict` and `verify` among them.
-        on_duplicate: What becomes of a procedure for whose task the memory has one already: see `Duplicates`.
-        directory: Where the records are kept; None for a folder beside the memory.
-        concurrency: The most model calls at the same time. With more than one, other documents are prepared and added
-            meanwhile.
-        budget: When to stop.
-        prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
+        ledger: The file with the records; None for one beside the memory.
+        concurrency: The most model calls at the same time.
+        max_calls: Begin no further document after so many calls, those of earlier builds included.
         callbacks: The callbacks of every run, such as a tracer.
-        on_begin: Is told, in a sentence, what is about to be built.
-        on_progress: Is told of the progress before and after each document.
+        on_progress: Is told of the progress after each document.
 
     Raises:
-        BadInput: A source, a setting, the model or the directory cannot be used.
+        BadInput: A source, a setting, the model or the ledger cannot be used.
         ReadOnlyMemory: The memory cannot be changed.
-        RunStopped: The budget is used up, the model refuses every call, or the memory or the directory cannot be written.
-            What is finished is kept, and the same build goes on from there.
+        RunStopped: The calls are used up, the model refuses every call, or the memory or the ledger
+            cannot be written. What is finished is kept, and the same build goes on from there.
     """
     if concurrency < 1:
         raise BadInput(f"concurrency must be at least 1, not {concurrency}")
-    budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
-    at_once = 2 * concurrency - 1
-    turns = asyncio.Semaphore(concurrency)
     settings = ExtractContext.model_validate(context or {})
-    extraction = Extraction(
-        settings, prices, model=model, node_models=node_models, callbacks=callbacks, turns=turns
-    )
-    if budget.usd is not None and prices.price(extraction.model) is None:
-        raise BadInput(unpriced(METHOD, extraction.model))
-    await extraction.check_models()  # before a memory or a directory is made
-    listing = await in_background(partial(list_documents, sources))
+    reader = Reader(settings, {"model": model} if model else {}, callbacks)
+    await reader.check_models()  # before a memory or a ledger is made
+    listing = await asyncio.to_thread(list_documents, sources)
     if isinstance(memory, str):
-        opened = await in_background(partial(open_memory, memory, embeddings=embeddings))
+        opened = await asyncio.to_thread(open_memory, memory, embeddings=embeddings)
     else:
         opened = memory
     try:
-        comparer = Comparer(
-            opened,
-            model,
-            context=DuplicatesContext(**settings.model_dump(include=_SHARED, exclude_unset=True)),
-            config={"callbacks": [*callbacks]},
-            turns=turns,
-        )
-        duplicates = Duplicates(comparer, on_duplicate)
-        with BuildDirectory(directory or directory_of(opened.name), _short(opened.name)) as kept:
-            tally = Tally[Finished](
-                {METHOD: len(listing.documents)},
-                slots=at_once,
-                budget=budget,
-                cost=lambda _outcome: None,
-                tell=on_progress,
+        with Ledger(ledger or ledger_of(opened.name), opened.name) as records:
+            shared = settings.model_dump(include=_SHARED, exclude_unset=True)
+            comparer = Comparer(
+                opened,
+                model,
+                ledger=records,
+                settings=DuplicatesContext(**shared),
+                config={"callbacks": [*callbacks]},
             )
-            report = BuildReport(
-                directory=kept.path,
-                page=kept.page,
-                documents=len(listing.documents),
-                failed=list(listing.failed),
-            )
-            if extraction.model == EXTRACTIVE:
-                report.warnings.append(KEYLESS)
-            build = _Build(extraction, opened, duplicates, kept, tally, report)
-            await build.prepare()
-            documents = known_as(listing.documents, [*kept.known, *build.before.by_document])
-            recorded = sum(listed.source in kept.known for listed in documents)
-            done = f", of which {recorded:,} are recorded" if recorded else ""
-            on_begin(
-                f"{counted(len(documents), 'document')}{done}, read by {extraction.model}, into {opened.name}; "
-                f"the records are in {kept.path}"
-            )
-            jobs = (partial(build.document, listed) for listed in documents)
-            for listed in documents:
-                if known := kept.known.get(listed.source):
-                    tally.add(
-                        known.usage,
-                        extraction.cost(known.usage) if known.usd is None else known.usd,
-                    )
+            number = len(listing.documents)
+            report = BuildReport(page=records.page, documents=number, failed=listing.failed)
+            # Documents and their parts together make no more calls than `concurrency`.
+            parts = concurrency // min(concurrency, number)
+            left = float("inf") if max_calls is None else max_calls - records.calls()
+            build = _Build(reader, Placer(comparer), opened, records, report, parts, left)
+            jobs = (partial(build.document, listed, on_progress) for listed in listing.documents)
             try:
-                await side_by_side(jobs, at_once)
+                await build.check_memory()
+                await side_by_side(jobs, concurrency)
+            except (MemoryFailure, ModelFailure) as error:
+                raise RunStopped(
+                    f"{error}; what was found is kept in {records.path}, "
+                    "and the same command goes on from there"
+                ) from error
             finally:
-                build.show()
-            tally.check_finished(len(documents) - tally.refused, "documents")
-            if build.gone:
-                report.warnings.append(
-                    f"{opened.name} no longer has {counted(build.gone, 'procedure')} of earlier builds; what was removed is "
-                    "not added again, unless --directory names a new folder for the records"
+                write_page(records, opened.name, report.failed)
+            if build.refused:
+                raise RunStopped(
+                    f"the budget of {max_calls:,} calls is used up: {report.done:,} of {number:,} "
+                    "documents are done; a larger one goes on from there"
                 )
             return report
     finally:
@@ -196,231 +165,133 @@ async def build_memory(
             await opened.aclose()
 
 
-def directory_of(memory: str) -> Path:
-    """Where the records of a memory's builds are kept: beside its file, or in the working directory."""
-    if scheme_of(memory) in {"", "file"}:
-        with suppress(BadInput):  # it has no file
-            path = path_of(memory)
-            return path.with_name(f"{path.name}.build")
-    return Path(f"{_short(memory)}.build")
-
-
-def _short(memory: str) -> str:
-    """The last part of a memory's name, without options, as the name of a file."""
-    return (
-        re.sub(r"[^\w.-]", "", memory.partition("?")[0].rstrip("/").rpartition("/")[2]) or "memory"
-    )
-
-
 @dataclass
 class _Build:
     """One build while it runs."""
 
-    extraction: Extraction
+    reader: Reader
+    placer: Placer
     memory: ProcedureMemory
-    duplicates: Duplicates
-    kept: BuildDirectory
-    tally: Tally[Finished]
+    ledger: Ledger
     report: BuildReport
-    before: Before = field(default_factory=Before)
-    gone: int = 0
-    """Procedures that somebody has removed since earlier builds added them."""
-    unread: list[Failed] = field(default_factory=list[Failed])
-    """Documents that could not be read."""
+    parts: int
+    """The most parts of a document that are read at the same time."""
+    calls_left: float
+    refused: bool = False
+    """Whether documents were left out because no calls were left."""
 
-    async def prepare(self) -> None:
-        """Look at what the memory and the records hold.
+    async def check_memory(self) -> None:
+        """Have everything added again where the memory has nothing of what was added last.
 
-        Raises:
-            RunStopped: The memory cannot be read.
+        Then it is another one by the same name, or an emptied one. What somebody removed from it
+        stays out.
         """
-        identity = self.extraction.identity
-        self.extraction.answered = any(
-            known.asked and known.settings == identity for known in self.kept.known.values()
-        )
-        try:
-            self.before = await in_background(partial(Before.of, self.memory))
-        except MemoryFailure as error:
-            raise self._stopped(error) from error
-        added = [name for known in self.kept.known.values() for name in known.ids]
-        if added and not any(map(self.before.has, added)):
-            await in_background(self.kept.forget_placed)  # it is another memory, or an emptied one
+        ids = [each.id for record in self.ledger.latest() for each in record.placed]
+        stored = await asyncio.to_thread(lambda: [*map(self.memory.get, filter(None, ids))])
+        if ids and not any(stored):
+            self.ledger.place_again()
 
-    async def document(self, listed: Listed) -> None:
-        """Build a document unless it is done or the budget is used up.
-
-        Raises:
-            RunStopped: No further document can be built.
-        """
-        is_free = self.kept.has_finished(listed.source)
-        if not self.tally.begin(is_free=is_free):
-            return
-        known = None
+    async def document(self, listed: Listed, on_progress: Callable[[BuildReport], object]) -> None:
+        """Build a document, unless it is done or no calls are left."""
+        earlier = self.ledger.get(listed.key)
         try:
-            document = (
-                listed.read()
-                if listed.at_hand
-                else await asyncio.wrap_future(in_thread(listed.read))
-            )
+            record = await self._record(listed, earlier)
         except (Unreadable, SourceFailure) as error:
-            # What is known of it stays: where its folder is back, it need not be built again.
-            record = self.extraction.begun(listed)
-            record["error"] = str(error)
-            self.unread.append(Failed(listed.source, str(error)))
-        else:
-            if is_free and not self._is_unchanged(listed, document):
-                is_free = False
-                if not self.tally.asks():
-                    self.tally.running -= 1
-                    return
-            record, known = await self._record(listed, document)
-            try:
-                await self._place(record)
-            except (MemoryFailure, ModelFailure) as error:
-                raise self._stopped(error) from error
+            # What is known of it stays: where its folder is back, it need not be read again.
+            self.report.failed.append(Failed(listed.source, str(error)))
+            self.report.done += 1
+            return
+        if record is None:
+            self.refused = True
+            return
+        if record is not earlier:
+            self.ledger.put(listed.key, record)  # it is paid for
+        if not record.done:
+            await self._place(record)
+            self.ledger.put(listed.key, record)
         self.report.count(record)
-        # What earlier builds used is counted already.
-        usage: dict[str, Any] = {
-            name: record["usage"][name] - (known.usage[name] if known else 0)
-            for name in ("calls", "input_tokens", "output_tokens")
-        }
-        self.tally.end(
-            Finished(
-                method=METHOD,
-                id=record["source"],
-                output={},
-                error=record["error"],
-                usage=usage,
-                seconds=record["seconds"],
-                models=[record["model"]],
-                usd=self.extraction.cost(usage) if known else record["usd"],
-            ),
-            is_free=is_free,
-        )
+        on_progress(self.report)
 
-    def _is_unchanged(self, listed: Listed, document: Document) -> bool:
-        """Whether an earlier build has read a document as it is, with the same models and settings."""
-        known, now = self.kept.known.get(listed.source), (document.digest, self.extraction.identity)
-        return known is not None and not known.failed and (known.digest, known.settings) == now
+    async def _record(self, listed: Listed, earlier: Record | None) -> Record | None:
+        """Return the record of a document: the ledger's, or what a model finds now.
 
-    async def _record(self, listed: Listed, document: Document) -> tuple[Record, Known | None]:
-        """The record of a document: an earlier one if nothing has changed, else what the model finds now.
-
-        With it, what is known of an earlier one whose usage it has.
+        None where no calls are left.
         """
-        known = self.kept.known.get(listed.source)
-        if self._is_unchanged(listed, document) and (earlier := self.kept.record(listed.source)):
+        document, digest = None, ""
+        if earlier and listed.stamp and earlier.stamp == listed.stamp:
+            digest = earlier.digest
+        else:
+            document = await asyncio.to_thread(listed.read)
+            digest = document.digest
+        if plan_document(earlier, digest, self.reader.identity) != "read":
             self.report.unchanged += 1
-            return earlier, known
-        record = await self.extraction.run(document, listed)
-        failed = self.kept.record(listed.source) if known and known.failed else None
-        if failed:
-            record["usage"] = add_usage(failed["usage"], record["usage"])
-            record["usd"] = self.extraction.cost(record["usage"])
-        if record["procedures"]:
-            self.kept.add(record)  # what is found is paid for, and is not lost while it is added
-        return record, known if failed else None
+            return earlier
+        if self.calls_left < 1:
+            return None
+        if document is None:  # it is as it was; the settings are not
+            document = await asyncio.to_thread(listed.read)
+        self.calls_left -= 1  # until it is known how many it takes
+        record = await self.reader.read(listed, document, self.parts)
+        self.calls_left += 1
+        self._count(record.usage)
+        if earlier:
+            ids = [each.id for each in earlier.placed if each.id]
+            record.taught = [*earlier.taught, *ids]
+            if earlier.error:  # its calls are paid for, too
+                record.usage = add_usage(earlier.usage, record.usage)
+        return record
+
+    def _count(self, usage: Usage) -> None:
+        self.calls_left -= usage["calls"]
+        self.report.usage = add_usage(self.report.usage, usage)
 
     async def _place(self, record: Record) -> None:
-        """Add the procedures of a record to the memory, and mark those as stale that its document taught before.
-
-        Raises:
-            MemoryFailure: The memory cannot be read or written.
-            ModelFailure: The model refuses to compare procedures.
-        """
-        if record["placed"] is not None:
-            await self._keep(record, record["placed"])
-            return
-        placed: list[Placed] = []
-        procedures: list[tuple[int, Procedure]] = []
-        for number in range(len(record["procedures"])):
-            placed.append(Placed(id="", how="failed", reason=""))
-            try:
-                procedures.append((number, _procedure(record, number)))
-            except BadInput as error:
-                placed[number]["reason"] = str(error)
-        if not record["error"]:
+        """Add the procedures of a record to the memory; mark what its document taught before."""
+        procedures: dict[int, Procedure] = {}
+        for number, draft in enumerate(record.procedures):
+            with suppress(BadInput):  # it is too long
+                procedures[number] = _procedure(record, draft)
+        if not record.error:
             # Before the new ones are added, which are not to be merged with what they replace.
-            record["stale"] = await self._mark_stale(
-                record["source"], {one.id for _, one in procedures}
-            )
-        for number, procedure in procedures:
-            placed[number] = await self._add(record, procedure)
-        record["placed"] = placed
-        self.kept.add(record)
+            ids = {procedure.id for procedure in procedures.values()}
+            stale = await asyncio.to_thread(self._mark_stale, record, ids)
+            self.report.stale += stale  # not read before others have counted theirs
+        record.placed = [Placed("", "failed", "it is too long")] * len(record.procedures)
+        for number, procedure in procedures.items():
+            step = await self.placer.place(procedure)
+            name = step.stored.id if step.stored and step.how != "linked" else procedure.id
+            record.placed[number] = Placed(name, step.how, step.verdict.why)
+            for verdict in step.verdicts:
+                record.usage = add_usage(record.usage, verdict.usage)
+                record.warnings += verdict.warnings
+                self._count(verdict.usage)
+        if not record.error:
+            record.done, record.taught = True, []
 
-    async def _add(self, record: Record, procedure: Procedure) -> Placed:
-        """Add a procedure of a record to the memory."""
-        made = await self.duplicates.add(procedure)
-        record["usage"] = add_usage(record["usage"], made.usage)
-        record["usd"] = self.extraction.cost(record["usage"])
-        record["warnings"] += made.warnings
-        return Placed(id=made.procedure.id, how=made.kind, reason=made.verdict.why)
-
-    async def _keep(self, record: Record, placed: list[Placed]) -> None:
-        """Look after the procedures of a document that has not changed, as far as the memory has changed."""
-        gone: list[Placed] = []
-        is_changed = False
-        for number, one in enumerate(placed):
-            is_stale, is_there = one["id"] in self.before.stale, self.before.has(one["id"])
-            if one["how"] == "skipped" and (is_stale or not is_there):
-                # What it was left out for is no longer taught.
-                placed[number] = await self._add(record, _procedure(record, number))
-                is_changed = True
-            elif is_stale:
-                # A document that was gone when `memory check --mark` looked for it is back as it was.
-                renewed = partial(renew, procedure=_procedure(record, number))
-                await self.duplicates.update(one["id"], renewed)
-            elif not is_there and one["how"] != "failed":
-                gone.append(one)
-        if is_changed:
-            self.kept.add(record)
-        for one in gone:  # not in the record: it may come back
-            one["how"] = "gone"
-        self.gone += len(gone)
-
-    async def _mark_stale(self, source: str, taught: set[str]) -> list[str]:
-        """Mark what a document taught before as stale, unless others teach it, too; return the ids of what was marked.
-
-        Args:
-            source: The document.
-            taught: The ids of the procedures that it teaches now.
-        """
-        merged = taught - self.before.ids
-
-        def change(known: Procedure) -> Procedure | None:
-            if not merged.isdisjoint(links_of(known)):
-                return None
-            return as_untaught(known, source, f"{source} no longer teaches it")
-
-        before = sorted(self.before.by_document.get(source, set()) - taught)
-        changed = [await self.duplicates.update(name, change) for name in before]
-        return [one.id for one in changed if one and "stale" in one.metadata]
-
-    def show(self) -> None:
-        """Write the page; where that cannot be, the build is none the worse."""
-        try:
-            write_page(self.kept.path, self.memory.name, self.unread)
-        except OSError as error:
-            self.report.failed.append(
-                Failed(str(self.kept.page), f"it cannot be written: {error.strerror}")
-            )
-
-    def _stopped(self, error: MemoryFailure | ModelFailure) -> RunStopped:
-        return RunStopped(
-            f"{error}; what was found is kept in {self.kept.path}, and the same command goes on from there"
-        )
+    def _mark_stale(self, record: Record, ids: set[str]) -> int:
+        """Mark what a document taught before and does not teach now; return how many are stale."""
+        before = {name: self.memory.get(name) for name in record.taught if name not in ids}
+        absent = {name for name in ids if self.memory.get(name) is None}
+        change = partial(without_document, document=record.source)
+        names = plan_stale(filter(None, before.values()), absent)
+        changed = [changed_in(self.memory, name, change) for name in names]
+        return sum(bool(each and each.metadata.get("stale")) for each in changed)
 
 
-def _procedure(record: Record, number: int) -> Procedure:
-    """The procedure of a record with this number.
+def _procedure(record: Record, draft: Drafted) -> Procedure:
+    """Return the procedure that a document teaches.
 
     Raises:
-        BadInput: It cannot be one.
+        BadInput: It has no output, input or steps, or is too long.
     """
-    built = {
-        "from": record["source"],
-        **{name: record[name] for name in ("digest", "spec", "model")},
-        "at": record["began"],
-    }
-    return procedure_of(record["procedures"][number], built)
+    teacher = Teacher(record.source, draft["source"], record.digest, record.spec)
+    names = [name for flagged in draft["flagged"] for name in flagged["names"]]
+    provenance = Provenance(
+        teachers=(teacher,),
+        model=record.model,
+        at=record.at,
+        flagged=tuple(dict.fromkeys(names)),
+        verified=draft["verified"],
+        missing=draft["missing"],
+    )
+    return provenance.on(Procedure(draft["input"], draft["output"], tuple(draft["steps"])))

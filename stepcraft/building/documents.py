@@ -2,21 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from stepcraft.errors import Failed, StepcraftError
-from stepcraft.sources.corpus.content import Heading
-from stepcraft.sources.corpus.files import Root
-
-Kind = Literal["document", "transcript"]
 
 
 class Unreadable(StepcraftError):
-    """A document cannot be read. The message is the reason, a clause whose subject is the document."""
+    """A document cannot be read. The message is the reason, a clause whose subject it is."""
 
 
 @dataclass(frozen=True)
@@ -28,23 +24,21 @@ class Document:
     title: str
     """Its title; "" if it has none."""
     text: str
-    kind: Kind = "document"
+    """Its text, with headings as in Markdown."""
+    kind: Literal["document", "transcript"] = "document"
     """Whether it is written for readers, or the record of what an agent did."""
-    headings: tuple[Heading, ...] = ()
-    """Its headings in order, where the text does not mark them as Markdown does."""
     note: str = ""
     """What was not read of it because of a limit, a sentence; "" if all was."""
     succeeded: bool | None = None
-    """Of a transcript: whether the agent reached its goal, by feedback or by how the run ended; None where a model is to
-    say it."""
+    """Of a transcript: whether the agent reached its goal; None where a model is to say it."""
     outcome: str = ""
     """What `succeeded` rests on, a clause; "" where it is None."""
 
     @cached_property
     def digest(self) -> str:
-        """Identifies its content: what a model reads of it, and whether what it records succeeded."""
-        content = json.dumps([self.title, self.text, self.kind, self.succeeded], ensure_ascii=False)
-        return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        """Identifies what a model reads of it, and whether what it records succeeded."""
+        content = json.dumps([self.title, self.text, self.kind, self.succeeded])
+        return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -56,14 +50,13 @@ class Listed:
     """Reads it; may block. It raises Unreadable or SourceFailure."""
     spec: str = ""
     """The source that lists it, as it was named."""
-    at_hand: bool = False
-    """Whether reading it takes no time, because it came with the list."""
-    path: Path | None = None
-    """Its file, in its real folder, if it is one."""
+    stamp: str = ""
+    """Changes whenever a file's content does; "" for what has to be read to see that."""
 
-    def named(self, source: str) -> "Listed":
-        """The same document under another name."""
-        return replace(self, source=source, read=lambda: replace(self.read(), source=source))
+    @property
+    def key(self) -> str:
+        """What identifies it, however its folder was named."""
+        return key_of(self.source)
 
 
 @dataclass
@@ -74,27 +67,13 @@ class Listing:
     failed: list[Failed] = field(default_factory=list[Failed])
     specs: list[str] = field(default_factory=list[str])
     """The sources, as they were named."""
-    roots: list[Root] = field(default_factory=list[Root])
-    """The files and folders among them."""
+    roots: list[Path] = field(default_factory=list[Path])
+    """The files and folders among them, resolved."""
 
 
-def known_as(documents: Sequence[Listed], names: Iterable[str]) -> list[Listed]:
-    """The documents, files among them under the names that earlier builds have for them.
-
-    Args:
-        documents: The documents.
-        names: The names of documents in earlier builds.
-    """
-    listed = {one.source for one in documents}
-    others = {
-        _in_real_folder(name): name for name in names if name not in listed and "://" not in name
-    }
-    return [one.named(others.pop(one.path)) if one.path in others else one for one in documents]
-
-
-def _in_real_folder(name: str) -> Path:
-    path = Path(name)
-    try:
-        return path.parent.expanduser().resolve() / path.name
-    except (OSError, RuntimeError, ValueError):
-        return path
+def key_of(source: str) -> str:
+    """Return what identifies a document: for a file, its real path."""
+    if ":" in source[2:]:  # behind the letter of a drive, a URL
+        return source
+    path = Path(source)
+    return str(path.parent.resolve() / path.name)

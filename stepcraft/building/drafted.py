@@ -18,8 +18,8 @@ class Flagged(TypedDict):
     """The names, calls, options and numbers of the step that the document does not have."""
 
 
-class Written(TypedDict):
-    """A procedure as a model wrote it."""
+class Content(TypedDict):
+    """What a procedure says."""
 
     # pydantic takes the texts below attributes for a class of its own alone, not for its heirs.
     output: Annotated[str, Field(description="What is reached.")]
@@ -27,6 +27,11 @@ class Written(TypedDict):
         str, Field(description="What has to be there before, as a comma-separated text.")
     ]
     steps: Annotated[list[str], Field(description="The steps in order.")]
+
+
+class Written(Content):
+    """A procedure as a model wrote it."""
+
     heading: Annotated[
         str, Field(description='The heading under which it is taught; "" if it has none.')
     ]
@@ -41,7 +46,7 @@ class Drafted(Written):
     flagged: list[Flagged]
     """The steps with something that the document does not have."""
     verified: bool | None
-    """Whether a reader can reach the output with these steps alone; None where no model was asked."""
+    """Whether a reader can reach the output by the steps alone; None where no model was asked."""
     missing: str
     """What that reader could not do; "" if nothing."""
 

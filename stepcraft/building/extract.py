@@ -1,41 +1,40 @@
 """Extraction: the procedures that one document teaches, in the form of a memory.
 
-    begin → success (of a transcript) → extract (for each part) → check → verify (for each procedure)
+    begin → success (of a transcript) → extract (each part) → check → verify (each procedure)
 
 Most documents are read in one call. A long one is read by section: its parts end before headings
 and overlap, are read in parallel, and what two of them hold alike is merged by `check`, which needs
 no model. `verify=True` asks of each procedure that is left whether it can be followed without the
 document. A transcript of a run that did not reach its goal is left out: `success` asks a model
-where neither feedback nor an error says so.
+where no feedback says so.
 """
 
-import asyncio
 import operator
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired
+from uuid import uuid4
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, Send
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict, Unpack
 
-from stepcraft.building.begin import NodeInTurn, run_keys
 from stepcraft.building.check import checked
 from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.building.judge import success, verify
-from stepcraft.building.parts import HeadingAt, Part, parts_of
+from stepcraft.building.parts import Part, parts_of
 from stepcraft.building.read_part import PartRead, extract
 from stepcraft.building.settings import ExtractContext
 from stepcraft.errors import BadInput
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
-from stepcraft.llm.usage import RunState, Usage, add_usage, add_warnings
-from stepcraft.nodes.begin import checked_text
-from stepcraft.progress import counted, emit, quoted
+from stepcraft.llm.usage import RunState, Usage, add_usage, add_warnings, no_usage
+from stepcraft.models.keyless.model import ExtractiveModel
+from stepcraft.models.resolve import resolve_model
+from stepcraft.nodes.begin import KEYLESS
+from stepcraft.progress import counted, emit
 from stepcraft.schema import described
-from stepcraft.secrets import excerpt
-from stepcraft.sources.corpus.content import Heading, markdown_headings
-from stepcraft.text.addressed import addressed, for_people
+from stepcraft.sources.corpus.content import markdown_headings
 from stepcraft.text.clean import clean
 
 __all__ = ["ExtractContext", "ExtractInput", "ExtractOutput", "build_extract", "extract_builder"]
@@ -57,13 +56,14 @@ class ExtractInput(TypedDict):
     source: str
     """Where it comes from, such as a path or a URL."""
     kind: NotRequired[Literal["document", "transcript"]]
-    """Whether it is written for readers, or the record of what an agent did; "document" by default."""
-    headings: NotRequired[list[HeadingAt]]
-    """Its headings in order, where the text does not mark them as Markdown does."""
+    """Whether it is written for readers, the default, or the record of what an agent did."""
     succeeded: NotRequired[bool | None]
     """Of a transcript: whether the agent reached its goal; absent where a model is to say it."""
     outcome: NotRequired[str]
     """What `succeeded` rests on: the reason why a transcript is left out."""
+
+
+_INPUT = TypeAdapter(ExtractInput)
 
 
 def _newer(left: list[Drafted], right: list[Drafted]) -> list[Drafted]:
@@ -87,133 +87,73 @@ class ExtractOutput(TypedDict):
     """Model calls and tokens, in total and by node."""
 
 
-class State(ExtractOutput, RunState):
+class State(ExtractInput, ExtractOutput, RunState):
     """The state of an extraction."""
 
-    title: str
-    text: str
-    """The document as its readers see it: without comments and what is addressed to a model."""
-    source: str
-    kind: str
-    headings: list[HeadingAt]
-    succeeded: bool | None
-    """Whether a transcript's agent reached its goal; None until a model has said it."""
-    outcome: str
     parts: list[Part]
     """The parts that are read in one call each."""
     written: Annotated[list[PartRead], operator.add]
     """What the model wrote of each part."""
 
 
-def check_length(text: str) -> None:
-    """Refuse a document that is too long.
+def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[str, Any]:
+    """Check the document and the models, and split the document.
 
     Raises:
-        BadInput: It is.
+        BadInput: A part of the input, a setting or a name cannot be used.
     """
+    settings = resources.settings()
+    try:
+        document = _INPUT.validate_python(state)
+    except ValidationError as error:
+        raise BadInput(f"the document cannot be read: {error}") from error
+    text, is_transcript = clean(document["text"]), document.get("kind") == "transcript"
+    succeeded = document.get("succeeded") if is_transcript else True
     if len(text) > MAX_CHARACTERS:
         raise BadInput(
             f"the document has {len(text):,} characters; at most {MAX_CHARACTERS:,} are taken, "
             "so split it"
         )
-
-
-def headings_in(text: str, headings: Sequence[Heading] = ()) -> list[HeadingAt]:
-    """Return these headings, or else those that a text marks as Markdown does."""
-    return [
-        HeadingAt(start=each.start, stop=each.stop, level=each.level, text=each.text)
-        for each in headings or markdown_headings(text)
-    ]
-
-
-def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[str, Any]:
-    """Check the document, leave out what is addressed to a model, and split it.
-
-    Raises:
-        BadInput: A part of the input, a setting or a name cannot be used.
-    """
-    keys, settings = run_keys(resources, MODEL_NODES), resources.settings()
-    text, kind, succeeded = (
-        state.get("text"),
-        state.get("kind") or "document",
-        state.get("succeeded"),
-    )
-    if not isinstance(text, str):
-        raise BadInput(f"text must be a text, not {type(text).__name__}: {excerpt(text)}")
-    check_length(text)
-    if kind not in ("document", "transcript"):
-        raise BadInput(f"kind={excerpt(kind)} cannot be used; it is document or transcript")
-    if not (succeeded is None or isinstance(succeeded, bool)):
-        raise BadInput(f"succeeded must be true, false or absent, not {excerpt(succeeded)}")
-    if (headings := state.get("headings")) is None:
-        text = clean(text)
-        headings = headings_in(text)
-    _check_headings(headings, len(text))
-    headings = [heading for heading in headings if not addressed(heading["text"])]
-    title = checked_text("title", state.get("title") or "")
-    text, orders = for_people(text)
-    if sentence := addressed(title):
-        title, orders = "", [sentence, *orders]
-    reason = ""
-    if not text.strip():
-        reason = "the document is empty"
-    elif kind == "transcript" and succeeded is False:
-        reason = checked_text("outcome", state.get("outcome") or "it failed")
-    left_out = "a part of the document was left out, because it is addressed to a model"
+    named = {**(resources.node_models or {}), **settings.node_models}
+    if unknown := sorted(set(named) - set(MODEL_NODES)):
+        raise BadInput(
+            f"node_models names {unknown[0]!r}; the nodes with a model are {', '.join(MODEL_NODES)}"
+        )
+    models = [resolve_model(resources.choice(node, settings)) for node in MODEL_NODES]
+    is_keyless = any(isinstance(model, ExtractiveModel) for model in models)
+    outcome = document.get("outcome") or "it failed"
+    reason = outcome if succeeded is False else "" if text.strip() else "the document is empty"
+    task = Rejected(output=document["title"], reason=reason, sentence="")
     return {
-        **keys,
-        "title": title,
+        "run": uuid4().hex,
+        "settings": settings.model_dump(mode="json", exclude_unset=True),
         "text": text,
-        "source": checked_text("source", state.get("source") or ""),
-        "kind": kind,
-        "succeeded": succeeded if kind == "transcript" else True,
-        "headings": headings,
-        "parts": parts_of(text, headings, settings.max_characters, settings.overlap),
+        "kind": document.get("kind", "document"),
+        "succeeded": succeeded,
+        "parts": parts_of(text, settings.max_characters, settings.overlap),
         "written": Overwrite([]),
         "procedures": Overwrite([]),
-        "rejected": [Rejected(output=title, reason=reason, sentence="")] if reason else [],
+        "rejected": [task] if reason else [],
         "unread": 0,
-        "warnings": Overwrite(
-            [*keys["warnings"].value, *(f"{left_out}: {quoted(order)}" for order in orders)]
-        ),
+        "warnings": Overwrite([KEYLESS] if is_keyless else []),
+        "usage": Overwrite(no_usage()),
     }
-
-
-def _check_headings(headings: object, length: int) -> None:
-    """Refuse headings that are not in order and within the text.
-
-    Raises:
-        BadInput: They are not.
-    """
-    last = 0
-    for heading in headings if isinstance(headings, list) else [headings]:
-        if not isinstance(heading, Mapping) or not HeadingAt.__required_keys__ <= heading.keys():
-            raise BadInput(
-                f"headings must be a list of start, stop, level and text, not {excerpt(heading)}"
-            )
-        if not last <= heading["start"] <= heading["stop"] <= length:
-            raise BadInput(
-                f"the heading {excerpt(heading['text'])} is not at its place in the text; give "
-                "offsets of it, in order"
-            )
-        last = heading["start"]
 
 
 def _check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
     """Check the procedures of all parts, and merge them."""
     parts = sorted(state["written"], key=lambda part: part["part"])
-    # A page that is one task has it under its title.
-    title = HeadingAt(start=0, stop=0, level=0, text=state["title"])
     procedures, rejected = checked(
         parts,
         f"{state['title']}\n{state['text']}",
-        [title, *state["headings"]],
+        # A page that is one task has it under its title.
+        [state["title"], *(heading.text for heading in markdown_headings(state["text"]))],
         state["source"],
         strict=resources.settings(state).strict,
-        transcript=state["kind"] == "transcript",
+        transcript=state.get("kind") == "transcript",
     )
-    kept, left_out = counted(len(procedures), "procedure"), counted(len(rejected), "task")
-    emit(resources.graph, "check", f"Kept {kept}; rejected {left_out}.")
+    shown = counted(len(procedures), "procedure")
+    emit(resources.graph, "check", f"Kept {shown}; rejected {len(rejected)}.")
     unread = sum(part["unread"] for part in parts)
     return {"procedures": Overwrite(procedures), "rejected": rejected, "unread": unread}
 
@@ -222,7 +162,7 @@ def after_begin(state: State) -> str | Sequence[Send]:
     """Send every part to the model; of a run that nobody has judged it is asked first."""
     if state["rejected"] or state["unread"]:
         return END
-    if state["succeeded"] is None:
+    if state.get("succeeded") is None:
         return "success"
     return _calls(state, "extract", "reading", state["parts"])
 
@@ -241,18 +181,18 @@ def _calls(state: State, node: str, key: str, values: Sequence[object]) -> list[
 
 
 def extract_builder(
-    turns: asyncio.Semaphore | None = None, **options: Unpack[BuilderOptions]
+    **options: Unpack[BuilderOptions],
 ) -> StateGraph[State, ExtractContext, ExtractInput, ExtractOutput]:
-    """Return extraction as an uncompiled graph, whose nodes can be replaced, wrapped or added to."""
+    """Return extraction as an uncompiled graph."""
     resources = Resources.of("extract", ExtractContext, options)
     builder = StateGraph(
         State, ExtractContext, input_schema=ExtractInput, output_schema=ExtractOutput
     )
     builder.add_node("begin", resources.bind(_begin))
-    builder.add_node("success", NodeInTurn(success, resources, turns))
-    builder.add_node("extract", NodeInTurn(extract, resources, turns))
+    builder.add_node("success", success.bound(resources))
+    builder.add_node("extract", extract.bound(resources))
     builder.add_node("check", resources.bind(_check))
-    builder.add_node("verify", NodeInTurn(verify, resources, turns))
+    builder.add_node("verify", verify.bound(resources))
 
     builder.add_edge(START, "begin")
     builder.add_conditional_edges("begin", after_begin, ["success", "extract", END])
@@ -264,15 +204,14 @@ def extract_builder(
 
 
 def build_extract(
-    turns: asyncio.Semaphore | None = None, **options: Unpack[GraphOptions]
+    **options: Unpack[GraphOptions],
 ) -> CompiledStateGraph[State, ExtractContext, ExtractInput, ExtractOutput]:
-    """Build and compile extraction. The options are those of the builder and of LangGraph's `compile`.
+    """Build and compile extraction.
 
     Args:
-        turns: Limits the model calls at the same time of all runs of the graphs that share it.
         **options: The models and settings, and what `compile` takes; nothing is searched.
 
     Raises:
         BadInput: An option is of another kind than it has to be.
     """
-    return compiled(partial(extract_builder, turns), "extract", options)
+    return compiled(extract_builder, "extract", options)

@@ -6,6 +6,7 @@ from langchain_core.messages import BaseMessage
 
 from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.building.settings import ExtractContext
+from stepcraft.building.threads import shortened
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
@@ -32,13 +33,8 @@ _MISSING = re.compile(r"[\s*_#]*MISSING[\s*_]*[:\uff1a-]?[\s*_]*(.*)", re.IGNORE
 
 
 def ask_for_success(state: State, settings: ExtractContext) -> list[BaseMessage]:
-    """Show the transcript; of a long one the beginning and the end, where goal and outcome stand."""
-    text, limit = state["text"], settings.max_characters
-    if len(text) > limit:
-        start, end = limit // 3, limit * 2 // 3
-        left_out = f"[… {len(text) - start - end:,} characters are left out …]"
-        text = f"{text[:start]}\n\n{left_out}\n\n{text[-end:]}"
-    sections = [Section("text", "", text)]
+    """Show the transcript; of a long one the beginning and the end."""
+    sections = [Section("text", "", shortened(state["text"], settings.max_characters))]
     return prompt(settings.success_instructions, _SUCCESS_FORMAT, "success", sections)
 
 
@@ -95,12 +91,10 @@ def read_gaps(reply: str, state: State, _settings: ExtractContext) -> Update:
         if not missing:
             raise UnreadableReply('there was nothing behind "MISSING:".')
         return _judged(state, verified=False, missing=missing)
-    word = text.strip("*_`\"'. \n").upper()
-    if word == UNDECIDED:
-        return unverified(state)
-    if word.split()[:1] != [REACHED]:
+    words = text.strip("*_`\"'. \n").upper().split()[:1]
+    if words not in ([REACHED], [UNDECIDED]):
         raise UnreadableReply(f'it began neither with {REACHED} nor with "MISSING:".')
-    return _judged(state, verified=True)
+    return _judged(state, verified=True if words == [REACHED] else None)
 
 
 def unverified(state: State, _reason: str = "") -> Update:

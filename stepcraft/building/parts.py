@@ -1,31 +1,16 @@
 """The parts of a document that are read in one call each, and the headings above its procedures."""
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from langchain_text_splitters import MarkdownTextSplitter
 from typing_extensions import TypedDict
 
-from stepcraft.text.markdown import code_blocks
+from stepcraft.sources.corpus.content import Heading, markdown_headings
 
 _ANCHOR = re.compile(r"\{\s*+#([\w.:-]++)\s*+\}\s*+$")
-_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
-_TAG = re.compile(r"<[^<>]{1,200}>")
-_NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+", re.IGNORECASE)
-_BLANK_LINE = re.compile(r"\n[ \t]*\n+")
-
-
-class HeadingAt(TypedDict):
-    """A heading of the document."""
-
-    start: int
-    """The offset of its first character in the text."""
-    stop: int
-    """The offset after it."""
-    level: int
-    """1 is the outermost."""
-    text: str
-    """The heading without its markup."""
+_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])|<[^<>]{1,200}>")
+_NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+")
 
 
 class Part(TypedDict):
@@ -36,108 +21,68 @@ class Part(TypedDict):
     parts: int
     """How many there are."""
     place: str
-    """The headings that it stands under, from the outermost; "" at the beginning of the document."""
+    """The headings that it stands under, from the outermost; "" at the beginning."""
     text: str
     """Its text, which begins with the end of the part before it."""
 
 
-def parts_of(text: str, headings: Sequence[HeadingAt], size: int, overlap: int) -> list[Part]:
-    """Split a document into parts of at most `size` characters, and the overlap.
+def parts_of(text: str, size: int, overlap: int) -> list[Part]:
+    """Split a document before headings, else at blank lines or at the end of a line.
 
-    A part ends before a heading, the outermost of those in its second half; where there is none,
-    at a blank line outside of code or, at worst, at the end of a line. An overlap begins with a
-    heading if there is one in it.
+    A part has at most `size` characters, the overlap with the part before it included.
     """
     if not text.strip():
         return []
-    starts = [heading["start"] for heading in headings]
-    cuts = [0]
-    while len(text) - cuts[-1] > size:
-        cuts.append(_cut(text, headings, starts, cuts[-1], size))
-    begins = [_overlap(text, starts, cut, overlap) if cut else 0 for cut in cuts]
+    if len(text) <= size:
+        return [Part(part=1, parts=1, place="", text=text)]
+    chunks = MarkdownTextSplitter(
+        chunk_size=size,
+        chunk_overlap=min(overlap, size // 2),
+        strip_whitespace=False,
+        add_start_index=True,
+    ).create_documents([text])
+    headings = markdown_headings(text)
+    places = [_place(headings, int(chunk.metadata["start_index"])) for chunk in chunks]
     return [
-        Part(
-            part=number,
-            parts=len(cuts),
-            place=" > ".join(_path(headings, begin)),
-            text=text[begin:end],
-        )
-        for number, (begin, end) in enumerate(zip(begins, [*cuts[1:], len(text)], strict=True), 1)
+        Part(part=number, parts=len(chunks), place=place, text=chunk.page_content)
+        for number, (chunk, place) in enumerate(zip(chunks, places, strict=True), 1)
     ]
 
 
-def _cut(
-    text: str, headings: Sequence[HeadingAt], starts: Sequence[int], start: int, size: int
-) -> int:
-    """Return the offset at which a part that begins at `start` ends."""
-    half, end = start + size // 2, start + size
-    if within := headings[bisect_left(starts, half) : bisect_right(starts, end)]:
-        return min(within, key=lambda heading: (heading["level"], -heading["start"]))["start"]
-    piece = text[start:end]
-    blocks = [(block.start, block.stop) for block in code_blocks(piece)]
-    for blank in reversed(list(_BLANK_LINE.finditer(piece, size // 2))):
-        if not any(first <= blank.start() < last for first, last in blocks):
-            return start + blank.end()
-    line = piece.rfind("\n", size // 2)
-    return start + line + 1 if line >= 0 else end
-
-
-def _overlap(text: str, starts: Sequence[int], cut: int, overlap: int) -> int:
-    """Return the offset at which the overlap before a cut begins."""
-    earliest = max(0, cut - overlap)
-    heading = bisect_left(starts, earliest)
-    if heading < len(starts) and starts[heading] < cut:
-        return starts[heading]
-    line = text.find("\n", earliest, cut)
-    return line + 1 if overlap and line >= 0 else cut
-
-
-def _path(headings: Sequence[HeadingAt], position: int) -> list[str]:
+def _place(headings: Sequence[Heading], position: int) -> str:
     """Return the headings above an offset, from the outermost."""
-    path: list[HeadingAt] = []
-    for heading in headings[: bisect_left(headings, position, key=lambda each: each["start"])]:
-        path = [*(above for above in path if above["level"] < heading["level"]), heading]
-    return [heading["text"] for heading in path]
+    path: list[Heading] = []
+    for heading in headings:
+        if heading.start < position:
+            path = [*(above for above in path if above.level < heading.level), heading]
+    return " > ".join(heading.text for heading in path)
 
 
-class Headings:
-    """The headings of a document, to look up what a model copied."""
+def find_heading(copied: str, headings: Iterable[str]) -> str:
+    """Return the heading that a model copied, "" if there is none like it.
 
-    def __init__(self, headings: Sequence[HeadingAt]) -> None:
-        # Of headings with the same words the first holds.
-        self._by_words = {_words(each["text"]): each["text"] for each in reversed(headings)}
-        self._unnumbered = {_NUMBER.sub("", words): text for words, text in self._by_words.items()}
-
-    def find(self, copied: str) -> str:
-        """Return the heading that is meant, "" if there is none like it.
-
-        Models also write the headings above it: "A > B".
-        """
-        for words in filter(None, (_words(copied), _words(copied.rpartition(" > ")[2]))):
-            if match := self._by_words.get(words) or self._unnumbered.get(_NUMBER.sub("", words)):
-                return match
-        return ""
+    Models also write the headings above it: "A > B".
+    """
+    by_words: dict[str, str] = {}
+    for heading in headings:
+        by_words.setdefault(_words(heading), heading)
+    by_words.pop("", None)
+    return by_words.get(_words(copied)) or by_words.get(_words(copied.rpartition(" > ")[2])) or ""
 
 
 def place_of(source: str, heading: str) -> str:
     """Return a source with a heading as its fragment, as sites that render Markdown name it."""
-    if not heading or "#" in source:
-        return source
-    if anchor := _ANCHOR.search(heading):
-        return f"{source}#{anchor[1]}"
-    slug = re.sub(r"[^\w\- ]", "", _plain(heading).lower()).strip().replace(" ", "-")
-    return f"{source}#{slug}" if slug else source
+    anchor = _ANCHOR.search(heading)
+    slug = re.sub(r"[^\w\- ]", "", shown_heading(heading).lower()).strip().replace(" ", "-")
+    fragment = anchor[1] if anchor else slug
+    return f"{source}#{fragment}" if fragment and "#" not in source else source
 
 
 def shown_heading(heading: str) -> str:
     """Return a heading as readers see it: without links, markup and its anchor."""
-    return _plain(_ANCHOR.sub("", heading))
-
-
-def _plain(text: str) -> str:
-    text = _TAG.sub("", _LINK.sub(r"\1", text))
+    text = _LINK.sub(r"\1", _ANCHOR.sub("", heading))
     return " ".join(re.sub(r"[`*]|\\(?=_|[^\w\s])", "", text).split())
 
 
 def _words(heading: str) -> str:
-    return shown_heading(heading.strip().lstrip("#")).casefold()
+    return _NUMBER.sub("", shown_heading(heading.strip().lstrip("#")).casefold())

@@ -1,143 +1,125 @@
-"""What a build would ask, without asking anything: the documents, their sections, and the most calls and tokens."""
+"""What a build is going to do, decided from the ledger, the documents and the memory.
 
-from collections.abc import Sequence
+Nothing here asks, reads or writes.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Literal
 
-from stepcraft.building.directory import read_records
-from stepcraft.building.documents import Document, Listing, Unreadable, known_as
-from stepcraft.building.duplicates import NEAREST
-from stepcraft.building.extract import check_length, headings_in
-from stepcraft.building.extraction import Extraction
-from stepcraft.building.parts import parts_of
-from stepcraft.building.read_part import FORMAT
-from stepcraft.building.settings import DuplicatesContext, ExtractContext
-from stepcraft.building.sources import Source, list_documents
-from stepcraft.errors import BadInput, Failed, SourceFailure
-from stepcraft.text.clean import clean
-
-_CHARACTERS = 3
-"""Characters of a token in ASCII, at least; other characters count as a token each."""
-_FRAME = 200
-"""Tokens of a prompt beside its instructions and its text."""
-_PROCEDURE = 600
-"""Tokens of a procedure with many steps."""
+from stepcraft.building.drafted import Content
+from stepcraft.building.ledger import How, Record
+from stepcraft.building.provenance import (
+    Provenance,
+    content_of,
+    linked,
+    merged,
+    with_teacher,
+)
+from stepcraft.llm.usage import Usage, no_usage
+from stepcraft.memory.procedure import Procedure
 
 
 @dataclass(frozen=True)
-class Planned:
-    """What a document would be asked for."""
+class Verdict:
+    """What a model said of two procedures."""
 
-    source: str
-    title: str
-    characters: int
-    sections: int
-    """The parts that are read in one call each; 0 for a document without text."""
-    done: bool
-    """Whether an earlier build finished it, so that it is not asked again."""
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-
-@dataclass
-class Plan:
-    """What a build would ask at most, if no call is repeated and no section teaches more tasks than it has headings."""
-
-    documents: list[Planned] = field(default_factory=list[Planned])
-    failed: list[Failed] = field(default_factory=list[Failed])
-    """Documents that a build cannot read or take."""
-
-    @property
-    def calls(self) -> int:
-        """Model calls."""
-        return sum(one.calls for one in self.documents)
-
-    @property
-    def input_tokens(self) -> int:
-        """Tokens read, at most."""
-        return sum(one.input_tokens for one in self.documents)
-
-    @property
-    def output_tokens(self) -> int:
-        """Tokens written, at most."""
-        return sum(one.output_tokens for one in self.documents)
+    same: bool | None
+    """Whether they are for the same task; None where no model could say."""
+    why: str = ""
+    merged: Content | None = None
+    """The procedure in place of both; None where they are to be linked."""
+    left_out: Sequence[str] = ()
+    """Names, options and numbers of the two that the merged one does not have."""
+    warnings: Sequence[str] = ()
+    usage: Usage = field(default_factory=no_usage)
 
 
-def plan_build(sources: Sequence[Source], extraction: Extraction, directory: Path) -> Plan:
-    """Read the documents, and estimate what a build would ask.
+@dataclass(frozen=True)
+class Step:
+    """What is to become of a procedure."""
 
-    For each section there is a call; for each procedure, of which a section is taken to hold one for each of its headings,
-    there are those that compare it with its nearest ones, and with `verify` one more.
+    how: How
+    procedure: Procedure
+    stored: Procedure | None = None
+    """The procedure in the memory that is the same, or for the same task."""
+    verdict: Verdict = field(default_factory=lambda: Verdict(same=False))
+    verdicts: Sequence[Verdict] = ()
+    """All that the model said of the procedure and others."""
+
+    def change(self, current: Procedure) -> Procedure:
+        """Return what takes the place of the stored procedure.
+
+        Where another process has changed that one since it was compared, nothing is merged.
+        """
+        if self.how == "present":
+            return with_teacher(current, self.procedure)
+        if self.how == "linked":
+            return linked(current, self.procedure)
+        if self.verdict.merged and self.stored and content_of(current) == content_of(self.stored):
+            return merged(current, self.procedure, self.verdict.merged)
+        return current
+
+
+def plan_document(
+    record: Record | None, digest: str, identity: str
+) -> Literal["read", "place", "leave"]:
+    """Return if a document is to be read by a model, its procedures are to be added, or neither.
 
     Args:
-        sources: As in `build_memory`.
-        extraction: The model and the settings.
-        directory: Where the records of earlier builds are, if there are some.
-
-    Raises:
-        BadInput: A source cannot be used, or a record is damaged.
-        SourceFailure: A source cannot be opened.
+        record: What the ledger has of it.
+        digest: Identifies the content of the document as it is now.
+        identity: Identifies the models and the settings of this build.
     """
-    listing: Listing = list_documents(sources)
-    try:
-        done = {
-            record["source"]: (record["digest"], record["settings"])
-            for record in read_records(directory)
-            if not record["error"]
-        }
-    except BadInput:
-        if directory.exists() and any(directory.iterdir()):
-            raise
-        done = {}
-    plan = Plan(failed=list(listing.failed))
-    for listed in known_as(listing.documents, done):
-        try:
-            document = listed.read()
-            check_length(document.text)
-        except (BadInput, Unreadable, SourceFailure) as error:
-            plan.failed.append(Failed(listed.source, str(error)))
-            continue
-        known = done.get(document.source) == (document.digest, extraction.identity)
-        plan.documents.append(_planned(document, extraction.settings, done=known))
-    return plan
+    if not record or record.error:
+        return "read"
+    if (record.digest, record.identity) != (digest, identity):
+        return "read"
+    return "leave" if record.done else "place"
 
 
-def _planned(document: Document, settings: ExtractContext, *, done: bool) -> Planned:
-    text = clean(document.text)
-    headings = headings_in(text, document.headings)
-    parts = parts_of(text, headings, settings.max_characters, settings.overlap)
-    planned = Planned(document.source, document.title, len(text), len(parts), done)
-    if done or not parts:
-        return planned
-    is_transcript = document.kind == "transcript"
-    told = settings.transcript_instructions if is_transcript else settings.extract_instructions
-    procedures = 1 if is_transcript else max(len(parts), len(headings))
-    read = sum(_tokens(told) + _tokens(FORMAT) + _tokens(part["text"]) + _FRAME for part in parts)
-    written = sum(min(_tokens(part["text"]), _PROCEDURE * procedures) for part in parts)
-    calls = len(parts) + procedures * NEAREST
-    compared = _tokens(DuplicatesContext().compare_instructions) + 2 * _PROCEDURE + _FRAME
-    read += procedures * NEAREST * compared
-    written += procedures * (
-        _PROCEDURE + (NEAREST - 1) * _FRAME
-    )  # at most one of them is for the same task
-    if settings.verify:
-        calls += procedures
-        read += procedures * (_tokens(settings.verify_instructions) + _PROCEDURE + _FRAME)
-        written += procedures * _FRAME
-    if is_transcript and document.succeeded is None:
-        calls += 1
-        read += (
-            _tokens(settings.success_instructions)
-            + _tokens(text[: settings.max_characters])
-            + _FRAME
-        )
-        written += _FRAME
-    return Planned(
-        document.source, document.title, len(text), len(parts), done, calls, read, written
-    )
+def plan_procedure(
+    procedure: Procedure,
+    stored: Procedure | None,
+    rivals: Iterable[Procedure],
+    verdicts: Mapping[str, Verdict],
+) -> Step | list[Procedure]:
+    """Return what is to become of a procedure, or those that it has to be compared with first.
+
+    Args:
+        procedure: The procedure of a document.
+        stored: The one with its id in the memory.
+        rivals: Those like it in the memory, the most alike first.
+        verdicts: What a model said of rivals, by `version_of`.
+    """
+    if stored:
+        return Step("present", procedure, stored)
+    # A stale one is of an earlier version, and is not merged with what replaces it.
+    fresh = [rival for rival in rivals if not Provenance.of(rival).stale]
+    for rival in fresh:
+        if procedure.id in Provenance.of(rival).also:
+            return Step("present", procedure, rival)
+    for place, rival in enumerate(fresh):
+        verdict = verdicts.get(version_of(rival))
+        if verdict is None:
+            return [each for each in fresh[place:] if version_of(each) not in verdicts]
+        if verdict.same:
+            how: How = "merged" if verdict.merged else "linked"
+            return Step(how, procedure, rival, verdict, list(verdicts.values()))
+    return Step("added", procedure, verdicts=list(verdicts.values()))
 
 
-def _tokens(text: str) -> int:
-    ascii_characters = sum(character.isascii() for character in text)
-    return ascii_characters // _CHARACTERS + len(text) - ascii_characters + 1
+def plan_stale(before: Iterable[Procedure], absent: set[str]) -> list[str]:
+    """Return the ids of the procedures that a document taught before and no longer does.
+
+    Args:
+        before: What it taught before and did not give now.
+        absent: The ids of what it gave now that are not in the memory: they may be merged into it.
+    """
+    return [each.id for each in before if absent.isdisjoint(Provenance.of(each).also)]
+
+
+def version_of(procedure: Procedure) -> str:
+    """Return what identifies a procedure with its content."""
+    return json.dumps([procedure.id, content_of(procedure)])

@@ -1,7 +1,7 @@
 """Write the procedures that a part of a document teaches, and what in it is none."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
@@ -13,7 +13,6 @@ from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import answer_text
-from stepcraft.progress import counted
 from stepcraft.text import markdown
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sections import Section
@@ -61,7 +60,7 @@ class PartRead(TypedDict):
 
 
 def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessage]:
-    """Show a part of the document under its title and, from the second on, the headings above it."""
+    """Show a part of the document under its title and the headings above it."""
     part: Part = state["reading"]
     is_transcript = state["kind"] == "transcript"
     instructions = (
@@ -85,20 +84,20 @@ def read_procedures(reply: str, state: State, _settings: ExtractContext) -> Upda
     """
     part = PartRead(part=state["reading"]["part"], procedures=[], rejected=[], unread=False)
     problems: list[str] = []
-    for is_rejected, title, fields, steps in _blocks(answer_text(reply)):
-        output, resources = fields.get("output") or title, fields.get("input", "")
-        if is_rejected:
-            reason = fields.get("reason") or title
-            sentence = fields.get("sentence", "").strip(_QUOTES)
-            if reason or sentence:
-                part["rejected"].append(Rejected(output=output, reason=reason, sentence=sentence))
-            continue
+    for fields, steps in _blocks(answer_text(reply)):
+        output = fields.get("output") or fields["title"]
+        resources, heading, reason, sentence = (
+            fields.get(name, "").strip(_QUOTES)
+            for name in ("input", "heading", "reason", "sentence")
+        )
         content = {"Output": output, "Input": resources, "numbered step": steps}
-        if lacking := [name for name, value in content.items() if not value]:
-            procedure = f"the procedure {output[:80]!r}" if output else "a procedure"
-            problems.append(f"{procedure} has no {' and no '.join(lacking)}.")
+        if fields["block"] == "REJECTED":
+            task = Rejected(output=output, reason=reason or fields["title"], sentence=sentence)
+            part["rejected"] += [task] if task["reason"] or sentence else []
+        elif lacking := [name for name, value in content.items() if not value]:
+            shown = f"the procedure {output[:80]!r}" if output else "a procedure"
+            problems.append(f"{shown} has no {' and no '.join(lacking)}.")
         else:
-            heading = fields.get("heading", "").strip(_QUOTES)
             part["procedures"].append(
                 Written(output=output, input=resources, steps=steps, heading=heading)
             )
@@ -115,50 +114,29 @@ def unread_part(state: State, _reason: str) -> Update:
     return {"written": [PartRead(part=number, procedures=[], rejected=[], unread=True)]}
 
 
-def _blocks(reply: str) -> Iterator[tuple[bool, str, dict[str, str], list[str]]]:
-    """Yield each block: whether it is a rejection, the text behind its name, its fields, its steps.
-
-    What stands before the first block is a remark.
-    """
-    blocks: list[tuple[bool, str, list[tuple[str, bool]]]] = []
-    for line, is_code in markdown.lines(reply):
-        name = None if is_code else _BLOCK.match(line.rstrip("*_ \t\r\n"))
-        # "Procedure calls are …" begins no block: with more on its line, the word is in capitals.
-        if name and (not name[2] or name[1].isupper()):
-            blocks.append((name[1].upper() == "REJECTED", name[2], []))
-        elif blocks:
-            blocks[-1][2].append((line, is_code))
-    yield from ((rejected, title, *_content(lines)) for rejected, title, lines in blocks)
-
-
-def _content(lines: Sequence[tuple[str, bool]]) -> tuple[dict[str, str], list[str]]:
-    """Return the labelled lines of a block, and its steps, which begin at a label or a number."""
-    prose = [(place, line) for place, (line, is_code) in enumerate(lines) if not is_code]
-    starts = [
-        next((place for place, line in prose if pattern.match(line)), len(lines))
-        for pattern in (_STEPS, _FIRST_STEP)
-    ]
-    start = starts[0] if starts[0] < len(lines) else starts[1]
-    fields: dict[str, str] = {}
+def _blocks(reply: str) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """Yield the labelled lines and the steps of each block; what stands before one is a remark."""
+    blocks: list[tuple[dict[str, str], list[str]]] = []
     name = ""
-    for line, _ in lines[:start]:
-        text = _BULLET.sub("", line).strip()
-        if label := _FIELD.match(line):
-            name = label[1].lower().removesuffix("s").replace("goal", "output")
-            text = label[2].rstrip()
-        if name and text:
-            joint = ", " if name == "input" else " "
-            fields[name] = joint.join(filter(None, (fields.get(name), text)))
-    steps = "".join(line for line, _ in lines[start:])
-    return fields, read_steps(_STEPS.sub("", steps, count=1) if _STEPS.match(steps) else steps)
-
-
-def _written(_state: State, update: Update) -> str:
-    part: PartRead = update["written"][0]
-    procedures, rejected = len(part["procedures"]), len(part["rejected"])
-    return (
-        f"Found {counted(procedures, 'procedure')}, and {counted(rejected, 'task')} that are none."
-    )
+    for line, is_code in markdown.lines(reply):
+        block = None if is_code else _BLOCK.match(line.rstrip("*_ \t\r\n"))
+        # "Procedure calls are …" begins no block: with more on its line, the word is in capitals.
+        if block and (not block[2] or block[1].isupper()):
+            blocks.append(({"block": block[1].upper(), "title": block[2]}, []))
+            name = ""
+        elif blocks:
+            fields, steps = blocks[-1]
+            label = _FIELD.match(line)
+            if steps or (not is_code and (_STEPS.match(line) or _FIRST_STEP.match(line))):
+                steps.append(line)
+            elif label:
+                name = label[1].lower().removesuffix("s").replace("goal", "output")
+                fields[name] = label[2].rstrip()
+            elif name and line.strip():
+                text, joint = _BULLET.sub("", line).strip(), ", " if name == "input" else " "
+                fields[name] = f"{fields[name]}{joint}{text}" if fields[name] else text
+    for fields, steps in blocks:
+        yield fields, read_steps(_STEPS.sub("", "".join(steps), count=1))
 
 
 extract = ModelNode(
@@ -167,5 +145,4 @@ extract = ModelNode(
     read_procedures,
     unread_part,
     started="Looking for procedures.",
-    finished=_written,
 )

@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Coroutine
-from contextlib import closing
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from typer import Argument, Exit, Option
-from typing_extensions import Unpack
 
 from stepcraft.cli.memory import FieldNames, field_names, headline, opened
 from stepcraft.cli.options import (
@@ -18,20 +17,22 @@ from stepcraft.cli.options import (
     Model,
     Quiet,
     Settings,
-    WorkOptions,
     fields_of,
-    unpacked,
-    work_arguments,
 )
 from stepcraft.cli.output import note, one_line, progress_lines, say, show_counts, show_failed
 from stepcraft.errors import BadInput, Failed
 
 if TYPE_CHECKING:
-    from stepcraft.building.plan import Plan
-    from stepcraft.evals.prices import Prices
+    from stepcraft.building.settings import ExtractContext
+    from stepcraft.llm.usage import Usage
     from stepcraft.memory.procedure import Procedure
 
 T = TypeVar("T")
+
+LedgerFile = Annotated[
+    Path | None,
+    Option("--ledger", help="The file with the records of builds; by default beside the memory."),
+]
 
 
 def finish(work: Coroutine[Any, Any, T]) -> T:
@@ -43,14 +44,13 @@ def finish(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-@unpacked
 def build(
     sources: Annotated[
         list[str],
         Argument(
             metavar="SOURCE…",
-            help="corpus:PATH or a path, https://…, weaviate://host:8080/Collection, "
-            "package.module:attribute (a loader), traces:FILE.jsonl or langsmith:PROJECT.",
+            help="corpus:PATH or a path, https://…, package.module:attribute (a loader), "
+            "threads:FILE.jsonl or langsmith:PROJECT.",
         ),
     ],
     memory: ChangedMemory = None,
@@ -64,28 +64,24 @@ def build(
         bool,
         Option("--verify", help="Ask whether each procedure can be followed by its steps alone."),
     ] = False,
-    on_duplicate: Annotated[
-        Literal["merge", "keep", "skip"],
-        Option(help="A procedure for whose task there is one already: merge, keep or skip."),
-    ] = "merge",
-    directory: Annotated[
-        Path | None, Option(help="Where the records are kept; by default beside the memory.")
-    ] = None,
+    ledger: LedgerFile = None,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="List the documents and their cost; ask no model.")
+        bool, Option("--dry-run", help="List the documents and their calls at most; ask no model.")
     ] = False,
+    concurrency: Annotated[int, Option(min=1, help="Make N calls at a time.")] = 8,
+    max_calls: Annotated[
+        int | None, Option(min=1, help="Stop after N model calls, earlier builds included.")
+    ] = None,
     settings: Settings = None,
     as_json: AsJson = False,
-    **options: Unpack[WorkOptions],
+    quiet: Quiet = False,
 ) -> None:
     """Add the procedures that documents teach to a memory.
 
     The same command goes on with a build that was stopped, and builds again what has changed. The
     exit code is 1 if a document could not be built.
     """
-    from stepcraft.building.build import build_memory, directory_of
-    from stepcraft.building.extraction import Extraction
-    from stepcraft.building.plan import plan_build
+    from stepcraft.building.build import BuildReport, build_memory
     from stepcraft.building.settings import ExtractContext
     from stepcraft.memory.open import MEMORY_VARIABLE
 
@@ -93,12 +89,14 @@ def build(
     if not where:
         raise BadInput("there is no memory to build; name one with --memory, such as docs.db")
     context = ExtractContext(**fields_of(settings, strict=strict, verify=verify))
-    arguments, quiet = work_arguments(options), options["quiet"]
     if dry_run:
-        extraction = Extraction(context, arguments["prices"], model=model)
-        plan = plan_build(sources, extraction, directory or directory_of(where))
-        _show_plan(plan, arguments["prices"], extraction.model, as_json=as_json)
+        _estimate(sources, where, ledger, context, model, as_json=as_json)
         return
+    show = _progress(quiet=quiet)
+
+    def progress(report: BuildReport) -> None:
+        show(report.done, len(report.failed), report.documents, report.usage)
+
     report = finish(
         build_memory(
             sources,
@@ -106,33 +104,62 @@ def build(
             embeddings=embeddings,
             model=model,
             context=context,
-            on_duplicate=on_duplicate,
-            directory=directory,
-            on_begin=(lambda _: None) if quiet else note,
-            **arguments,
+            ledger=ledger,
+            concurrency=concurrency,
+            max_calls=max_calls,
+            on_progress=progress,
         )
     )
     for warning in () if quiet else report.warnings:
         note(f"warning: {warning}")
     show_failed(report.failed)
-    show_counts({**vars(report), **report.placed}, as_json=as_json)
+    calls = report.usage["calls"]
+    show_counts({**vars(report), **report.placed, "calls": calls}, as_json=as_json)
     if not as_json:
         say(f"the page is {report.page}")
     if report.failed:
         raise Exit(1)
 
 
-def _show_plan(plan: "Plan", prices: "Prices", model: str, *, as_json: bool) -> None:
+def _progress(*, quiet: bool) -> "Callable[[int, int, int, Usage], None]":
+    """Return what prints how far work is: done, failed, in all, and what it used."""
+    from stepcraft.evals.progress import Progress
+
+    show = progress_lines(quiet=quiet)
+
+    def progress(done: int, failed: int, total: int, usage: "Usage") -> None:
+        tokens = usage["input_tokens"] + usage["output_tokens"]
+        show(Progress(done, failed, total, 0.0, usage["calls"], tokens))
+
+    return progress
+
+
+def _estimate(
+    sources: list[str],
+    where: str,
+    ledger: Path | None,
+    context: "ExtractContext",
+    model: str | None,
+    *,
+    as_json: bool,
+) -> None:
     """Print what a build would ask at most; exit with 1 if a document cannot be read."""
-    show_failed(plan.failed)
-    totals = {name: getattr(plan, name) for name in ("calls", "input_tokens", "output_tokens")}
-    usd = prices.cost({**totals, "nodes": {}}, lambda _node: model)
-    for document in () if as_json else plan.documents:
-        sections = "done" if document.done else f"{document.sections:,} sections"
-        size = f"{document.characters:>9,} characters"
-        say(f"{sections:>12}  {size}  {one_line(document.source)}")
-    show_counts({**vars(plan), **totals, "usd": usd}, as_json=as_json)
-    if plan.failed:
+    from stepcraft.building.estimate import estimate
+    from stepcraft.building.ledger import Ledger, ledger_of
+    from stepcraft.building.read import Reader
+
+    where = where.partition("?")[0]  # the name of an opened memory has no options
+    path = ledger or ledger_of(where)
+    reader = Reader(context, {"model": model} if model else {})
+    with Ledger(path, where) if path.exists() else nullcontext() as records:
+        documents, failed = estimate(sources, reader, records)
+    show_failed(failed)
+    for document in () if as_json else documents:
+        calls = "done" if document.done else f"{document.calls:,} calls"
+        say(f"{calls:>12}  {document.characters:>9,} characters  {one_line(document.source)}")
+    total = sum(document.calls for document in documents)
+    show_counts({"documents": documents, "failed": failed, "calls": total}, as_json=as_json)
+    if failed:
         raise Exit(1)
 
 
@@ -205,16 +232,10 @@ def dedupe(
     memory: ChangedMemory = None,
     embeddings: Embeddings = None,
     model: Model = None,
-    on_duplicate: Annotated[
-        Literal["merge", "keep"],
-        Option(help="Make one of two procedures for the same task, or keep and link them."),
-    ] = "merge",
     threshold: Annotated[
-        float | None,
-        Option(
-            help="The share of common words from which on two are compared; by default 0.5.",
-        ),
-    ] = None,
+        float, Option(help="The share of common words from which on two are compared.")
+    ] = 0.5,
+    ledger: LedgerFile = None,
     concurrency: Annotated[int, Option(min=1, help="Compare N at a time.")] = 8,
     dry_run: Annotated[
         bool, Option("--dry-run", help="Ask the model, and change nothing.")
@@ -222,33 +243,35 @@ def dedupe(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Merge or link the procedures that are for the same task.
+    """Merge the procedures that are for the same task, or link them where they contradict.
 
     The same command goes on with a run that was stopped.
     """
+    from stepcraft.building.dedupe import Deduped
     from stepcraft.building.dedupe import dedupe as dedupe_memory
-    from stepcraft.building.duplicates import Comparer, check_writable
-    from stepcraft.building.verdicts import VerdictFile
+    from stepcraft.building.duplicates import Comparer
+    from stepcraft.building.ledger import Ledger, ledger_of
 
-    with opened(memory, embeddings) as target, closing(VerdictFile()) as verdicts:
-        if not dry_run:
-            check_writable(target)
-        comparer = Comparer(target, model, threshold=threshold, cache=verdicts)
-        work = dedupe_memory(
-            comparer,
-            on_duplicate,
-            concurrency=concurrency,
-            dry_run=dry_run,
-            on_progress=progress_lines(quiet=quiet),
-        )
-        result = finish(work)
+    with opened(memory, embeddings) as target:
+        show, total = _progress(quiet=quiet), target.count()
+
+        def progress(deduped: Deduped) -> None:
+            show(deduped.procedures, deduped.undecided, total, deduped.usage)
+
+        with Ledger(ledger or ledger_of(target.name), target.name) as records:
+            comparer = Comparer(target, model, threshold=threshold, ledger=records)
+            work = dedupe_memory(
+                comparer, concurrency=concurrency, dry_run=dry_run, on_progress=progress
+            )
+            result = finish(work)
     would = "would be " if dry_run else ""
-    for change in () if as_json else result.changes:
-        how = f"{would}{change.kind}"
-        say(f"{headline(change.kept)}\n    {headline(change.other)}  ({how})")
-        if change.verdict.left_out:
-            say(f"    left out: {one_line(', '.join(change.verdict.left_out))}")
-    counts = {f"{would}{kind}": result.count(kind) for kind in ("merged", "linked")}
+    for step in () if as_json else result.changes:
+        if step.stored:
+            say(headline(step.stored))
+        say(f"    {headline(step.procedure)}  ({would}{step.how})")
+        if step.verdict.left_out:
+            say(f"    left out: {one_line(', '.join(step.verdict.left_out))}")
+    counts = {f"{would}{how}": result.count(how) for how in ("merged", "linked")}
     show_counts({**vars(result), **counts}, as_json=as_json)
     for warning in () if quiet else result.warnings:
         note(f"warning: {warning}")

@@ -88,7 +88,11 @@ def get_benchmark(name: str) -> Benchmark:
             raise BadInput(f"the entry point {entry.value} of {name!r:.80} is no Benchmark")
         return benchmark
     near = difflib.get_close_matches(name, benchmark_names(), 1)
-    hint = f"did you mean {near[0]!r}?" if near else "for those of papers: pip install stepcraft-papers"
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else "for those of papers: pip install stepcraft-papers"
+    )
     raise BadInput(f"there is no file and no benchmark {name!r:.80}; {hint}")
 
 

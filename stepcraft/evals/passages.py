@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -12,6 +13,7 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from stepcraft.errors import BadInput
+from stepcraft.evals.samples import fields_of
 from stepcraft.records import records
 
 
@@ -29,7 +31,7 @@ def _passages(path: Path) -> Iterator[dict[str, str]]:
     """Yield each passage of a file once: a text, or an object with title and text or sentences."""
     seen: set[bytes] = set()
     for record in records(path):
-        for passage in (record.values or {}).get("passages") or ():
+        for passage in fields_of(record, path).get("passages") or ():
             fields = {"text": passage} if isinstance(passage, str) else passage
             try:
                 title = str(fields.get("title") or "")
@@ -68,7 +70,8 @@ def cached(name: str, lines: Iterable[Mapping[str, Any]]) -> Path | None:
                     data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
                     digest.update(data)
                     file.write(data)
-            target = folder / f"{name[:60]}-{digest.hexdigest()}.jsonl"
+            start = re.sub(r"\W+", "-", name)[:60]
+            target = folder / f"{start}-{digest.hexdigest()}.jsonl"
             if not target.exists():
                 Path(written).replace(target)
         finally:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from stepcraft.evals.samples import Gold, Sample
-from stepcraft.evals.scores import contains, exact_match, f1, occurs, steps_f1
+from stepcraft.evals.scores import contains, exact_match, f1, occurs, rouge_lsum, steps_f1
 from stepcraft.text.lists import read_steps
 
 Scores = Mapping[str, float]
@@ -16,7 +16,8 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
     """Return the scores for which the sample has something to compare with.
 
     Of `answers`: exact match, F1, and whether one occurs. Of `contains`: the share of the names. Of
-    `steps`: the F1 of aligned steps. Of `gold`: the recall of gold passages and gold sentences.
+    `steps`: the F1 of aligned steps. Of `long_answers`: ROUGE-Lsum with the best of them. Of
+    `gold`: the recall of gold passages and gold sentences.
     """
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}
@@ -30,30 +31,32 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
         scores["contains"] = contains(answer, parts)
     if steps := sample.get("steps"):
         scores["steps"] = steps_f1(output.get("steps") or read_steps(answer), steps)
+    if long_answers := sample.get("long_answers"):
+        scores["ROUGE-Lsum"] = max(rouge_lsum(answer, gold) for gold in long_answers)
     return scores | gold_scores(sample.get("gold", ()), output.get("evidence") or ())
 
 
-def gold_scores(
-    gold: Sequence[Gold], evidence: Iterable[Mapping[str, Any]]
-) -> dict[str, float]:
+def gold_scores(gold: Sequence[Gold], evidence: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Return the recall of gold passages and gold sentences in the evidence of an output.
 
     A gold passage is recalled if a passage of the evidence has its title, or holds one of its
     sentences where it has no title; a sentence, if such a passage holds it, blanks apart.
     """
-    passages = [(fold(str(p.get("title", ""))).casefold(), fold(str(p.get("text", "")))) for p in evidence]
+    passages = [
+        (_folded(passage.get("title")).casefold(), _folded(passage.get("text")))
+        for passage in evidence
+    ]
     recalled: list[bool] = []
     sentences: list[bool] = []
     for wanted in gold:
-        title = wanted["title"].casefold()
+        title = _folded(wanted["title"]).casefold()
         texts = [text for name, text in passages if not title or name == title]
-        held = [any(sentence in text for text in texts) for sentence in wanted["sentences"]]
-        recalled.append(bool(texts) if title else any(held))
-        sentences += held
+        hits = [any(_folded(each) in text for text in texts) for each in wanted["sentences"]]
+        recalled.append(bool(texts) if title else any(hits))
+        sentences += hits
     scores = {"gold passages": recalled, "gold sentences": sentences}
     return {name: sum(hits) / len(hits) for name, hits in scores.items() if hits}
 
 
-def fold(text: str) -> str:
-    """Return a text with single blanks."""
-    return " ".join(text.split())
+def _folded(text: object) -> str:
+    return " ".join(str(text or "").split())

@@ -5,11 +5,19 @@ asked about.
 """
 
 import asyncio
+import os
 import re
+import signal
 import sys
+from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from stepcraft.building.build import build_memory
+from stepcraft.errors import AddReport
+from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.procedure import Procedure
 from tests.scripted import ScriptedModel
 
 NOTHING = "REJECTED\nOutput: {}\nReason: it teaches nothing.\nSentence: Nothing is done here."
@@ -45,16 +53,25 @@ def name_in(prompt: str) -> str:
     return prompt.partition("# Task ")[2].split()[0]
 
 
-def main(folder: str, memory: str) -> None:
-    """Build, and print the pages that the model is asked about."""
+def main(folder: str, memory: str, moment: str) -> None:
+    """Build, print the pages that the model is asked about, and end at the eighth call or addition."""
+    replies, additions = count(1), count(1)
+
+    class Mortal(LocalMemory):
+        def add(self, procedures: Iterable[Procedure], **options: Any) -> AddReport:
+            if moment == "an addition" and next(additions) == 7:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().add(procedures, **options)
 
     def reply(node: str, prompt: str) -> str:
+        if moment == "a call" and next(replies) == 8:
+            os.kill(os.getpid(), signal.SIGKILL)
         sys.stdout.write(f"{name_in(prompt)}\n")
         sys.stdout.flush()
         return read(node, prompt)
 
-    model = ScriptedModel(reply, latency=0.1)
-    asyncio.run(build_memory([folder], memory, embeddings="none", model=model, concurrency=4))
+    with Mortal(memory, embeddings="none") as opened:
+        asyncio.run(build_memory([folder], opened, model=ScriptedModel(reply), concurrency=1))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from stepcraft.building.compare import Content, DuplicatesContext, build_duplicates, compare
-from stepcraft.errors import BadInput, UnreadableReply
+from stepcraft.building.compare import compare
+from stepcraft.building.drafted import Content
+from stepcraft.building.duplicates import Comparer
+from stepcraft.building.settings import DuplicatesContext
+from stepcraft.errors import UnreadableReply
+from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.procedure import Procedure
 from stepcraft.records import records
 from stepcraft.text.sections import parse
 
@@ -137,31 +142,19 @@ def test_replies_of_a_language_model(given: dict):
 
 
 async def test_without_a_language_model_equal_outputs_are_the_same():
-    graph = build_duplicates(model="extractive")
-    result = await graph.ainvoke({"first": CSV, "second": ROWS})
-    assert (result["same"], result["merged"]) == (False, None)
-    longer = Content(
-        output="Create a dataset from a CSV  file", input="x", steps=[*CSV["steps"], "Look at it."]
-    )
-    result = await graph.ainvoke({"first": CSV, "second": longer})
-    assert result["same"]
-    assert result["merged"]["steps"] == longer["steps"]
-    other = Content(output=CSV["output"], input="x", steps=["Look at it."])
-    result = graph.invoke({"first": CSV, "second": other})
-    assert (result["same"], result["merged"]) == (True, None)
+    comparer = Comparer(LocalMemory(":memory:", embeddings="none"), "extractive")
 
+    def procedure(content: Content, **changed: object) -> Procedure:
+        return Procedure.from_dict({**content, **changed})
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"first": CSV}, "second must be a procedure"),
-        ({"first": {**CSV, "steps": []}, "second": ROWS}, "first: steps is empty"),
-        (
-            {"first": {"output": "x"}, "second": ROWS},
-            "first: the procedure has no 'input' and no 'steps'",
-        ),
-    ],
-)
-def test_input_that_cannot_be_used(given: dict, message: str):
-    with pytest.raises(BadInput, match=message):
-        build_duplicates(model="extractive").invoke(given)
+    csv = procedure(CSV)
+    verdict = await comparer.compare(csv, procedure(ROWS))
+    assert (verdict.same, verdict.merged) == (False, None)
+    steps = [*CSV["steps"], "Look at it."]
+    longer = procedure(CSV, output="Create a dataset from a CSV  file", steps=steps)
+    verdict = await comparer.compare(csv, longer)
+    assert verdict.same
+    assert verdict.merged
+    assert verdict.merged["steps"] == steps
+    verdict = await comparer.compare(csv, procedure(CSV, steps=["Look at it."]))
+    assert (verdict.same, verdict.merged) == (True, None)

@@ -1,145 +1,154 @@
 """Near duplicates in a whole memory."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from stepcraft import open_memory
-from stepcraft.building.dedupe import Change, dedupe
+from stepcraft.building.dedupe import Deduped, dedupe
 from stepcraft.building.duplicates import Comparer
-from stepcraft.building.verdicts import VerdictFile
+from stepcraft.building.ledger import Ledger
+from stepcraft.building.provenance import Provenance
 from stepcraft.errors import ReadOnlyMemory
-from stepcraft.evals.progress import Progress
-from stepcraft.memory.history import versions
 from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.protocol import Found
 from tests.scripted import ScriptedModel
-from tests.teas import BREAD, BREWED, GREEN, ICED, LEAF, SAME, taster
+from tests.teas import BREAD, BREWED, GREEN, ICED, LEAF, MERGED, SAME, taster
+
+
+class Counting(LocalMemory):
+    """A memory that counts its searches."""
+
+    searches = 0
+
+    def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+        self.searches += 1
+        return super().search(query, k, alpha=alpha)
 
 
 @pytest.fixture
-def memory() -> LocalMemory:
-    memory = LocalMemory(":memory:", embeddings="none")
+def memory() -> Counting:
+    memory = Counting(":memory:", embeddings="none")
     memory.add([GREEN, BREWED, ICED, BREAD])
     return memory
 
 
-def shown(change: Change) -> tuple[object, ...]:
-    return change.kind, change.kept, change.other, change.result.output, change.result.steps
+async def test_what_is_the_same_becomes_one(memory: Counting):
+    seen: list[int] = []
 
+    def progress(deduped: Deduped) -> None:
+        seen.append(deduped.procedures)
 
-async def test_what_is_the_same_becomes_one(memory: LocalMemory):
-    told: list[Progress] = []
-    found = await dedupe(Comparer(memory, model := taster()), on_progress=told.append)
-    assert (found.procedures, found.compared, found.count("merged"), found.undecided) == (
-        4,
-        3,
-        1,
-        0,
-    )
-    assert [one.output for one in memory] == [GREEN.output, ICED.output, BREAD.output]
+    result = await dedupe(Comparer(memory, model := taster()), on_progress=progress)
+    assert (result.procedures, result.count("merged"), result.undecided) == (4, 1, 0)
+    assert [each.output for each in memory] == [GREEN.output, ICED.output, BREAD.output]
     kept = memory.get(GREEN.id)
     assert kept
-    assert kept.metadata["also"] == [BREWED.id, "kitchen.md"]
-    assert [one["steps"] for one in versions(kept)] == [list(BREWED.steps), list(GREEN.steps)]
-    assert len(model.calls) == found.usage["calls"] == 3
-    assert (told[0].done, told[0].total, told[-1].done, told[-1].calls) == (0, 3, 3, 3)
+    assert Provenance.of(kept).also == (BREWED.id,)
+    assert len(model.calls) == result.usage["calls"] == result.compared
+    assert seen == [1, 2, 3, 4]
+
+
+async def test_there_is_one_search_a_procedure(memory: Counting):
+    memory.add(replace(BREAD, id="", output=f"bake loaf {n} of bread") for n in range(20))
+    memory.searches = 0
+    await dedupe(Comparer(memory, taster(SAME)), concurrency=1)
+    assert memory.searches == 24
 
 
 async def test_a_dry_run_says_what_would_be_done_and_what_it_asked_is_not_asked_again(
-    memory: LocalMemory, tmp_path: Path
+    memory: Counting, tmp_path: Path
 ):
     before = list(memory)
-    verdicts = VerdictFile(tmp_path / "verdicts.db")
-    dry = await dedupe(Comparer(memory, "extractive", cache=verdicts), dry_run=True)
-    assert (dry.count("merged"), list(memory)) == (0, before)
-    dry = await dedupe(Comparer(memory, model := taster(), cache=verdicts), dry_run=True)
-    assert (dry.count("merged"), list(memory), len(model.calls)) == (1, before, 3)
-    verdicts.close()
-    again = VerdictFile(tmp_path / "verdicts.db")
-    done = await dedupe(Comparer(memory, model, cache=again))
-    assert [shown(one) for one in done.changes] == [shown(one) for one in dry.changes]
-    assert (len(model.calls), memory.count()) == (3, 3)
-    again.close()
+    with Ledger(tmp_path / "ledger", "teas") as ledger:
+        dry = await dedupe(Comparer(memory, "extractive", ledger=ledger), dry_run=True)
+        assert (dry.count("merged"), list(memory)) == (0, before)
+        dry = await dedupe(Comparer(memory, model := taster(), ledger=ledger), dry_run=True)
+        assert (dry.count("merged"), list(memory)) == (1, before)
+    asked = Counter(call.prompt for call in model.calls)
+    with Ledger(tmp_path / "ledger", "teas") as ledger:
+        done = await dedupe(Comparer(memory, model, ledger=ledger), concurrency=1)
+    assert [(step.how, step.stored, step.procedure) for step in done.changes] == [
+        (step.how, step.stored, step.procedure) for step in dry.changes
+    ]
+    assert max((asked + Counter(call.prompt for call in model.calls[len(asked) :])).values()) == 1
+    assert memory.count() == 3
 
 
-async def test_three_of_a_kind_become_one(memory: LocalMemory):
+async def test_three_of_a_kind_become_one(memory: Counting):
     memory.add([LEAF])
-    found = await dedupe(Comparer(memory, model := taster()))
-    assert (found.count("merged"), memory.count()) == (2, 3)
+    result = await dedupe(Comparer(memory, model := taster()), concurrency=1)
+    assert (result.count("merged"), memory.count()) == (2, 3)
     kept = memory.get(GREEN.id)
     assert kept
-    assert {BREWED.id, LEAF.id} <= set(kept.metadata["also"])
+    assert {BREWED.id, LEAF.id} <= {*Provenance.of(kept).also}
     assert "Rinse the pot." in model.calls[-1].prompt.partition("</reply_format>")[2]
 
 
-async def test_keeping_links_them_once(memory: LocalMemory):
-    found = await dedupe(Comparer(memory, model := taster(SAME)), "keep")
-    assert (found.count("linked"), memory.count()) == (1, 4)
-    linked = [memory.get(one.id) for one in (GREEN, BREWED)]
-    assert [one.metadata["also"] for one in linked if one] == [[BREWED.id], [GREEN.id]]
-    found = await dedupe(Comparer(memory, model), "keep")
-    assert (found.compared, found.changes) == (2, [])
+async def test_what_contradicts_itself_is_linked_once(memory: Counting):
+    result = await dedupe(Comparer(memory, model := taster(SAME)))
+    assert (result.count("linked"), memory.count()) == (1, 4)
+    linked = [memory.get(each.id) for each in (GREEN, BREWED)]
+    assert [Provenance.of(each).also for each in linked if each] == [(BREWED.id,), (GREEN.id,)]
+    asked = len(model.calls)
+    result = await dedupe(Comparer(memory, model))
+    assert (result.changes, len(model.calls) - asked) == ([], asked - 1)
 
 
-async def test_what_is_approved_is_kept_and_linked(memory: LocalMemory):
+async def test_what_is_approved_is_kept_and_linked_and_what_is_stale_left_alone(
+    memory: Counting,
+):
     memory.add([replace(BREWED, metadata={"approved": {"by": "cook"}})])
-    found = await dedupe(Comparer(memory, taster()))
-    assert [(one.kind, one.kept.id) for one in found.changes] == [("linked", BREWED.id)]
+    result = await dedupe(Comparer(memory, taster()))
+    assert [(step.how, step.procedure.id) for step in result.changes] == [("linked", BREWED.id)]
     assert memory.count() == 4
+    memory.add([LEAF, replace(ICED, metadata={"stale": "ice.md is gone"})])
+    memory.delete([BREWED.id])
+    await dedupe(Comparer(memory, taster(MERGED)))
+    stale = memory.get(ICED.id)
+    assert stale
+    assert (stale.steps, stale.metadata["stale"]) == (ICED.steps, "ice.md is gone")
 
 
-async def test_what_is_stale_goes_into_what_is_not(memory: LocalMemory):
-    memory.add([replace(GREEN, metadata={"stale": "tea.md is gone"})])
-    await dedupe(Comparer(memory, taster()))
-    kept = memory.get(BREWED.id)
-    assert kept
-    assert (kept.metadata["also"], "stale" in kept.metadata) == ([GREEN.id, "tea.md"], False)
-    assert memory.get(GREEN.id) is None
-
-
-async def test_a_pair_of_which_one_was_removed_meanwhile_is_passed_over(memory: LocalMemory):
+async def test_one_that_was_removed_meanwhile_is_passed_over(memory: Counting):
     def say(_node: str, _prompt: str) -> str:
-        memory.delete([BREWED.id])
+        memory.delete([GREEN.id])
         return SAME
 
     memory.delete([ICED.id])
-    found = await dedupe(Comparer(memory, ScriptedModel(say)))
-    assert (found.compared, found.gone, found.changes) == (1, 1, [])
+    result = await dedupe(Comparer(memory, ScriptedModel(say)), concurrency=1)
+    assert (result.changes, memory.count()) == ([], 2)
 
 
-async def test_a_pair_without_a_verdict_is_asked_about_again(memory: LocalMemory, tmp_path: Path):
+async def test_a_pair_without_a_verdict_is_asked_about_again(memory: Counting, tmp_path: Path):
     memory.delete([ICED.id])
-    verdicts = VerdictFile(tmp_path / "verdicts.db")
     model = ScriptedModel(["Tea.", "Tea!", SAME])
-    found = await dedupe(Comparer(memory, model, cache=verdicts))
-    assert (found.undecided, found.changes) == (1, [])
-    assert "VERDICT" in found.warnings[0]
-    found = await dedupe(Comparer(memory, model, cache=verdicts))
-    assert (found.undecided, found.count("linked")) == (0, 1)
-    verdicts.close()
+    with Ledger(tmp_path / "ledger", "teas") as ledger:
+        result = await dedupe(Comparer(memory, model, ledger=ledger))
+        assert (result.undecided, result.changes) == (1, [])
+        assert "VERDICT" in result.warnings[0]
+        result = await dedupe(Comparer(memory, model, ledger=ledger))
+        assert (result.undecided, result.count("linked")) == (0, 1)
 
 
-async def test_a_run_that_is_stopped_goes_on(memory: LocalMemory, tmp_path: Path):
-    verdicts = VerdictFile(tmp_path / "verdicts.db")
-    model = taster()
-    stopping = asyncio.Event()
-    run = asyncio.create_task(
-        dedupe(
-            Comparer(memory, model, cache=verdicts),
-            concurrency=1,
-            on_progress=lambda progress: stopping.set() if progress.done == 2 else None,
+async def test_a_run_that_is_stopped_goes_on(memory: Counting, tmp_path: Path):
+    model, stopping = taster(), asyncio.Event()
+    with Ledger(tmp_path / "ledger", "teas") as ledger:
+        comparer = Comparer(memory, model, ledger=ledger)
+        run = asyncio.create_task(
+            dedupe(comparer, concurrency=1, on_progress=lambda _: stopping.set())
         )
-    )
-    await stopping.wait()
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    assert memory.count() == 4
-    assert (await dedupe(Comparer(memory, model, cache=verdicts))).count("merged") == 1
-    assert len(model.calls) <= 4
-    verdicts.close()
+        await stopping.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        result = await dedupe(comparer)
+    assert memory.count() == 3
+    assert len(Counter(call.prompt for call in model.calls)) == len(model.calls)
+    assert result.undecided == 0
 
 
 async def test_a_memory_that_is_read_only_is_refused_before_any_call():

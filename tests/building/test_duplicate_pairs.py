@@ -35,13 +35,13 @@ def test_those_for_the_same_task_are_compared(memory: ProcedureMemory):
     missed: list[str] = []
     for pair in PAIRS:
         first, second = (procedure(memory, pair[name]) for name in ("first", "second"))
-        if pair["same"] and first not in comparer.like(second):
+        if pair["same"] and first not in comparer.rivals(second):
             missed.append(second.output)
     assert (len(PAIRS), missed) == (57, [])
 
 
 def test_few_others_are_compared(memory: ProcedureMemory):
     comparer = Comparer(memory, "extractive")
-    found = [len(comparer.like(one)) for one in memory]
+    found = [len(comparer.rivals(one)) for one in memory]
     assert max(found) <= NEAREST
     assert sum(found) / len(found) < 1.5

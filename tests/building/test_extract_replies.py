@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from stepcraft.building.extract import headings_in as headings
 from stepcraft.building.judge import verify
-from stepcraft.building.parts import Headings, parts_of, place_of
+from stepcraft.building.parts import find_heading, parts_of, place_of
 from stepcraft.building.read_part import extract
 from stepcraft.building.settings import ExtractContext
 from stepcraft.errors import UnreadableReply
@@ -148,10 +147,8 @@ def test_no_verdict(reply: str) -> None:
 
 
 def test_a_short_document_is_one_part_and_an_empty_one_none() -> None:
-    assert [part["text"] for part in parts_of("# A\nb", headings("# A\nb"), 1000, 100)] == [
-        "# A\nb"
-    ]
-    assert parts_of(" \n", [], 1000, 100) == []
+    assert [part["text"] for part in parts_of("# A\nb", 1000, 100)] == ["# A\nb"]
+    assert parts_of(" \n", 1000, 100) == []
 
 
 def test_parts_end_before_headings_and_overlap() -> None:
@@ -159,26 +156,21 @@ def test_parts_end_before_headings_and_overlap() -> None:
         f"# Part {n}\n\n" + "".join(f"## Task {n}.{m}\n{'word ' * 50}\n\n" for m in range(4))
         for n in range(4)
     )
-    parts = parts_of(text, headings(text), 1500, 300)
+    parts = parts_of(text, 1500, 300)
     assert parts[0]["text"] == text[: len(parts[0]["text"])]
-    assert all(part["text"].startswith("#") for part in parts)
-    assert all(len(part["text"]) <= 1800 for part in parts)
+    assert all(part["text"].lstrip().startswith("#") for part in parts)
+    assert all(len(part["text"]) <= 1500 for part in parts)
     for before, after in pairwise(parts):
-        assert after["text"].splitlines()[0] in before["text"]
+        assert after["text"].lstrip().splitlines()[0] in before["text"]
     assert parts[-1]["text"].endswith(text[-200:])
     assert parts[1]["place"].startswith("Part ")
 
 
-def test_code_is_not_split_where_it_need_not_be() -> None:
-    code = "```\n" + "x = 1\n\n" * 40 + "```\n\n"
-    text = "Words.\n\n" * 110 + code + "More words.\n\n" * 80
-    first = parts_of(text, [], 1100, 0)[0]["text"]
-    assert first.count("```") in (0, 2)
-
-
-def test_a_document_of_one_line() -> None:
-    parts = parts_of("x" * 3500, [], 1000, 0)
+def test_nothing_of_a_document_without_headings_is_lost() -> None:
+    parts = parts_of("x" * 3500, 1000, 0)
     assert [len(part["text"]) for part in parts] == [1000, 1000, 1000, 500]
+    text = "Words.\n\n" * 110 + "```\n" + "x = 1\n\n" * 40 + "```\n\n" + "More words.\n\n" * 80
+    assert "".join(part["text"] for part in parts_of(text, 1100, 0)) == text
 
 
 @pytest.mark.parametrize(
@@ -207,4 +199,4 @@ def test_the_place_of_a_heading(heading: str, place: str) -> None:
     ],
 )
 def test_a_heading_as_a_model_copies_it(said: str, heading: str) -> None:
-    assert Headings(headings("# Add `stores`\n\n## 1. Install\n")).find(said) == heading
+    assert find_heading(said, ["Add `stores`", "1. Install"]) == heading

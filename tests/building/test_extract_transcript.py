@@ -5,24 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from stepcraft.building.documents import Document
 from stepcraft.building.extract import ExtractContext, build_extract
-from stepcraft.building.transcript import Call, Transcript
-from stepcraft.errors import BadInput
+from stepcraft.building.threads import transcript
 from stepcraft.models.keyless.model import ExtractiveModel
 from tests.scripted import ScriptedModel
 
-REFUND = Transcript(
-    "traces:runs.jsonl?run=1",
-    goal="Refund the last order of Ana",
-    tools={"search_orders": "Find orders.", "refund": "Refund an order.", "delete_order": ""},
-    events=[
-        Call("search_orders", {"customer": "Anna"}, error="no such customer"),
-        Call("search_orders", {"customer": "Ana", "limit": 1}, result='[{"order": 17}]'),
-        Call("refund", {"order": 17, "reason": "late"}, result="done"),
+
+def called(
+    tool: str, result: str, *, status: str = "success", **arguments: Any
+) -> list[BaseMessage]:
+    """A call of a tool, and its result."""
+    call = {"name": tool, "args": arguments, "id": f"{tool} {arguments}"}
+    reply = ToolMessage(result, tool_call_id=call["id"], status=status)
+    return [AIMessage("", tool_calls=[call]), reply]
+
+
+REFUND = transcript(
+    [
+        HumanMessage("Refund the last order of Ana"),
+        *called("search_orders", "no such customer", status="error", customer="Anna"),
+        *called("search_orders", '[{"order": 17}]', customer="Ana", limit=1),
+        *called("refund", "done", order=17, reason="late"),
+        AIMessage("Refunded order 17."),
     ],
-    answer="Refunded order 17.",
+    "threads:runs.jsonl?thread=1",
 )
 WRITTEN = """\
 PROCEDURE
@@ -53,7 +62,7 @@ def run(
     model = ScriptedModel(replies)
     graph = build_extract(model=model)
     context = ExtractContext(strict=strict)
-    return graph.invoke(given(REFUND.document(), **more), context=context), model  # type: ignore[return-value,arg-type]
+    return graph.invoke(given(REFUND, **more), context=context), model  # type: ignore[return-value,arg-type]
 
 
 def test_a_run_that_reached_its_goal_becomes_a_procedure() -> None:
@@ -152,7 +161,7 @@ def test_values_in_general_words_are_no_flags() -> None:
 
 def test_the_keyless_model_writes_down_the_calls_that_did_not_fail() -> None:
     graph = build_extract(model=ExtractiveModel())
-    result = graph.invoke(given(REFUND.document()))  # type: ignore[arg-type]
+    result = graph.invoke(given(REFUND))  # type: ignore[arg-type]
     [found] = result["procedures"]
     assert found["output"] == "refund the last order of Ana"
     assert found["steps"] == [
@@ -163,17 +172,11 @@ def test_the_keyless_model_writes_down_the_calls_that_did_not_fail() -> None:
 
 
 def test_the_keyless_model_rejects_a_run_whose_last_call_failed() -> None:
-    failed = Transcript(
-        "x", goal="g", events=[Call("f", {}, result="ok"), Call("f", {}, error="no")]
-    )
-    result = build_extract(model=ExtractiveModel()).invoke(given(failed.document()))  # type: ignore[arg-type]
+    calls = [*called("f", "ok"), *called("f", "no", status="error", again=True)]
+    failed = transcript([HumanMessage("g"), *calls], "x")
+    result = build_extract(model=ExtractiveModel()).invoke(given(failed))  # type: ignore[arg-type]
     assert result["procedures"] == []
     assert result["rejected"][0]["reason"] == "it did not reach its goal: The last call failed."
-
-
-def test_what_says_whether_a_run_succeeded_is_checked() -> None:
-    with pytest.raises(BadInput, match="succeeded must be"):
-        run({}, succeeded="yes")
 
 
 def test_a_document_is_asked_for_no_verdict() -> None:
@@ -182,14 +185,17 @@ def test_a_document_is_asked_for_no_verdict() -> None:
 
 
 def test_the_verdict_on_a_long_run_rests_on_its_beginning_and_its_end() -> None:
-    calls = [Call(f"tool_{n}", {"text": "word " * 400}, result="x " * 2_000) for n in range(200)]
-    document = Transcript("x", goal="Do it all", events=[*calls], answer="All done.").document()
+    calls = [
+        message
+        for n in range(200)
+        for message in called(f"tool_{n}", "x " * 2_000, text="w " * 800)
+    ]
+    thread = [HumanMessage("Do it all"), *calls, AIMessage("All done.")]
+    document = transcript(thread, "x")
     model = ScriptedModel({"success": ["NOT REACHED\nNo."]})
     build_extract(model=model).invoke(
         given(document), context=ExtractContext(max_characters=10_000)
     )  # type: ignore[arg-type]
     [call] = model.calls
     assert len(call.prompt) < 13_000
-    assert all(
-        part in call.prompt for part in ("Do it all", "All done.", "characters are left out")
-    )
+    assert all(part in call.prompt for part in ("Do it all", "All done.", "characters…]"))

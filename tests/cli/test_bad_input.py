@@ -53,7 +53,6 @@ BAD = [
     ("memory build nowhere -m m.db", "nowhere"),
     ("memory build folder -m m.db --set stric=true", "stric"),
     ("memory build folder -m m.db --model no:model", "'no:model'"),
-    ("memory build folder -m m.db --max-usd 1", "price"),
     ("memory dedupe -m none.db", "none.db"),
     ("source check corpus:nowhere tea", "nowhere"),
     ("source check nothing tea", "'nothing'"),

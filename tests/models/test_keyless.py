@@ -21,11 +21,10 @@ from stepcraft.building.compare import compare
 from stepcraft.building.judge import success, verify
 from stepcraft.building.read_part import ask_for_procedures, read_procedures
 from stepcraft.building.settings import DuplicatesContext, ExtractContext
-from stepcraft.building.transcript import Call, Transcript
+from stepcraft.building.threads import transcript
 from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.baselines import CotContext, DirectContext
 from stepcraft.contexts.chat import ChatContext
-from stepcraft.contexts.paper import AagPaperContext, RatPaperContext, RpgPaperContext
 from stepcraft.contexts.rat import RatContext
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.evidence import Evidence
@@ -39,23 +38,13 @@ from stepcraft.nodes.answer import answer, answer_by_thinking
 from stepcraft.nodes.draft import draft, draft_steps
 from stepcraft.nodes.finish import finish
 from stepcraft.nodes.generate import generate
-from stepcraft.nodes.paper.answer_question import answer_question
-from stepcraft.nodes.paper.ask_questions import ask_questions
-from stepcraft.nodes.paper.combine_segments import combine_segments
-from stepcraft.nodes.paper.criticise_steps import criticise_steps
-from stepcraft.nodes.paper.edit_steps import edit_steps
-from stepcraft.nodes.paper.plan_segment import plan_segment
-from stepcraft.nodes.paper.query_thought import query_thought
-from stepcraft.nodes.paper.revise_thought import revise_thought
-from stepcraft.nodes.paper.update_steps import update_steps
-from stepcraft.nodes.paper.write_segment import write_segment
 from stepcraft.nodes.plan import look_up, plan
 from stepcraft.nodes.revise import critic, revise
 from stepcraft.nodes.route import route
 from stepcraft.nodes.to_query import to_query
 from stepcraft.nodes.trace import short_answer
 from stepcraft.text.changes import apply_changes
-from stepcraft.text.lists import numbered, read_steps
+from stepcraft.text.lists import read_steps
 from stepcraft.text.sections import Section
 
 SOUP = Procedure(
@@ -152,11 +141,6 @@ def reply_to(kind: str, *sections: Section, form: str = "As you like.") -> str:
     return ExtractiveModel().invoke(prompt("Reply.", form, kind, sections)).text
 
 
-DRAFTED = numbered(SOUP.steps)
-EDITED = {
-    "steps": [*SOUP.steps],
-    "critiques": [{"edits": ["Use the resource cream."], "status": "open"}],
-}
 LEEK = {
     "output": "cook a leek soup",
     "input": "leeks",
@@ -175,18 +159,6 @@ NODES: dict[str, tuple[ModelNode, dict[str, Any], Any, Callable[[dict[str, Any]]
         cooking(),
         AagContext(),
         lambda update: [step for step in update["steps"] if step in SOUP.steps] == [*SOUP.steps],
-    ),
-    "steps, updated": (
-        update_steps,
-        cooking(draft=DRAFTED),
-        AagPaperContext(answers=False),
-        lambda update: CREAM.steps[1] in update["steps"] and {*SOUP.steps} < {*update["steps"]},
-    ),
-    "steps, edited": (
-        edit_steps,
-        cooking(**EDITED),
-        AagPaperContext(),
-        lambda update: "Have cream ready." in update["steps"],
     ),
     "plan": (
         plan,
@@ -275,72 +247,6 @@ NODES: dict[str, tuple[ModelNode, dict[str, Any], Any, Callable[[dict[str, Any]]
         CotContext(),
         lambda update: update["answer"] == "No evidence was found for this.",
     ),
-    "query": (
-        query_thought,
-        state(),
-        RatPaperContext(),
-        lambda update: "1993" in update["queries"][0],
-    ),
-    "revision": (
-        revise_thought,
-        state(),
-        RatPaperContext(),
-        lambda update: update["text"].startswith(f"It fell in 1993. {REBUILT}"),
-    ),
-    "topic": (
-        plan_segment,
-        state(),
-        RpgPaperContext(),
-        lambda update: update["plans"] == [QUESTION],
-    ),
-    "segment": (
-        write_segment,
-        state(
-            kind="long",
-            plans=["the bridge"],
-            selected=[{"passage": "p1", "title": "", "position": 0, "text": REBUILT, "score": 1.0}],
-        ),
-        RpgPaperContext(),
-        lambda update: update["segments"][0]["text"] == REBUILT,
-    ),
-    "combine": (
-        combine_segments,
-        state(answer=f"{OTHER} {REBUILT}\n\nNo evidence was found for this."),
-        RpgPaperContext(),
-        lambda update: update["answer"] == REBUILT,
-    ),
-    "questions": (
-        ask_questions,
-        cooking(),
-        AagPaperContext(n_questions=6),
-        lambda update: len(set(update["queries"])) == 6,
-    ),
-    "notes": (
-        answer_question,
-        cooking(),
-        AagPaperContext(),
-        lambda update: update["questions"][0]["answer"] == SOUP.steps[2],
-    ),
-    "notes, nothing found": (
-        answer_question,
-        cooking(queries=["How is a bicycle tyre patched?"]),
-        AagPaperContext(),
-        lambda update: update["questions"][0]["answer"] == "",
-    ),
-    "critique": (
-        criticise_steps,
-        cooking(answer=DRAFTED),
-        AagPaperContext(),
-        lambda update: (
-            update["critiques"][-1]["edits"] == ["Use the resource cream: no step mentions it."]
-        ),
-    ),
-    "critique, content": (
-        criticise_steps,
-        cooking(answer=DRAFTED, resources="leeks; potatoes"),
-        AagPaperContext(),
-        lambda update: update["critiques"][-1]["status"] == "content",
-    ),
     "success": (
         success,
         {
@@ -408,18 +314,17 @@ def test_lists_and_imperatives_of_sections_become_procedures() -> None:
 
 
 def test_calls_that_did_not_fail_become_a_procedure() -> None:
-    run = Transcript(
-        "run",
-        goal="Refund the order",
-        tools={"find": "Find it.", "refund": "Pay it back.", "check": ""},
-        events=[
-            Call("find", {"customer": "Anna"}, error="no such customer"),
-            Call("find", {"customer": "Ana", "limit": 1}, result="17"),
-            Call("check", {}, result="ok"),
-        ],
-        answer="Done.",
-    )
-    (procedure,) = extracted(run.document().text, "transcript")["procedures"]
+    calls = [
+        ("find", {"customer": "Anna"}, "no such customer", "error"),
+        ("find", {"customer": "Ana", "limit": 1}, "17", "success"),
+        ("check", {}, "ok", "success"),
+    ]
+    thread: list[BaseMessage] = [HumanMessage("Refund the order")]
+    for number, (name, arguments, result, status) in enumerate(calls):
+        call = {"name": name, "args": arguments, "id": str(number)}
+        thread.append(AIMessage("", tool_calls=[call]))
+        thread.append(ToolMessage(result, tool_call_id=str(number), status=status))
+    (procedure,) = extracted(transcript(thread, "run").text, "transcript")["procedures"]
     assert procedure["output"] == "boats"
     assert procedure["steps"] == [
         "Call `find` with `customer`, `limit`.",
@@ -452,22 +357,6 @@ def test_names_of_a_question_are_looked_up_one_by_one() -> None:
         "- Mostar bridge older",
         "- Ponte Vecchio bridge older",
     ]
-
-
-@pytest.mark.parametrize(
-    "director", ["Marek Rawlinowski", "Åsa Öhrn", "Łucja Środa", "Иван Лесной"]
-)
-def test_a_topic_follows_from_what_was_said(director: str) -> None:
-    question = "Who is the mother of the director of the film Ida?"
-    sections = [
-        Section("question", "", question),
-        Section("text", "", f"Ida is a film by {director}."),
-        Section("plans", "", f"1. {question}"),
-    ]
-    topic = reply_to("topic", *sections)
-    assert topic == f"{director}: mother director film"
-    sections[2] = Section("plans", "", f"1. {question}\n2. {topic}")
-    assert reply_to("topic", *sections) == "<complete>"
 
 
 @pytest.mark.parametrize("draft", ["It fell in 1993.", "It fell.\n\nIt was rebuilt, they say."])

@@ -20,7 +20,6 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "stepcraft.rpg_builder",
             "stepcraft.get_graph",
             "stepcraft.build_extract",
-            "stepcraft.build_duplicates",
         ),
     ),
     "Contexts": (
@@ -32,7 +31,6 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "stepcraft.RpgContext",
             "stepcraft.ChatContext",
             "stepcraft.ExtractContext",
-            "stepcraft.DuplicatesContext",
         ),
     ),
     "In a graph or an agent of your own": (
@@ -71,7 +69,6 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (
             "stepcraft.building.build_memory",
             "stepcraft.building.BuildReport",
-            "stepcraft.building.Document",
             "stepcraft.building.list_documents",
         ),
     ),

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from langgraph.graph.state import CompiledStateGraph
 
-from stepcraft import build_duplicates, build_extract, get_graph
+from stepcraft import build_extract, get_graph
 from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS
 
@@ -16,7 +16,6 @@ Schema = Mapping[str, Any]
 BUILDING = {
     "extract": "Reads one document and writes the procedures that it teaches, as "
     "`stepcraft memory build` does",
-    "duplicates": "Compares two procedures, as `stepcraft memory dedupe` does",
 }
 """The graphs that fill memories, which the registry does not list."""
 
@@ -42,7 +41,7 @@ _PLURALS = {
 def graphs() -> Mapping[str, Graph]:
     """Return every graph by its name: those of the registry, and those that fill memories."""
     named = {name: get_graph(name) for name in GRAPHS}
-    return {**named, "extract": build_extract(), "duplicates": build_duplicates()}
+    return {**named, "extract": build_extract()}
 
 
 def sentence(name: str) -> str:

@@ -4,11 +4,11 @@
   const BATCH = 50;
   const by = (id) => document.getElementById(id);
 
-  function element(tag, given = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(given)) made.setAttribute(name, value);
-    made.append(...children);
-    return made;
+  function element(tag, attributes = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
   }
 
   async function read() {
@@ -32,7 +32,7 @@
       failed: ["where one of both failed", (a, b, one) => chosen(one).some((run) => run && texts[run.error])],
       warned: ["where one of both has warnings", (a, b, one) => chosen(one).some((run) => run && run.warnings.length)],
     };
-    let found = [];
+    let matching = [];
     let shown = 0;
 
     const chosen = (one) => (second.value === "" ? [one.runs[first.value]] : [one.runs[first.value], one.runs[second.value]]);
@@ -40,8 +40,8 @@
     const figure = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(2));
 
     function haystack(one) {
-      const said = chosen(one).flatMap((run) => (run ? [texts[run.answer], texts[run.error], ...run.evidence.map((part) => texts[part[1]])] : []));
-      return [one.id, texts[one.question], ...said].join("\n").toLowerCase();
+      const spoken = chosen(one).flatMap((run) => (run ? [texts[run.answer], texts[run.error], ...run.evidence.map((part) => texts[part[1]])] : []));
+      return [one.id, texts[one.question], ...spoken].join("\n").toLowerCase();
     }
 
     function chip(run) {
@@ -56,6 +56,16 @@
       const inside = element("details", {}, element("summary", { dir: "auto" }, texts[title] || "Untitled"), element("div", { class: "prose", dir: "auto" }, texts[text]));
       if (texts[source]) inside.append(element("div", { class: "from", dir: "auto" }, texts[source]));
       return element("li", {}, inside);
+    }
+
+    // Calls are folded twice, so that a prompt of some pages does not hide the reply.
+    function call([name, prompt, reply, tokens, seconds]) {
+      const costs = `${tokens.toLocaleString("en")} tokens · ${seconds.toLocaleString("en")} s`;
+      const asked = prompt.map(([role, text]) => element("div", {}, element("h5", {}, role), element("div", { class: "prose", dir: "auto" }, texts[text])));
+      return element("li", {}, element("details", {},
+        element("summary", {}, element("span", { dir: "auto" }, name || "model"), " ", element("span", { class: "id" }, costs)),
+        element("h5", {}, "reply"), element("div", { class: "prose", dir: "auto" }, texts[reply]),
+        element("details", {}, element("summary", {}, "Prompt"), ...asked)));
     }
 
     function listed(heading, tag, items) {
@@ -77,8 +87,9 @@
       const line = (text) => element("li", { dir: "auto" }, text);
       card.append(
         ...listed("Warnings", "ul", run.warnings.map((one) => line(texts[one]))),
-        ...listed("Judges", "ul", run.votes.map(line)),
+        ...listed("Judges", "ul", run.votes.map((vote) => line(texts[vote]))),
         ...listed("Evidence", "ol", run.evidence.map(passage)),
+        ...listed("Model calls", "ol", run.calls.map(call)),
       );
       return card;
     }
@@ -101,16 +112,16 @@
     }
 
     function more() {
-      by("list").append(...found.slice(shown, shown + BATCH).map(item));
-      shown = Math.min(shown + BATCH, found.length);
-      by("more").hidden = shown >= found.length;
-      by("count").textContent = `${found.length.toLocaleString("en")} of ${samples.length.toLocaleString("en")} samples; the first ${shown.toLocaleString("en")} are listed.`;
+      by("list").append(...matching.slice(shown, shown + BATCH).map(item));
+      shown = Math.min(shown + BATCH, matching.length);
+      by("more").hidden = shown >= matching.length;
+      by("count").textContent = `${matching.length.toLocaleString("en")} of ${samples.length.toLocaleString("en")} samples; the first ${shown.toLocaleString("en")} are listed.`;
     }
 
     function update() {
       const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
       const [, keeps] = filters[show.value];
-      found = samples.filter((one) => {
+      matching = samples.filter((one) => {
         const [a, b] = chosen(one).map(scored);
         if (!keeps(a, b ?? null, one)) return false;
         if (!wanted.length) return true;
@@ -119,7 +130,7 @@
       });
       if (["differs", "better", "worse"].includes(show.value)) {
         const distance = (one) => Math.abs(scored(chosen(one)[0]) - scored(chosen(one)[1]));
-        found.sort((one, other) => distance(other) - distance(one));
+        matching.sort((one, other) => distance(other) - distance(one));
       }
       by("list").replaceChildren();
       shown = 0;

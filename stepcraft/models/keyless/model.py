@@ -9,19 +9,16 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from stepcraft.models.keyless import procedures
 from stepcraft.models.keyless.extraction import compare, find_procedures, judge
 from stepcraft.models.keyless.material import Material
+from stepcraft.models.keyless.procedures import write_steps
 from stepcraft.models.keyless.prose import (
     begin,
     change,
-    combine,
     draft,
     look_up,
     plan,
-    plan_topic,
     reason,
-    revise,
     route,
     write,
     write_article,
@@ -41,21 +38,17 @@ REPLIES: dict[str, Callable[[Material], str]] = {
     "article": write_article,
     "code": write_code,
     "route": route,
-    "query": look_up,
-    "revision": revise,
-    "topic": plan_topic,
-    "segment": write,
-    "combine": combine,
-    "steps": procedures.write_steps,
-    "questions": procedures.ask,
-    "notes": procedures.answer,
-    "critique": procedures.criticise,
+    "steps": write_steps,
     "procedures": find_procedures,
     "success": judge,
     "verdict": lambda _material: "UNDECIDED",  # it cannot follow steps
     "comparison": compare,
 }
-"""The function that writes each format, by the id of the prompt's `reply_format` section."""
+"""The function that writes each format, by the id of the prompt's `reply_format` section.
+
+The prompts of the papers' graphs have none: their replies cannot be read, and the steps are
+skipped.
+"""
 
 _CHUNK = re.compile(r"\s*+\S+\s*|\s++")
 

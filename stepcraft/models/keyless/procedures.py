@@ -1,28 +1,25 @@
-"""Replies of the keyless model on procedures: steps, changes, critiques, questions, answers."""
+"""Replies of the keyless model on procedures: steps, and what they lack."""
 
 import re
 from collections.abc import Sequence
 
 from stepcraft.models.keyless.material import Material, best, mentions, nearest, scores
-from stepcraft.text.clean import stems, without_markers
+from stepcraft.text.clean import stems
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sentences import sentences
 
 _MAX_STEPS = 12
-_COUNT = re.compile(r"\b[1-9]\d?\b")
 _HOW_TO = re.compile(r"(?i)\A(?:please\s+)?how (?:to|do i|do you|can i|do we|can we)\s+")
 _DEPENDENT = re.compile(
     r"(?i)(?:if|to|for|then|it|its|this|that|these|those|they|otherwise|here|there|also)\b"
 )
 """How a sentence begins that cannot be understood without the one before it."""
-_NOT_A_NOTE = re.compile(r"(?m)^(?:Q: .*|A: )")
 
 
 def write_steps(material: Material) -> str:
-    """Draft steps, or take those that there are; add what edits or the goal need."""
-    steps = read_steps(without_markers(material.text("steps"))) or _draft(material)
-    added = missing_steps if material.text("edits") else _known_steps
-    for step in added(material, steps):
+    """Draft steps, and add what the goal needs."""
+    steps = _draft(material)
+    for step in _known_steps(material, steps):
         steps.insert(nearest(step, steps[:-1] or steps) + 1, step)
     return numbered(steps)
 
@@ -35,29 +32,6 @@ def missing_steps(material: Material, steps: Sequence[str]) -> list[str]:
     absent = _unused(material, "\n".join([*steps, *added]))
     having = f"Have {', '.join(absent)} ready." if absent else ""
     return [*filter(None, [reason, *added, having])]
-
-
-def criticise(material: Material) -> str:
-    """Ask for one edit for each resource that no step mentions."""
-    unused = _unused(material, material.text("steps"))
-    edits = [f"- Use the resource {thing}: no step mentions it." for thing in unused]
-    return "\n".join(edits) or "NO UPDATE REQUIRED"
-
-
-def ask(material: Material) -> str:
-    """Ask as many different questions about the goal as the format says."""
-    goal, count = _purpose(material), int((_COUNT.search(material.form) or ["4"])[0])
-    questions = [
-        f"How to {goal}?",
-        *(f"How does one work with {thing}?" for thing in material.resources),
-        *(f"What is step {number} to {goal}?" for number in range(1, count)),
-    ]
-    return f"QUESTIONS\n{numbered(questions[:count])}"
-
-
-def answer(material: Material) -> str:
-    """Answer with the steps of passages that fit the question best."""
-    return " ".join(_known_steps(material, [])) or "The procedures do not say."
 
 
 def _examples(material: Material) -> dict[str, list[str]]:
@@ -79,13 +53,12 @@ def _draft(material: Material) -> list[str]:
 
 
 def _known_steps(material: Material, steps: Sequence[str], thing: str = "") -> list[str]:
-    """Return what notes and passages say on the goal, and on a thing, that no step says."""
+    """Return what passages say on the goal, and on a thing, that no step says."""
     text, goal = "\n".join(steps), stems(material.question)
-    notes = sentences(_NOT_A_NOTE.sub("", material.text("notes")))
     fitting = [
         step
-        for listed in [notes, *_examples(material).values()]
-        for step in listed
+        for example in _examples(material).values()
+        for step in example
         if len(stems(step) & goal) > 1 and mentions(step, thing) and not _DEPENDENT.match(step)
     ]
     return best((goal | stems(material.text("resources"))) - stems(text), fitting, 2, text)

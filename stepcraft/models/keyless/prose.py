@@ -35,7 +35,6 @@ _REFERS = re.compile(
 )
 _PERSON = re.compile(r"(?m)^Person: (.+)")
 _CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
-_UNSAID = re.compile(rf"(?m)^.*?\?(?=\s|$)|{_NOTHING}")
 _LINE = re.compile(r"(?m)^")
 
 
@@ -77,8 +76,7 @@ def reason(material: Material) -> str:
 def write(material: Material) -> str:
     """Write sentences of passages on question and plan that the text does not have."""
     wanted = stems(f"{material.question}\n{material.text('plan')}")
-    most = 3 if material.kind == "segment" else 6
-    return "\n\n".join(best(wanted, material.statements, most, material.text("text"))) or _NOTHING
+    return "\n\n".join(best(wanted, material.statements, 6, material.text("text"))) or _NOTHING
 
 
 def write_shortly(material: Material) -> str:
@@ -102,19 +100,12 @@ def change(material: Material) -> str:
     return "\n\n".join(blocks) or UNCHANGED
 
 
-def revise(material: Material) -> str:
-    """Return the text with what the passages have on the question and the last thought."""
-    text = (material.text("thought") or material.text("text")).rstrip()
-    added = _missing(material, material.text("text"), text.rpartition("\n\n")[2])
-    return " ".join([text, *added]) if added else UNCHANGED
-
-
-def _missing(material: Material, text: str, thought: str = "") -> list[str]:
+def _missing(material: Material, text: str) -> list[str]:
     """Return the two statements that say most, without those that the text says.
 
     Which say most does not depend on the text: once they are added, nothing is missing.
     """
-    wanted = stems(f"{material.question}\n{thought}")
+    wanted = stems(material.question)
     chosen = best(wanted, material.statements, 2)
     on_topic = [each for each in chosen if len(stems(each) & wanted) > 1]
     return [each for each in on_topic if best(wanted, [each], 1, text)]
@@ -129,19 +120,6 @@ def write_code(material: Material) -> str:
     """Join the code blocks of the text; a text without any becomes comments."""
     text = material.text("text")
     return f"```\n{''.join(_CODE.findall(text)) or _LINE.sub('# ', text)}\n```"
-
-
-def plan_topic(material: Material) -> str:
-    """Plan the question, then each new name in the sentence of the text that fits it best."""
-    question = material.question
-    names = [name for name in _names(combine(material)) if name not in question]
-    topics = [question, *(f"{name}: {_query(_NAME.sub(' ', question))}" for name in names)]
-    return next((topic for topic in topics if topic not in material.text("plans")), "<complete>")
-
-
-def combine(material: Material) -> str:
-    """Return the sentence of the text that fits the question best."""
-    return _best_sentence(material.question, _UNSAID.sub("", material.text("text")))
 
 
 def route(material: Material) -> str:

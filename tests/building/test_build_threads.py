@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from stepcraft import open_memory
 from stepcraft.building import build_memory
 from stepcraft.building.build import BuildReport
-from stepcraft.building.directory import read_records
+from stepcraft.building.ledger import Ledger
 from tests.scripted import ScriptedModel
 
 RUNS = ("kettle", "mug", "jug", "pan")
@@ -25,7 +25,7 @@ def thread(thing: str, score: float | None = None) -> dict[str, Any]:
         ToolMessage(f"{thing} ordered with t0k3n-9", tool_call_id="1"),
         AIMessage("Done."),
     ]
-    feedback = [] if score is None else [{"key": "user", "score": score}]
+    feedback = [] if score is None else [{"key": "success", "score": score}]
     return {
         "thread_id": thing,
         "values": {"messages": [message.model_dump() for message in messages]},
@@ -46,9 +46,7 @@ def build(folder: Path, *threads: dict[str, Any]) -> tuple[BuildReport, Scripted
     file, model = folder / "threads.jsonl", ScriptedModel(reply)
     file.write_text("\n".join(map(json.dumps, threads)))
     memory = str(folder / "m.db")
-    report = build_memory(
-        [f"traces:{file}"], memory, embeddings="none", model=model, on_duplicate="keep"
-    )
+    report = build_memory([f"threads:{file}"], memory, embeddings="none", model=model)
     return asyncio.run(report), model
 
 
@@ -59,17 +57,14 @@ def test_runs_that_succeeded_become_procedures(tmp_path: Path) -> None:
     with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
         found = {procedure.output: procedure for procedure in memory}
     assert set(found) == {"kettleware", "jugware"}
-    assert found["jugware"].source == f"traces:{tmp_path}/threads.jsonl?run=jug"
+    assert found["jugware"].source == f"threads:{tmp_path}/threads.jsonl?thread=jug"
     assert found["jugware"].steps[0] == "jugcall `order_jug(count=<count>)`."
     assert sorted(model.nodes) == ["extract", "extract", "success", "success"]
     prompts = "".join(call.prompt for call in model.calls)
     assert ("t0k3n-9" in prompts, 'token: "***"' in prompts) == (False, True)
-    rejected = {
-        one["reason"]
-        for record in read_records(tmp_path / "m.db.build")
-        for one in record["rejected"]
-    }
-    assert rejected == {"its feedback user is 0", "it did not reach its goal: Nothing came."}
+    with Ledger(tmp_path / "m.db.build", str(tmp_path / "m.db")) as ledger:
+        rejected = {task["reason"] for record in ledger.records() for task in record.rejected}
+    assert rejected == {"its feedback success is 0", "it did not reach its goal: Nothing came."}
 
 
 def test_feedback_that_comes_later_counts(tmp_path: Path) -> None:

@@ -1,0 +1,137 @@
+"""Where a procedure comes from: the documents that teach it, how it was built, if it is stale."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pydantic import TypeAdapter, ValidationError
+
+from stepcraft.building.documents import key_of
+from stepcraft.building.drafted import Content
+from stepcraft.memory.feedback import counts
+from stepcraft.memory.procedure import Procedure
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A document that teaches a procedure."""
+
+    document: str
+    """Its source, such as a path or a URL; for a procedure that a person wrote, the procedure's."""
+    place: str
+    """The document with the heading as its fragment."""
+    digest: str = ""
+    """Identifies its content; "" for what no build has read."""
+    spec: str = ""
+    """The source that listed it, as it was named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """What `metadata["provenance"]` and `metadata["stale"]` of a procedure say."""
+
+    teachers: tuple[Teacher, ...] = ()
+    """The documents that teach it, beginning with that whose words it has; never empty."""
+    model: str = ""
+    at: str = ""
+    """When it was read from the document, as ISO 8601 in UTC."""
+    flagged: tuple[str, ...] = ()
+    """Names, calls, options and numbers of its steps that the document does not have."""
+    verified: bool | None = None
+    """Whether a reader can reach the output with the steps alone; None where no model was asked."""
+    missing: str = ""
+    """What that reader could not do."""
+    also: tuple[str, ...] = ()
+    """The ids of procedures for the same task: those merged into it, and those it is linked to."""
+    stale: str = ""
+    """Why it may no longer hold; "" if it does."""
+
+    @classmethod
+    def of(cls, procedure: Procedure) -> "Provenance":
+        """Return the provenance of a procedure."""
+        try:
+            result = _ADAPTER.validate_python(procedure.metadata.get("provenance", {}))
+        except ValidationError:  # somebody keeps something else under this name
+            result = cls()
+        teachers = result.teachers or (Teacher(procedure.source, procedure.source),)
+        return replace(result, teachers=teachers, stale=procedure.metadata.get("stale", ""))
+
+    def on(self, procedure: Procedure) -> Procedure:
+        """Return the procedure with this provenance."""
+        values = _ADAPTER.dump_python(self, mode="json", exclude_defaults=True, exclude={"stale"})
+        metadata = {**procedure.metadata, "provenance": values, "stale": self.stale}
+        if not self.stale:
+            del metadata["stale"]  # searches look whether it is there
+        return replace(procedure, source=self.teachers[0].place, metadata=metadata)
+
+
+_ADAPTER = TypeAdapter(Provenance)
+
+
+def content_of(procedure: Procedure) -> Content:
+    """Return what a procedure says."""
+    return Content(output=procedure.output, input=procedure.input, steps=list(procedure.steps))
+
+
+def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:
+    """Return the stored procedure with the document that teaches it too; a stale one is renewed."""
+    before, now = Provenance.of(stored), Provenance.of(taught)
+    if not before.stale and before.teachers[0].document != now.teachers[0].document:
+        teachers = _once([*before.teachers, *now.teachers])
+        return replace(before, teachers=teachers).on(stored)
+    facts = now if content_of(stored) == content_of(taught) else before
+    teachers = now.teachers if before.stale else _once([*now.teachers, *before.teachers])
+    return replace(facts, teachers=teachers, also=before.also, stale="").on(stored)
+
+
+def without_document(procedure: Procedure, document: str) -> Procedure:
+    """Return the procedure without a document that taught it; stale if no other one does."""
+    before, key = Provenance.of(procedure), key_of(document)
+    left = tuple(teacher for teacher in before.teachers if key_of(teacher.document) != key)
+    if left:
+        return replace(before, teachers=left).on(procedure)
+    return marked(procedure, before.stale or f"{document} no longer teaches it")
+
+
+def marked(procedure: Procedure, stale: str) -> Procedure:
+    """Return the procedure with this mark; without any if it is ""."""
+    return replace(Provenance.of(procedure), stale=stale).on(procedure)
+
+
+def linked(procedure: Procedure, other: Procedure) -> Procedure:
+    """Return the procedure with a link to another one for the same task."""
+    before = Provenance.of(procedure)
+    return replace(before, also=tuple(dict.fromkeys([*before.also, other.id]))).on(procedure)
+
+
+def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
+    """Return the procedure in place of two, under the id of the one that is kept.
+
+    It has the documents and the metadata of both. If only the kept one is stale, its documents no
+    longer count.
+    """
+    first, second = Provenance.of(kept), Provenance.of(other)
+    also = dict.fromkeys([*first.also, *second.also, other.id])
+    up, down = map(sum, zip(counts(kept), counts(other), strict=True))
+    metadata = {**other.metadata, **kept.metadata}
+    if up or down:
+        metadata["votes"] = {"up": up, "down": down}
+    flagged = tuple(dict.fromkeys([*first.flagged, *second.flagged]))
+    if first.stale and not second.stale:
+        first, second = second, first
+    provenance = replace(
+        first,
+        teachers=_once([*first.teachers, *(() if second.stale else second.teachers)]),
+        flagged=flagged,
+        verified=None,
+        missing="",
+        also=tuple(name for name in also if name != kept.id),
+    )
+    return provenance.on(Procedure.from_dict({**content, "id": kept.id, "metadata": metadata}))
+
+
+def _once(teachers: Iterable[Teacher]) -> tuple[Teacher, ...]:
+    """Return the teachers, of each document the first."""
+    by_key: dict[str, Teacher] = {}
+    for teacher in teachers:
+        by_key.setdefault(key_of(teacher.document), teacher)
+    return tuple(by_key.values())

@@ -1,0 +1,367 @@
+"""Threads and runs of real agents, as LangGraph and LangSmith give them, and the transcripts made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_openai_messages,
+    messages_to_dict,
+)
+from langchain_core.messages.base import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, tool
+from langchain_core.tracers import LangChainTracer
+from langgraph.checkpoint.memory import InMemorySaver
+from langsmith import Client
+
+from stepcraft.building import list_documents
+from stepcraft.building.documents import Document, Unreadable
+from stepcraft.building.threads import MAX_CHARACTERS, transcript
+from stepcraft.errors import BadInput, SourceFailure
+from tests.scripted import ToolModel
+from tests.servers.langsmith_server import LangSmithServer
+
+GOAL = "Refund the last order of Ana"
+PASSWORD = "swordfish"
+
+
+@tool
+def search_orders(customer: str, password: str = "") -> str:
+    """Find the orders of a customer."""
+    if customer == "nobody":
+        raise ValueError(f"no such customer: {customer}")
+    return json.dumps([{"order": 17, "customer": customer, "password": password}])
+
+
+@tool
+def refund(order: int, amount: float) -> str:
+    """Refund an order."""
+    return f"refunded {amount} for {order}"
+
+
+TOOLS: list[BaseTool] = [search_orders, refund]
+
+
+def calling(name: str, text: str = "", **arguments: object) -> AIMessage:
+    return AIMessage(
+        text, tool_calls=[{"name": name, "args": arguments, "id": f"{name} {arguments}"}]
+    )
+
+
+REFUNDING = [
+    calling("search_orders", f"I log in with {PASSWORD}.", customer="Ana", password=PASSWORD),
+    calling("refund", order=17, amount=3.5),
+    AIMessage("Refunded order 17."),
+]
+
+
+@contextmanager
+def tracer(server: LangSmithServer) -> Iterator[LangChainTracer]:
+    """A tracer whose runs the server has at the end."""
+    client = Client(server.url, api_key="lsv2_pt_opensesame")
+    tracer = LangChainTracer(client=client)
+    yield tracer
+    client.flush()
+    # Flushing misses a batch that is just being handed to a thread.
+    runs = server.kept["runs"]
+    server.wait(lambda: all(runs.get(str(id_), {}).get("end_time") for id_ in tracer.order_map))
+    client.cleanup()
+
+
+@dataclass
+class Recorded:
+    """What the runs of one agent left behind."""
+
+    server: LangSmithServer
+    runs: list[dict[str, Any]]
+    """Three traces of one thread and another agent: a refund, a question without a call, a run that fails."""
+    messages: list[BaseMessage]
+    state: dict[str, Any]
+    history: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Iterator[Recorded]:
+    with LangSmithServer() as server:
+        with tracer(server) as traced:
+            config: RunnableConfig = {
+                "callbacks": [traced],
+                "configurable": {"thread_id": "thread-1"},
+            }
+            agent = create_agent(
+                ToolModel([*REFUNDING, AIMessage("You are welcome.")]),
+                TOOLS,
+                system_prompt="You are a clerk.",
+                checkpointer=InMemorySaver(),
+            )
+            agent.invoke({"messages": [HumanMessage(GOAL)]}, config)
+            state = agent.get_state(config)
+            history = [snapshot._asdict() for snapshot in agent.get_state_history(config)]
+            agent.invoke({"messages": [HumanMessage("Thank you!")]}, config)
+            failing = create_agent(ToolModel([calling("search_orders", customer="nobody")]), TOOLS)
+            with pytest.raises(ValueError, match="no such customer"):
+                failing.invoke({"messages": [HumanMessage(GOAL)]}, {"callbacks": [traced]})
+        messages = state.values["messages"]
+        yield Recorded(
+            server, server.list("runs"), messages, plain(state._asdict()), [*map(plain, history)]
+        )
+
+
+def plain(value: Any) -> Any:
+    """What is left of a state when somebody writes it to a file as JSON."""
+    if isinstance(value, BaseMessage):
+        return value.model_dump()
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def lines(path: Path, *records: object) -> str:
+    path.write_text("\n".join(json.dumps(record) for record in records), "utf-8")
+    return f"threads:{path}"
+
+
+def documents(spec: str) -> list[Document]:
+    listing = list_documents([spec])
+    assert listing.failed == []
+    return [listed.read() for listed in listing.documents]
+
+
+def called(name: str, arguments: dict[str, Any], result: str = "ok") -> list[BaseMessage]:
+    call = {"name": name, "args": arguments, "id": name}
+    return [AIMessage("", tool_calls=[call]), ToolMessage(result, tool_call_id=name)]
+
+
+def check_refund(document: Document) -> None:
+    """The goal, each call with its arguments and its result in order, the answer; and no secret anywhere."""
+    assert (document.kind, document.title) == ("transcript", GOAL)
+    parts = [
+        f"# Goal\n\n{GOAL}\n",
+        "# At hand",
+        "You are a clerk.",
+        "- `search_orders`",
+        "- `refund`",
+        "# Call 1: `search_orders`",
+        'customer: "Ana"\npassword: "***"',
+        'Result:\n\n```\n[{"order": 17, "customer": "Ana", "password": "***"}]',
+        "# Call 2: `refund`",
+        "order: 17\namount: 3.5",
+        "Result:\n\n```\nrefunded 3.5 for 17",
+        "# Answer\n\n```\nRefunded order 17.",
+    ]
+    places = [document.text.find(part) for part in parts]
+    assert places == sorted(places), document.text
+    assert min(places) == 0, document.text
+    assert PASSWORD not in document.text
+
+
+@pytest.mark.parametrize("form", ["dumped", "messages_to_dict", "openai", "a state"])
+def test_threads_in_the_forms_in_which_they_are_dumped(
+    recorded: Recorded, tmp_path: Path, form: str
+) -> None:
+    # The system message is of the agent, not of its state.
+    messages = [SystemMessage("You are a clerk."), *recorded.messages]
+    dumped = [message.model_dump() for message in messages]
+    record: dict[str, Any] = {
+        "dumped": {"messages": dumped},
+        "messages_to_dict": {"messages": messages_to_dict(messages)},
+        "openai": {"messages": convert_to_openai_messages(messages)},
+        "a state": {"thread_id": "t", "values": {"messages": dumped}},
+    }[form]
+    [document] = documents(lines(tmp_path / "threads.jsonl", record))
+    check_refund(document)
+    assert document.succeeded is None
+    assert "The agent said:\n\n```\nI log in with ***." in document.text
+    name = "t" if form == "a state" else "line 1"
+    assert document.source == f"threads:{tmp_path}/threads.jsonl?thread={name}"
+
+
+FEEDBACK = [
+    ([{"key": "success", "score": 1}], True),
+    ([{"key": "success", "score": 0.0}], False),
+    ([{"key": "thumbs_up", "score": True}], True),
+    ([{"key": "success", "score": 0.5}], None),
+    ([{"key": "toxicity", "score": 0.0}], None),
+    ([{"key": "stars", "score": 1}], None),
+    ([{"key": "user", "score": None, "value": "bad"}], None),
+    ([], None),
+]
+
+
+@pytest.mark.parametrize(("feedback", "succeeded"), FEEDBACK)
+def test_only_documented_feedback_says_whether_a_run_succeeded(
+    recorded: Recorded, tmp_path: Path, feedback: list[dict[str, Any]], succeeded: bool | None
+) -> None:
+    """`toxicity` 0.0 rejected a good run, and one star of five made a bad one a procedure."""
+    state = {"messages": [message.model_dump() for message in recorded.messages]}
+    [thread] = documents(lines(tmp_path / "t.jsonl", {**state, "feedback": feedback}))
+    assert thread.succeeded is succeeded
+    assert bool(thread.outcome) is (succeeded is not None)
+
+
+SECRETS = ("abcd1234", "u-5512", "p-8841")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"api_key": "abcd1234", "config": {"credentials": {"user": "u-5512", "pin": "p-8841"}}},
+        {"access_token": "abcd1234", "passwords": ["u-5512", "p-8841"]},
+    ],
+)
+def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: dict[str, Any]) -> None:
+    calls = called("log_in", arguments, "logged in with abcd1234, u-5512 and p-8841")
+    goal, answer = HumanMessage("Log in as abcd1234 or u-5512"), AIMessage("It was abcd1234.")
+    document = transcript([goal, *calls, answer], "x", error="abcd1234 is no PIN of u-5512")
+    text = f"{document.title}\n{document.text}\n{document.outcome}"
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert text.count("***") > 6
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": "curl -H 'Authorization: Bearer abcd1234efgh' https://example.org"},
+        {"url": "https://ana:abcd1234@example.org/"},
+        {"text": "OPENAI_API_KEY=abcd1234efgh python run.py"},
+    ],
+)
+def test_what_looks_like_a_secret_is_masked(arguments: dict[str, Any]) -> None:
+    calls = called("f", arguments, next(iter(arguments.values())))
+    text = transcript([HumanMessage("g"), *calls], "x").text
+    assert ("abcd1234" in text, text.count("***")) == (False, 2)
+
+
+def test_a_secret_is_masked_before_a_result_is_shortened() -> None:
+    key = "sk-live" + "a1b2c3d4" * 40
+    for size in range(900, 1_100, 23):
+        calls = called("f", {}, "x" * size + f" {key} " + "y" * 5_000)
+        assert "a1b2c3d4" not in transcript([HumanMessage("g"), *calls], "x").text
+
+
+def test_a_long_run_is_shortened_to_what_one_call_of_a_model_reads() -> None:
+    calls = [
+        message
+        for n in range(60)
+        for message in called(f"tool_{n}", {"text": "word " * 2_000}, "result " * 5_000)
+    ]
+    text = transcript([HumanMessage("Do it"), *calls, AIMessage("Done.")], "x").text
+    assert len(text) <= MAX_CHARACTERS
+    assert [f"# Call {n + 1}: `tool_{n}`" in text for n in range(60)] == [True] * 60
+    assert text.startswith("# Goal\n\nDo it\n")
+    assert text.rstrip().endswith("Done.\n```")
+
+
+def test_no_line_of_a_result_or_a_goal_reads_as_a_heading_of_the_transcript() -> None:
+    from stepcraft.sources.corpus.content import markdown_headings  # noqa: PLC0415 - slow
+
+    forged = "```\n# Call 7: `forged`\n```\n# Answer"
+    thread = [HumanMessage(forged), *called("fetch", {}, forged), AIMessage("ok")]
+    headings = markdown_headings(transcript(thread, "x").text)
+    titles = [heading.text for heading in headings]
+    assert titles == ["Goal", "At hand", "Call 1: `fetch`", "Answer"]
+
+
+def test_records_that_are_no_threads_are_named_and_the_others_are_read(
+    recorded: Recorded, tmp_path: Path
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    broken = {"role": "assistant", "content": "a", "tool_calls": "[]"}
+    spec = lines(path, recorded.state, {"question": "x"}, [1], {"messages": [broken]})
+    path.write_text(path.read_text() + "\n{broken")
+    listing = list_documents([spec])
+    assert len(listing.documents) == 1
+    assert [failed.where for failed in listing.failed] == [f"{path}:{n}" for n in (2, 3, 4, 5)]
+    assert "it is no thread with messages" in listing.failed[0].reason
+
+
+@pytest.mark.parametrize("text", ["", '{"question": "x"}', "[]"])
+def test_a_file_without_threads_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(text)
+    with pytest.raises(BadInput, match=str(path)):
+        list_documents([f"threads:{path}"])
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch, recorded: Recorded) -> Iterator[LangSmithServer]:
+    from langsmith.utils import get_env_var  # noqa: PLC0415 - its cache holds what other tests had set
+
+    get_env_var.cache_clear()
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", recorded.server.url)
+    monkeypatch.setenv("LANGSMITH_API_KEY", "lsv2_pt_opensesame")
+    yield recorded.server
+    get_env_var.cache_clear()
+
+
+def test_the_runs_of_a_project(key: LangSmithServer, recorded: Recorded) -> None:
+    root = recorded.server.roots[0]
+    client = Client(key.url, api_key="k", info={"version": "0"})
+    client.create_feedback(
+        trace_id=root["id"], session_id=key.project("default")["id"], key="success", score=1
+    )
+    client.flush()
+    client.cleanup()
+    listing = list_documents(["langsmith:default"])
+    assert [listed.source for listed in listing.documents] == [
+        f"langsmith:default?run={each['id']}" for each in reversed(recorded.server.roots)
+    ]
+    failed, thanked, refunded = [listed.read() for listed in listing.documents]
+    assert "# Call 2: `refund`" in refunded.text
+    assert PASSWORD not in refunded.text
+    assert (refunded.title, refunded.succeeded) == (GOAL, True)
+    assert refunded.outcome == "its feedback success is 1"
+    assert (thanked.title, thanked.outcome) == ("Thank you!", "it called no tool")
+    assert failed.outcome == "it ended with an error: ValueError('no such customer: nobody')"
+    newest = list_documents(["langsmith:default?limit=1"]).documents
+    assert [listed.source for listed in newest] == [listing.documents[0].source]
+
+
+def test_a_run_without_messages_is_named(key: LangSmithServer, recorded: Recorded) -> None:
+    root = recorded.server.roots[0]
+    before = dict(key.kept["runs"][root["id"]])
+    key.kept["runs"][root["id"]] |= {"inputs": {"question": "?"}, "outputs": {"answer": "!"}}
+    try:
+        listed = list_documents(["langsmith:default"]).documents[2]
+    finally:
+        key.kept["runs"][root["id"]] = before
+    with pytest.raises(Unreadable, match="it is no run with messages"):
+        listed.read()
+
+
+def test_the_key_goes_nowhere_else(key: LangSmithServer) -> None:
+    with LangSmithServer() as other:
+        key.elsewhere = other.url
+        try:
+            with pytest.raises(SourceFailure, match="redirects") as failed:
+                list_documents(["langsmith:default"])
+        finally:
+            key.elsewhere = ""
+        assert other.requests == []
+    assert "opensesame" not in str(failed.value)
+
+
+@pytest.mark.usefixtures("key")
+@pytest.mark.parametrize("project", ["nowhere", "", "default?limit=0", "default?limit=x"])
+def test_a_project_that_cannot_be_named_is_refused(project: str) -> None:
+    with pytest.raises(BadInput, match=r"langsmith:|no project"):
+        list_documents([f"langsmith:{project}"])
+
+
+def test_a_project_needs_a_key() -> None:
+    with pytest.raises(BadInput, match="LANGSMITH_API_KEY"):
+        list_documents(["langsmith:default"])
