@@ -20,34 +20,19 @@ _TYPES = {
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
 _NUMBERS = dict(zip(_WORDS, range(1, 9), strict=True))
 _NUMBERS |= {"a": 1, "an": 1}
-_LABELS = {"item", "object", "name", "output", "count", "number", "quantity", "amount"}
-"""The fields of a step in JSON; its type has the verb as its value."""
-_PASSED_OVER = {"x", "the", "block", "blocks", "piece", "pieces", "unit", "units", "of", *_LABELS}
-_AFTER_ITEM = frozenset(
-    {
-        "with",
-        "using",
-        "from",
-        "in",
-        "at",
-        "to",
-        "for",
-        "by",
-        "on",
-        "near",
-        "until",
-        "so",
-        "if",
-        "then",
-    }
-)
-_ENDS = frozenset(".;)]}(")
+_BEFORE_ITEM = {"the", "block", "blocks", "piece", "pieces", "unit", "units", "of"}
+_AFTER_ITEM = {
+    *("with", "using", "from", "in", "at", "to", "for"),
+    *("by", "on", "near", "until", "so", "if", "then"),
+}
 _INNERMOST = re.compile(r"[\[{][^\[\]{}]*[\]}]")
 """A step in JSON, which may stand on several lines."""
+_JSON_KEY = re.compile(r'"\w{1,20}"\s*:')
 _MOST_LETTERS = 200
 """Limit on what is read behind a verb."""
+_MOST_DIGITS = 6
 _VERB = re.compile(rf"(?<![a-z])(?:{'|'.join(_TYPES)})(?![a-z])")
-_TOKEN = re.compile(r"[a-z]+|(?<![\w.,])\d{1,6}(?![\w.]|,\d)|[-\d.,]*\d[\w.,]*|[^\w\s]")
+_TOKEN = re.compile(r"[a-z]+|-?\d(?:[\w.,]*\w)?|[^\w\s]")
 
 
 def read_steps(text: str) -> Iterator[tuple[str, str, int]]:
@@ -59,10 +44,11 @@ def read_steps(text: str) -> Iterator[tuple[str, str, int]]:
     A step with two numbers, or with one that is no count, is passed over.
     """
     text = _INNERMOST.sub(lambda json: json[0].replace("\n", " "), clean(text))
+    text = _JSON_KEY.sub(" ", text)
     for line in text.lower().replace("_", " ").splitlines():
         verbs = list(_VERB.finditer(line))
         ends = [verb.start() for verb in verbs[1:]] + [len(line)]
-        for verb, end in zip(verbs, ends, strict=True):
+        for verb, end in zip(verbs, ends, strict=False):
             behind = line[verb.end() : min(end, verb.end() + _MOST_LETTERS)]
             if step := _step(_TOKEN.findall(behind)):
                 yield _TYPES[verb[0]], *step
@@ -73,16 +59,15 @@ def _step(tokens: list[str]) -> tuple[str, int] | None:
     words: list[str] = []
     counts: list[int] = []
     for token in tokens:
-        if token in _AFTER_ITEM and words:
+        if words and (token in _AFTER_ITEM or (counts and not token[-1].isalnum())):
             break
-        if token.isdecimal() or (token in _NUMBERS and not words):
+        if (token.isdecimal() and len(token) <= _MOST_DIGITS) or (token in _NUMBERS and not words):
             counts.append(_NUMBERS.get(token) or int(token))
-        elif token[-1].isalnum() and not token.isalpha():  # a number that is no count
+        elif token.isalpha():
+            if token != "x" and (words or token not in _BEFORE_ITEM):
+                words.append(token)
+        elif token[-1].isalnum():  # a number that is no count
             return None
-        elif token.isalpha() and token not in _PASSED_OVER:
-            words.append(token)
-        elif token in _ENDS and words and counts:
-            break
     if not words or len(counts) > 1:
         return None
     return "_".join(words).removesuffix("_and"), counts[0] if counts else 1

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Make the recipes of the text world from minecraft-data: stepcraft/evals/data/minecraft-1.16.json.
+"""Make the recipes of the text world from minecraft-data: stepcraft_papers/data/minecraft-1.16.json.
 
-Usage: textworld_recipes.py FOLDER [--to FILE]. FOLDER holds items.json and recipes.json of data/pc/1.16.1 of
-https://github.com/PrismarineJS/minecraft-data. The same input gives the same bytes.
+Usage: textworld_recipes.py FOLDER [--to FILE]. FOLDER holds items.json and recipes.json of
+data/pc/1.16.1 of https://github.com/PrismarineJS/minecraft-data. The same input gives the same
+bytes.
 
-Of a recipe stay the number of items that it gives, what it uses up, and whether it needs the 3x3 grid of a crafting
-table. Where something is left in the grid, such as the bucket of a cake's milk, it is dropped.
+Of a recipe stay the number of items that it gives, what it uses up, and whether it needs the 3x3
+grid of a crafting table. Where something is left in the grid, such as the bucket of a cake's milk,
+it is dropped.
 """
 
 import argparse
@@ -14,13 +16,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-TARGET = (
-    Path(__file__).resolve().parents[1] / "stepcraft" / "evals" / "data" / "minecraft-1.16.json"
-)
+TARGET = Path(__file__).resolve().parent / "stepcraft_papers" / "data" / "minecraft-1.16.json"
 
 
 def variant(recipe: dict[str, Any], names: dict[int, str]) -> tuple[int, dict[str, int], bool]:
-    """Return how many items a recipe gives, what it uses up, and whether it needs a crafting table."""
+    """Return the items that a recipe gives, what it uses up, and whether it needs a table."""
     if "inShape" in recipe:
         shape = recipe["inShape"]
         cells = [cell for row in shape for cell in row if cell is not None]
