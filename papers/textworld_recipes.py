@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make the recipes of the text world from minecraft-data: stepcraft_papers/data/minecraft-1.16.json.
+"""Make the recipes of the text world from minecraft-data: data/minecraft-1.16.json.
 
 Usage: textworld_recipes.py FOLDER [--to FILE]. FOLDER holds items.json and recipes.json of
 data/pc/1.16.1 of https://github.com/PrismarineJS/minecraft-data. The same input gives the same

@@ -58,15 +58,15 @@ def _step(tokens: list[str]) -> tuple[str, int] | None:
     """Return the name and the count in what stands behind a verb; None where there is none."""
     words: list[str] = []
     counts: list[int] = []
-    for token in tokens:
-        if words and (token in _AFTER_ITEM or (counts and not token[-1].isalnum())):
+    for part in tokens:
+        if words and (part in _AFTER_ITEM or (counts and not part[-1].isalnum())):
             break
-        if (token.isdecimal() and len(token) <= _MOST_DIGITS) or (token in _NUMBERS and not words):
-            counts.append(_NUMBERS.get(token) or int(token))
-        elif token.isalpha():
-            if token != "x" and (words or token not in _BEFORE_ITEM):
-                words.append(token)
-        elif token[-1].isalnum():  # a number that is no count
+        if (part.isdecimal() and len(part) <= _MOST_DIGITS) or (part in _NUMBERS and not words):
+            counts.append(_NUMBERS.get(part) or int(part))
+        elif part.isalpha():
+            if part != "x" and (words or part not in _BEFORE_ITEM):
+                words.append(part)
+        elif part[-1].isalnum():  # a number that is no count
             return None
     if not words or len(counts) > 1:
         return None

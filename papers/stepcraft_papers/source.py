@@ -119,7 +119,8 @@ def _download(release: Release) -> Iterator[bytes]:
                 hashed.update(chunk)
                 yield chunk
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        reason = str(error) or type(error).__name__
+        response = error.response if isinstance(error, httpx.HTTPStatusError) else None
+        reason = f"status {response.status_code}" if response else str(error) or repr(error)
         raise SourceFailure(f"{address} cannot be downloaded ({reason}); {_BY_HAND}") from error
     if release.sha256 not in {"", hashed.hexdigest()}:
         raise SourceFailure(

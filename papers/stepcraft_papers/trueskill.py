@@ -53,8 +53,8 @@ def ratings(directory: Path) -> dict[str, list[Rating]]:
 def rate(votes: Sequence[tuple[str, str, str | None]]) -> list[Rating]:
     """Return the players' ratings from pairwise votes.
 
-    A rating depends on the order of the votes, so it is averaged over shuffled orders. All settings
-    are TrueSkill's own (sigma 25/3, beta 25/6, tau 25/300, 10 % ties expected).
+    A rating depends on the order of the votes, so it is averaged over shuffled orders, always the
+    same. All settings are TrueSkill's own (sigma 25/3, beta 25/6, tau 25/300, 10 % ties expected).
 
     Args:
         votes: Two players and the preferred one; None for a tie, also for "both are bad".
@@ -64,7 +64,7 @@ def rate(votes: Sequence[tuple[str, str, str | None]]) -> list[Rating]:
         from trueskill import TrueSkill, rate_1vs1  # noqa: PLC0415
 
     game = TrueSkill(mu=25.0, sigma=25 / 3, beta=25 / 6, tau=25 / 300, draw_probability=0.1)
-    order, shuffler = list(votes), random.Random(_SEED)  # noqa: S311 - nothing secret
+    order, shuffler = sorted(votes, key=str), random.Random(_SEED)  # noqa: S311 - nothing secret
     rated: dict[str, list[tuple[float, float]]] = {}
     for _ in range(_ORDERS):
         shuffler.shuffle(order)

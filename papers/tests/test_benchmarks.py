@@ -1,9 +1,9 @@
-"""The benchmarks without a language model: who knows the answers scores the maximum, who knows nothing the minimum."""
+"""The benchmarks without a model: who knows the answers has all points, who knows nothing none."""
 
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -12,19 +12,20 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from stepcraft import BadInput
-from stepcraft.evals.benchmarks import humaneval, mbpp
-from stepcraft.evals.benchmarks.registry import BENCHMARKS, named_samples
-from stepcraft.evals.benchmarks.source import unpacked
-from stepcraft.evals.benchmarks.word_problems import program_accuracy
+from papers.tests.official import OFFICIAL, official_file
+from papers.tests.registered import BENCHMARKS
+from stepcraft.errors import BadInput
+from stepcraft.evals.benchmark import Questions, benchmark_names, get_benchmark
 from stepcraft.evals.directory import read_outcomes
-from stepcraft.evals.evaluate import Scorer, evaluate
+from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method, read_methods
-from stepcraft.evals.samples import Sample
-from stepcraft.evals.sandbox import Sandbox
+from stepcraft.evals.samples import Sample, repeated
 from stepcraft.evals.scores import contains
-from stepcraft.evals.textworld import solve, tasks
-from tests.evals.official import OFFICIAL, official_file
+from stepcraft_papers import python_tasks
+from stepcraft_papers.sandbox import run_program
+from stepcraft_papers.source import unpacked
+from stepcraft_papers.textworld import solve, tasks
+from stepcraft_papers.word_problems import program_accuracy
 from tests.scripted import ScriptedModel
 
 DATA = Path(__file__).parents[3] / "shared/data"
@@ -44,27 +45,15 @@ FILES = {
     "mbpp+": DATA / "mbppplus/MbppPlus.jsonl",
 }
 TASKS = {
-    "humaneval": humaneval.tasks,
-    "humaneval+": humaneval.plus_tasks,
-    "mbpp": mbpp.tasks,
-    "mbpp+": mbpp.plus_tasks,
+    "humaneval": python_tasks.humaneval_tasks,
+    "humaneval+": python_tasks.humaneval_plus_tasks,
+    "mbpp": python_tasks.mbpp_tasks,
+    "mbpp+": python_tasks.mbpp_plus_tasks,
 }
-
-
 CASES = [
     *((name, "official") for name in OFFICIAL),
-    *(
-        (name, "beside")
-        for name, one in BENCHMARKS.items()
-        if name in FILES or one.packaged or name == "textworld"
-    ),
+    *((name, "beside") for name in (*FILES, "textworld")),
 ]
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is made of a benchmark's file is written into the folder of the test."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 class Finder(BaseRetriever):
@@ -95,26 +84,22 @@ for task in json.loads(sys.stdin.read()):
 """Prints the inputs of each task that its contract permits."""
 
 
-def drafted(folder: Path, sandbox: Sandbox, count: int) -> Path:
-    """The first tasks of the early draft of HumanEval+, without the inputs that break a contract, as it was released."""
-    parts = FILES["humaneval+"].read_text("utf-8").splitlines()[:count]
-    inputs = (
-        FILES["humaneval+"].with_name("HumanEvalPlusInputs.jsonl").read_text("utf-8").splitlines()
+def drafted(folder: Path, count: int) -> Path:
+    """The first tasks of the early draft of HumanEval+, without inputs that break a contract."""
+    draft, humaneval = FILES["humaneval+"], unpacked(FILES["humaneval"], folder)
+    inputs = draft.with_name("HumanEvalPlusInputs.jsonl").read_text("utf-8").splitlines()
+    plus = {each["task_id"].replace("_", "/"): each["inputs"] for each in map(json.loads, inputs)}
+    pairs = zip(
+        humaneval.read_text("utf-8").splitlines(),
+        draft.read_text("utf-8").splitlines()[:count],
+        strict=False,
     )
-    plus = {one["task_id"].replace("_", "/"): one["inputs"] for one in map(json.loads, inputs)}
     made: list[dict[str, Any]] = []
-    for line, part in zip(
-        unpacked(FILES["humaneval"], folder).read_text("utf-8").splitlines(), parts, strict=False
-    ):
+    for line, part in pairs:
         task = {**json.loads(line), **json.loads(part)}
-        made.append(
-            {
-                **task,
-                "canonical_solution": task["reference"],
-                "plus_input": plus.get(task["task_id"], []),
-            }
-        )
-    told = sandbox.run(VALID, json.dumps(made)).stdout.splitlines()
+        task |= {"canonical_solution": task["reference"], "plus_input": plus[task["task_id"]]}
+        made.append(task)
+    told = asyncio.run(run_program(VALID, json.dumps(made))).stdout.splitlines()
     for task, valid in zip(made, map(json.loads, told), strict=True):
         task["plus_input"] = [task["plus_input"][number] for number in valid]
     file = folder / "HumanEvalPlus.jsonl"
@@ -122,23 +107,21 @@ def drafted(folder: Path, sandbox: Sandbox, count: int) -> Path:
     return file
 
 
-def samples_of(
+def loaded(
     name: str, kind: str, folder: Path, request: pytest.FixtureRequest
-) -> tuple[list[Sample], Scorer, dict[str, str]]:
-    """The first samples of a benchmark, what scores them, and the programs that answer them."""
-    sandbox = request.getfixturevalue("sandbox") if BENCHMARKS[name].score_code else None
+) -> tuple[Questions, dict[str, str]]:
+    """The first samples of a benchmark, and the programs that answer them."""
+    runs_code = name in TASKS or name.startswith("gsm")
+    if runs_code:
+        request.getfixturevalue("sandbox")
     file = official_file(name, folder) if kind == "official" else FILES.get(name)
     if file and not file.exists():
         pytest.skip(f"the file of {name} is not beside the checkout")
-    if name == "humaneval+" and sandbox:
-        file = drafted(folder, sandbox, 6)
-    programs = (
-        {task.id: task.solution for task in TASKS[name](unpacked(file))}
-        if name in TASKS and file
-        else {}
-    )
-    samples, score, _ = named_samples(name, file, 6 if sandbox else 12, sandbox)
-    return samples, score, programs
+    if name == "humaneval+":
+        file = drafted(folder, 6)
+    questions = BENCHMARKS[name].load(file, 6 if runs_code else 12)
+    solved = TASKS[name](unpacked(file)) if name in TASKS and file else []
+    return questions, {task.id: task.solution for task in solved}
 
 
 def gold(sample: Sample, programs: dict[str, str]) -> str:
@@ -150,27 +133,20 @@ def gold(sample: Sample, programs: dict[str, str]) -> str:
     if "long_answers" in sample:
         readings = sample.get("contains", [])
         return max(sample["long_answers"], key=lambda answer: contains(answer, readings))
-    steps = sample.get("steps")
-    if steps is None and "answers" in sample:
+    if "steps" not in sample and "answers" in sample:
         return sample["answers"][0]
-    if steps is None:
-        task = next(task for task in tasks() if task.id == sample["id"])
-        steps = [f"{kind} {count} {item}" for kind, item, count in solve(task.item, task.count)]
+    steps = sample.get("steps") or [*map(str, solve(*tasks()[sample["id"]]))]
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
 
 
 def means(
-    loaded: tuple[list[Sample], Scorer, dict[str, str]],
-    knows: Callable[[int], bool],
-    directory: Path,
+    questions: Questions, programs: dict[str, str], knows: Callable[[int], bool], directory: Path
 ) -> dict[str, float]:
-    """The mean scores of a model and a search that know some of the questions, and say and find nothing else."""
-    samples, score, programs = loaded
+    """The mean scores of a model and a search that know some answers, and nothing else."""
+    samples = questions.samples
     graph = "rag" if any("gold" in sample for sample in samples) else "direct"
     place = {
-        Method(graph, graph).given(sample["question"], sample.get("resources", ""))[
-            "question"
-        ]: number
+        Method(graph, graph).input(sample)["question"]: number
         for number, sample in enumerate(samples)
     }
 
@@ -180,19 +156,17 @@ def means(
     def reply(_node: str, prompt: str) -> str:
         return gold(samples[asked(prompt)], programs) if knows(asked(prompt)) else "-"
 
-    def found(query: str) -> list[Document]:
+    def find(query: str) -> list[Document]:
         wanted = samples[asked(query)].get("gold", []) if knows(asked(query)) else []
         return [
-            Document(
-                " ".join(one["sentences"]) or "-", metadata={"title": one["title"]}, id=one["title"]
-            )
-            for one in wanted
+            Document(" ".join(p["sentences"]) or "-", metadata={"title": p["title"]}, id=p["title"])
+            for p in wanted
         ]
 
     method = Method(
-        graph, graph, options={"model": ScriptedModel(reply), "sources": Finder(find=found)}
+        graph, graph, options={"model": ScriptedModel(reply), "sources": Finder(find=find)}
     )
-    asyncio.run(evaluate([method], samples, directory, scorers=[score]))
+    asyncio.run(evaluate([method], samples, directory, scorers=questions.scorers))
     outcomes = list(read_outcomes(directory))
     assert not [outcome["error"] for outcome in outcomes if outcome["error"]]
     return {
@@ -205,11 +179,11 @@ def means(
 def test_an_oracle_a_null_and_a_third(
     name: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    loaded = samples_of(name, kind, tmp_path, request)
-    oracle = means(loaded, lambda _: True, tmp_path / "oracle")
-    null = means(loaded, lambda _: False, tmp_path / "null")
-    third = means(loaded, lambda number: number % 3 == 0, tmp_path / "third")
-    count = len(loaded[0])
+    questions, programs = loaded(name, kind, tmp_path, request)
+    oracle = means(questions, programs, lambda _: True, tmp_path / "oracle")
+    null = means(questions, programs, lambda _: False, tmp_path / "null")
+    third = means(questions, programs, lambda number: number % 3 == 0, tmp_path / "third")
+    count = len(questions.samples)
     assert oracle
     assert list(oracle.values()) == [pytest.approx(1)] * len(oracle)
     assert set(null.values()) == {0.0}
@@ -220,60 +194,62 @@ def test_an_oracle_a_null_and_a_third(
     ("answer", "right", "ran"),
     [
         ("```python\nprint('so', 18.0004)\n```", 1.0, 1.0),
+        ("```\nprint('1,800'[:1] + '8')\n```", 1.0, 1.0),
         ("print(19)", 0.0, 1.0),
         ("```\nraise ValueError\n```", 0.0, 0.0),
+        ("```\nprint(18); raise ValueError\n```", 0.0, 0.0),
         ("18", 0.0, 1.0),
-        ("I do not know.", 0.0, 0.0),
+        # A short helper beside the program, which has no function: the program is the longer one.
+        (
+            "```python\ndef double(x): return 2 * x\n```\n```python\n"
+            "price = 9\ncount = 2\nprint(price * count)\n```",
+            1.0,
+            1.0,
+        ),
     ],
 )
-def test_programs(sandbox: Sandbox, answer: str, right: float, ran: float) -> None:
+def test_a_program_is_right_by_what_it_prints_last(
+    sandbox: None, answer: str, right: float, ran: float
+) -> None:
     sample = Sample(id="1", question="?", answers=["18"])
-    made = asyncio.run(program_accuracy(sandbox, sample, {"answer": answer}))
-    assert made == {"right": right, "program ran": ran}
+    scores = asyncio.run(program_accuracy(sample, {"answer": answer}))
+    assert scores == {"right": right, "program ran": ran}
 
 
-def test_what_is_no_benchmark() -> None:
-    with pytest.raises(
-        BadInput, match="there is no file and no benchmark 'textwolrd'; did you mean 'textworld'"
-    ):
-        named_samples("textwolrd", None, None)
-    with pytest.raises(BadInput, match="hotpotqa is not part of the package; get it from https"):
-        named_samples("hotpotqa", None, None)
-    with pytest.raises(BadInput, match="leave out --data"):
-        named_samples("textworld", Path("x.jsonl"), None)
-
-
-def test_a_program_of_rat(sandbox: Sandbox) -> None:
-    """Thoughts about a program, and the program that is written from them."""
+def test_several_answers_to_a_task(sandbox: None, tmp_path: Path) -> None:
     if not FILES["mbpp"].exists():
         pytest.skip("the file of mbpp is not beside the checkout")
-    samples, score, fields = named_samples("mbpp", FILES["mbpp"], 1, sandbox)
-    method, paper = read_methods("rat,rat_paper", fields)
+    questions = BENCHMARKS["mbpp"].load(FILES["mbpp"], 1)
+    program = python_tasks.mbpp_tasks(FILES["mbpp"])[0].solution
+    replies = iter([program, "-"])
+    method = Method("direct", "direct", options={"model": ScriptedModel(lambda *_: next(replies))})
+    samples = repeated(questions.samples, 2)
+    asyncio.run(evaluate([method], samples, tmp_path, scorers=questions.scorers, concurrency=1))
+    assert [each["scores"] for each in read_outcomes(tmp_path)] == [{"pass@1": 1}, {"pass@1": 0}]
+    (paper,) = read_methods("rat_paper", questions.settings)
     assert paper.context().model_dump(include={"finish", "query", "max_retrievals", "k"}) == {
         "finish": "code",
         "query": "draft",
         "max_retrievals": 5,
         "k": 1,
     }
-    program = next(
-        task for task in mbpp.tasks(FILES["mbpp"]) if task.id == samples[0]["id"]
-    ).solution
-
-    def reply(node: str, _prompt: str) -> str:
-        return (
-            f"```python\n{program}\n```"
-            if node == "finish"
-            else "NO CHANGE"
-            if node == "revise"
-            else "It loops."
-        )
-
-    graph = replace(method, options={"model": ScriptedModel(reply)}).compiled()
-    output = graph.invoke({"question": samples[0]["question"]}, context=method.context())
-    assert asyncio.run(score(samples[0], output)) == {"pass@1": 1.0}
 
 
-def test_the_renamed_domain_brings_its_memory() -> None:
-    samples, _, fields = named_samples("lgstep-renamed-val", None, 2)
-    assert len(samples) == 2
-    assert Path(fields["memory"]).exists()
+def test_what_is_no_file_of_a_benchmark() -> None:
+    with pytest.raises(BadInput, match="hotpotqa is not part of the package; get it from https"):
+        BENCHMARKS["hotpotqa"].load(None, None)
+    for name in ("textworld", "writing"):
+        with pytest.raises(BadInput, match=r"leave out --data x\.jsonl"):
+            BENCHMARKS[name].load(Path("x.jsonl"), None)
+
+
+def test_every_benchmark_is_registered_by_its_name_with_its_origin() -> None:
+    for name, benchmark in BENCHMARKS.items():
+        assert benchmark.name == name
+        assert all(benchmark.origin().values()), name
+    try:
+        version("stepcraft-papers")
+    except PackageNotFoundError:
+        pytest.skip("stepcraft-papers is not installed")
+    assert set(BENCHMARKS) <= set(benchmark_names())
+    assert get_benchmark("gsm8k").name == "gsm8k"
