@@ -1,6 +1,7 @@
 """The model calls of a run: what they used, and, if wanted, what was asked and replied."""
 
 import time
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 from uuid import UUID
@@ -111,10 +112,9 @@ def no_tokens() -> dict[str, int]:
 
 def tokens_of(message: AIMessage) -> dict[str, int]:
     """Return the tokens of a reply as its provider reports them."""
-    if not (reported := message.usage_metadata):
-        return {}
-    tokens = {name: reported[name] for name in ("input_tokens", "output_tokens")}  # type: ignore
-    cached = reported.get("input_token_details", {}).get("cache_read")
+    reported: Mapping[str, Any] = message.usage_metadata or {}
+    tokens = {name: int(reported.get(name, 0)) for name in ("input_tokens", "output_tokens")}
+    cached = (reported.get("input_token_details") or {}).get("cache_read")
     return {**tokens, "cached_input_tokens": cached} if cached else tokens
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.uuid import uuid7
 
-from stepcraft.errors import BadInput, ModelFailure, NoAnswer, RunStopped
+from stepcraft.errors import BadInput, ModelFailure, RunStopped
 from stepcraft.evals.calls import Calls
 from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
 from stepcraft.evals.methods import AnyMethod
@@ -128,7 +128,8 @@ async def evaluate(
             and (key not in failed or key in unscored or retry_errors)
         )
         await side_by_side((partial(finish, *pair) for pair in left), concurrency)
-        spending.check_finished(len(failed), "samples")
+        left_over = sum(failed.values()) if retry_errors else 0
+        spending.check_finished(len(failed) - left_over, "samples")
         spending.report(len(failed), sum(failed.values()))
         return spending.progress
 
@@ -176,12 +177,8 @@ async def _run(
 
 
 async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
-    """Score an output; where that fails, keep the output with the reason.
-
-    A method that found no answer is scored as an empty one: it had its chance, and was paid for.
-    """
-    reason = outcome["error"] if outcome["error"].startswith(NoAnswer.__name__) else ""
-    if outcome["error"] and not outcome["output"] and not reason:
+    """Score an output; where that fails, keep the output with the reason."""
+    if outcome["error"] and not outcome["output"]:
         return outcome
     scores: dict[str, float] = {}
     try:
@@ -191,9 +188,9 @@ async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
         if bad := [name for name, score in scores.items() if not math.isfinite(score)]:
             raise ValueError(f"the score {bad[0]!r} is {scores[bad[0]]}; return a finite number")
     except Exception as failure:
-        return {**outcome, "error": reason or f"it could not be scored: {_reason(failure)}"}
+        return {**outcome, "error": f"it could not be scored: {_reason(failure)}"}
     finite = {name: float(score) for name, score in scores.items()}
-    return {**outcome, "error": reason, "scores": finite}
+    return {**outcome, "error": "", "scores": finite}
 
 
 def _reason(failure: Exception) -> str:

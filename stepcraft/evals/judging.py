@@ -92,7 +92,7 @@ async def judge(
 
         left = [partial(finish, key, job) for key, job in jobs.items() if failed.get(key, True)]
         await side_by_side(left, concurrency)
-        spending.check_finished(len(failed), "calls to judges")
+        spending.check_finished(len(failed) - sum(failed.values()), "calls to judges")
 
 
 def _jobs(directory: Path, judges: Sequence[Judge], votes: int) -> Iterator[tuple[Key, _Job]]:

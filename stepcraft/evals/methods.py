@@ -155,9 +155,15 @@ class OwnMethod:
         runnable = self.graph if isinstance(self.graph, Runnable) else RunnableLambda(self.graph)
         context = {} if self.context is None else {"context": self.context}
         result = await runnable.ainvoke(self.input(sample), config, **context)
-        output = dict(self.output(result))
-        json.dumps({key: value for key, value in output.items() if key not in _NOT_SCORED})
-        return _result(result, output)
+        outcome = _result(result, self.output(result))
+        json.dumps(outcome.output)
+        passages = outcome.output.get("evidence") or []
+        if not all(isinstance(passage, Mapping) and "text" in passage for passage in passages):
+            raise ValueError("the evidence of an output is a list of objects with title and text")
+        empty = {"id": "", "title": "", "source": "", "score": 0.0}
+        if passages:
+            outcome.output["evidence"] = [{**empty, **passage} for passage in passages]
+        return outcome
 
     def described(self) -> dict[str, Any]:
         """Return the settings."""

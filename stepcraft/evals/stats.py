@@ -61,10 +61,10 @@ def _student(values: Sequence[float]) -> tuple[float, float, float]:
     """Return the mean, the reach of its t-interval, and the p of a mean of 0."""
     mean, count = fmean(values), len(values)
     error = stdev(values, mean) / math.sqrt(count) if count > 1 else 0.0
-    if error <= 1e-12 * abs(mean) or not error:
+    if error <= 1e-12 * abs(mean):
         # Values that are all the same have no scatter to go by; the sign test still holds.
         p = sign_test(count, 0) if mean else 1.0
-        return mean, 0.0 if p <= 1 - LEVEL or (count > 1 and not mean) else math.inf, p
+        return mean, 0.0 if p <= 1 - LEVEL else math.inf, p
     return mean, error * _t_quantile(count - 1), _t_tails(mean / error, count - 1)
 
 

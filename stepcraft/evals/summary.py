@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
 from stepcraft.evals.progress import total_tokens
 from stepcraft.evals.scores import pass_at_k
@@ -21,6 +21,8 @@ from stepcraft.evals.stats import (
 )
 from stepcraft.evals.votes import Preference, Support, preferences, read_judgements, supports
 
+_PASSED = "pass@1"
+"""What the name of a score begins with that says whether a program is right."""
 _SIZES = (5, 10, 100)
 """The k of pass@k that are reported where every task has as many answers."""
 
@@ -35,7 +37,7 @@ class MethodSummary:
     """Those that are finished, the failed ones among them."""
     failed: int
     scores: Mapping[str, Interval]
-    """The mean of each score over the tasks. What failed has no score, unless it is no answer."""
+    """The mean of each score over the tasks; what failed has none, but no answer fails pass@k."""
     costs: Mapping[str, float]
     """`calls`, `tokens`, `seconds` and, where all prices are known, `usd` a sample, also failed."""
 
@@ -109,7 +111,11 @@ def summarise(directory: Path) -> Summary:
     return Summary(
         methods=[_method(name, methods[name]["model"], each) for name, each in outcomes.items()],
         comparisons=compare(
-            [(each, outcomes[cheapest]) for name, each in outcomes.items() if name != cheapest]
+            [
+                (each, outcomes[cheapest])
+                for name, each in outcomes.items()
+                if cheapest and name != cheapest
+            ]
         ),
         is_keyless=is_keyless(outcome for each in outcomes.values() for outcome in each),
         preferences=preferences(judgements),
@@ -133,12 +139,10 @@ def is_keyless(outcomes: Iterable[Outcome]) -> bool:
 
 
 def cheapest_of(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
-    """Return the method with the fewest tokens on the samples that all have."""
-    tokens = {
-        name: _costs(shared)["tokens"]
-        for name, shared in zip(outcomes, _shared(*outcomes.values()), strict=True)
-    }
-    return min(tokens, key=lambda name: (tokens[name], name))
+    """Return the method with the fewest tokens on the samples that all have answered, or ""."""
+    answered = {name: done for name, each in outcomes.items() if (done := _answered(each))}
+    shared = dict(zip(answered, _shared(*answered.values()), strict=True))
+    return min(shared, key=lambda name: (_costs(shared[name])["tokens"], name), default="")
 
 
 def compare(pairs: Sequence[tuple[Sequence[Outcome], Sequence[Outcome]]]) -> list[Comparison]:
@@ -165,20 +169,27 @@ def compare(pairs: Sequence[tuple[Sequence[Outcome], Sequence[Outcome]]]) -> lis
 def task_scores(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
     """Return the scores by name and task; of a task with several answers the mean.
 
-    Beside a score that begins with `pass@1` stands pass@k, estimated without bias.
+    Beside a score that begins with `pass@1` stands pass@k, estimated without bias; there a run that
+    ended without an answer counts as a wrong one.
     """
     answers: dict[str, dict[str, list[float]]] = {}
+    unanswered: list[str] = []
     for outcome in outcomes:
         task = outcome["sample"].get("task", outcome["id"])
+        if outcome["error"].startswith(NoAnswer.__name__):
+            unanswered.append(task)
         for name, value in outcome["scores"].items():
             answers.setdefault(name, {}).setdefault(task, []).append(value)
+    for name in answers:
+        for task in unanswered if name.startswith(_PASSED) else ():
+            answers[name].setdefault(task, []).append(0.0)
     scores: dict[str, dict[str, float]] = {}
     for name, tasks in answers.items():
         scores[name] = {task: fmean(values) for task, values in tasks.items()}
-        fewest = min(map(len, tasks.values())) if name.startswith("pass@1") else 0
+        fewest = min(map(len, tasks.values())) if name.startswith(_PASSED) else 0
         for size in sorted({*_SIZES, fewest}):
             if 1 < size <= fewest:
-                scores[f"pass@{size}{name.removeprefix('pass@1')}"] = {
+                scores[f"pass@{size}{name.removeprefix(_PASSED)}"] = {
                     task: pass_at_k(len(values), round(sum(values)), size)
                     for task, values in tasks.items()
                 }
@@ -208,7 +219,7 @@ def _comparison(
     difference = paired(*zip(*scores, strict=True))
     wins = sum(a - b > 1e-9 for a, b in scores)
     losses = sum(b - a > 1e-9 for a, b in scores)
-    costs, their_costs = map(_costs, _shared(ours, theirs))
+    costs, their_costs = map(_costs, _shared(_answered(ours), _answered(theirs)))
     return Comparison(
         method=ours[0]["method"],
         against=theirs[0]["method"],
@@ -237,9 +248,15 @@ def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
     return {**costs, "usd": fmean(usd)} if len(usd) == len(outcomes) else costs
 
 
+def _answered(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    return [outcome for outcome in outcomes if not outcome["error"]]
+
+
 def _shared(*sides: Sequence[Outcome]) -> list[Sequence[Outcome]]:
     """Return of each side the samples that all sides have; all of them where there is none."""
-    ids = set[str].intersection(*({outcome["id"] for outcome in side} for side in sides))
+    if not sides:
+        return []
+    ids = set.intersection(*({outcome["id"] for outcome in side} for side in sides))
     return [
         [outcome for outcome in side if outcome["id"] in ids] if ids else side for side in sides
     ]

@@ -16,8 +16,9 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from stepcraft import BadInput, Procedure, RunStopped
 from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
-from stepcraft.evals.evaluate import Budget, Progress, evaluate
+from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method, OwnMethod, read_methods
+from stepcraft.evals.progress import Budget, Progress
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample, read_samples
 from stepcraft.evals.summary import summarise
@@ -28,6 +29,7 @@ from tests.scripted import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
 DIRECT = Method("direct", "direct")
+FLOUR = Sample(id="1", question="bake", resources="flour")
 
 
 def answering(reply: Callable[[str, str], Any] = lambda *_: "3") -> ScriptedModel:
@@ -116,7 +118,7 @@ def test_a_budget_stops_the_retry_of_samples_that_failed(tmp_path: Path) -> None
     mine = OwnMethod(
         "mine",
         builder.compile(),
-        given=lambda sample: {"messages": [("user", sample["question"])]},
+        input=lambda sample: {"messages": [("user", sample["question"])]},
         output=lambda _result: {"answer": "3"},
     )
 
@@ -350,8 +352,8 @@ def test_methods_take_what_they_have() -> None:
         "rounds": 1,
         "finish": "code",
     }
-    assert methods[3].given("bake", "flour") == {"question": "bake", "resources": "flour"}
-    assert methods[2].given("bake", "flour") == {"question": "bake (with flour)"}
+    assert methods[3].input(FLOUR) == {"question": "bake", "resources": "flour"}
+    assert methods[2].input(FLOUR) == {"question": "bake (with flour)"}
 
 
 def test_the_seed_of_a_sample_is_for_what_takes_one() -> None:
@@ -388,21 +390,21 @@ def test_methods_take_the_kind_of_answer_that_is_named_for_them_or_for_all() -> 
         ([], "no questions|empty"),
         (['{"answer": "x"}'], "1 has no question; give each record one under 'question'"),
         (['{"question": " "}'], "1 has no question"),
-        (['{"question": ["a"]}'], "1 has a question that is no text"),
+        (['{"question": ["a"]}'], "1 has in 'question' what is no text"),
         (['{"question": "a"}', "nonsense"], "2 cannot be read"),
         (
             ['{"question": "a", "id": 1}', '{"question": "b", "id": "1"}'],
-            "2 has the id '1' of line 1",
+            "2 has the id '1' of an earlier record",
         ),
         (
             ['{"question": "a", "id": 0}', '{"question": "b", "id": 0}'],
-            "2 has the id '0' of line 1",
+            "2 has the id '0' of an earlier record",
         ),
         (
             ['{"question": "a", "Answer": "b"}'],
             "1 has a field 'Answer'; names are written in lower case",
         ),
-        (['{"question": "a", "answers": [{}]}'], "1 has an answers that is no text"),
+        (['{"question": "a", "answers": [{}]}'], "1 has in 'answers' what is no text"),
     ],
 )
 def test_questions_that_cannot_be_used(tmp_path: Path, lines: list[str], problem: str) -> None:

@@ -48,7 +48,7 @@ def warnings(summary: Summary) -> list[str]:
         ),
         *(
             f"{method.name} failed on {method.failed:,} of {method.samples:,} samples; what failed "
-            "has no score, unless it found no answer, which counts as 0."
+            "has no score."
             for method in summary.methods
             if method.failed
         ),
