@@ -17,9 +17,8 @@ _TYPES = {
     **dict.fromkeys(("craft", "make", "build"), "craft"),
     **dict.fromkeys(("smelt", "cook", "bake"), "smelt"),
 }
-_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
-_NUMBERS = dict(zip(_WORDS, range(1, 9), strict=True))
-_NUMBERS |= {"a": 1, "an": 1}
+_NUMBER_WORDS = ("a", "one", "two", "three", "four", "five", "six", "seven", "eight")
+_NUMBERS: dict[str, int] = {**{word: n or 1 for n, word in enumerate(_NUMBER_WORDS)}, "an": 1}
 _BEFORE_ITEM = {"the", "block", "blocks", "piece", "pieces", "unit", "units", "of"}
 _AFTER_ITEM = {
     *("with", "using", "from", "in", "at", "to", "for"),

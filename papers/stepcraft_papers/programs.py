@@ -9,14 +9,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from stepcraft.errors import BadInput, SandboxFailure
+from stepcraft.errors import BadInput
 from stepcraft.evals.benchmark import Benchmark, Questions
 from stepcraft.evals.samples import Sample
 from stepcraft.files import open_regular
 from stepcraft.text.clean import clean, unfenced
 from stepcraft.text.markdown import code_blocks
 from stepcraft_papers.entries import data_file
-from stepcraft_papers.sandbox import need_sandbox, run_program
+from stepcraft_papers.sandbox import SandboxFailure, need_sandbox, run_program
 from stepcraft_papers.source import Release, digest
 
 _MOST_SECONDS = 180
@@ -98,7 +98,7 @@ async def passes(
 
 @cache
 def _checker() -> str:
-    return (files(__package__) / "_checker.py").read_text("utf-8")
+    return (files("stepcraft_papers") / "_checker.py").read_text("utf-8")
 
 
 def code_benchmark(

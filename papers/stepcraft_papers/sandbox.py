@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from stepcraft.errors import BadInput, SandboxFailure
+from stepcraft.errors import BadInput, StepcraftError
 from stepcraft_papers._interpreter import PYTHON, interpreter_root
 
 OPEN_FILES = 64
@@ -59,6 +59,10 @@ _WAYS_OUT = (
     "Linux that permits user namespaces, or use a container that does (docker run --security-opt "
     "seccomp=unconfined)"
 )
+
+
+class SandboxFailure(StepcraftError, RuntimeError):
+    """There is no sandbox to run generated code in, or it failed. The program did not run."""
 
 
 @dataclass(frozen=True)

@@ -119,8 +119,9 @@ def _download(release: Release) -> Iterator[bytes]:
                 hashed.update(chunk)
                 yield chunk
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        response = error.response if isinstance(error, httpx.HTTPStatusError) else None
-        reason = f"status {response.status_code}" if response else str(error) or repr(error)
+        reason = str(error) or type(error).__name__
+        if isinstance(error, httpx.HTTPStatusError):  # whose message has a second line
+            reason = f"status {error.response.status_code}"
         raise SourceFailure(f"{address} cannot be downloaded ({reason}); {_BY_HAND}") from error
     if release.sha256 not in {"", hashed.hexdigest()}:
         raise SourceFailure(

@@ -73,7 +73,9 @@ class Variant:
 
 
 def _data(name: str) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((files(__package__) / "data" / name).read_text("utf-8"))
+    data: dict[str, Any] = json.loads(
+        (files("stepcraft_papers") / "data" / name).read_text("utf-8")
+    )
     return data
 
 

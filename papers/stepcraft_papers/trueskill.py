@@ -11,7 +11,8 @@ from statistics import fmean, pvariance
 from stepcraft.errors import BadInput
 from stepcraft.evals.votes import majority, read_judgements
 
-_ORDERS = 100
+_MOST_RATED = 10_000
+"""Votes that are rated in all orders together."""
 _SEED = 0
 
 
@@ -66,7 +67,7 @@ def rate(votes: Sequence[tuple[str, str, str | None]]) -> list[Rating]:
     game = TrueSkill(mu=25.0, sigma=25 / 3, beta=25 / 6, tau=25 / 300, draw_probability=0.1)
     order, shuffler = sorted(votes, key=str), random.Random(_SEED)  # noqa: S311 - nothing secret
     rated: dict[str, list[tuple[float, float]]] = {}
-    for _ in range(_ORDERS):
+    for _ in range(max(1, min(100, _MOST_RATED // len(votes)))):
         shuffler.shuffle(order)
         players = {player: game.create_rating() for vote in votes for player in vote[:2]}
         for a, b, preferred in order:

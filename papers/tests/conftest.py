@@ -10,8 +10,7 @@ for _name in [name for name in os.environ if name.startswith(("STEPCRAFT_", "LAN
     del os.environ[_name]
 os.environ["LANGSMITH_TRACING"] = "false"
 
-from stepcraft.errors import SandboxFailure  # noqa: E402 - the lines above must come first
-from stepcraft_papers.sandbox import need_sandbox  # noqa: E402
+from stepcraft_papers.sandbox import SandboxFailure, need_sandbox  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)

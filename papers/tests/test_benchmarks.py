@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
+import stepcraft
 from papers.tests.official import OFFICIAL, official_file
 from papers.tests.registered import BENCHMARKS
 from stepcraft.errors import BadInput
@@ -241,6 +243,16 @@ def test_what_is_no_file_of_a_benchmark() -> None:
     for name in ("textworld", "writing"):
         with pytest.raises(BadInput, match=r"leave out --data x\.jsonl"):
             BENCHMARKS[name].load(Path("x.jsonl"), None)
+
+
+def test_the_core_imports_nothing_of_the_papers() -> None:
+    core = Path(stepcraft.__file__).parent.rglob("*.py")
+    texts = {path: path.read_text("utf-8") for path in core}
+    assert [
+        p
+        for p, text in texts.items()
+        if re.search(r"^\s*(from|import) stepcraft_papers", text, re.MULTILINE)
+    ] == []
 
 
 def test_every_benchmark_is_registered_by_its_name_with_its_origin() -> None:

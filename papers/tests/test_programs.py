@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from stepcraft.errors import BadInput, SandboxFailure
+from stepcraft.errors import BadInput
 from stepcraft_papers import python_tasks
 from stepcraft_papers.programs import Task, passes, program_of
+from stepcraft_papers.sandbox import SandboxFailure
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 

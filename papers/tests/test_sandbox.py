@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from stepcraft.errors import BadInput, SandboxFailure
-from stepcraft_papers.sandbox import OUTPUT_KB, Outcome, need_sandbox, run_program
+from stepcraft.errors import BadInput
+from stepcraft_papers.sandbox import OUTPUT_KB, Outcome, SandboxFailure, need_sandbox, run_program
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.usefixtures("sandbox")
