@@ -11,6 +11,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from stepcraft.errors import StepcraftError
+from stepcraft.evals.progress import Progress
 from stepcraft_papers.ablations import Protocol, Row, aag_rows, ablate, score_rows
 from stepcraft_papers.mauve import GPT2, mauve_scores
 from stepcraft_papers.published import FIGURES, RAT_ABLATIONS, RPG_ABLATIONS, Figure
@@ -46,7 +47,7 @@ def rat_ablations(
 ) -> None:
     """Print RAT's ablations on HumanEval beside the paper's (RAT §4)."""
     settings = {"model": model, "sources": sources}
-    protocol = Protocol(into, data, limit, samples, concurrency, allow_keyless, settings)
+    protocol = Protocol(into, data, limit, samples, concurrency, allow_keyless, settings, _note)
     _print_scores(RAT_ABLATIONS["humaneval"], "humaneval", protocol)
 
 
@@ -66,7 +67,7 @@ def rpg_ablations(
     if benchmark not in RPG_ABLATIONS:
         raise typer.BadParameter(f"the paper has no ablation of {benchmark!r}")
     settings = {"model": model} | ({"sources": sources} if sources else {})
-    protocol = Protocol(into, data, limit, samples, concurrency, allow_keyless, settings)
+    protocol = Protocol(into, data, limit, samples, concurrency, allow_keyless, settings, _note)
     _print_scores(RPG_ABLATIONS[benchmark], benchmark, protocol)
 
 
@@ -87,7 +88,7 @@ def aag_ablations(
     settings: dict[str, object] = {"model": model, "temperature": 0.7, "k": 3}
     settings |= {"memory": memory} if memory else {}
     settings |= {"embeddings": embeddings} if embeddings else {}
-    protocol = Protocol(into, data, limit, 1, concurrency, allow_keyless, settings)
+    protocol = Protocol(into, data, limit, 1, concurrency, allow_keyless, settings, _note)
     _print("ablation", "score", "ours", "paper", rows=aag_rows(benchmark, protocol, judges))
 
 
@@ -121,6 +122,11 @@ def mauve(
     """Print the MAUVE of an evaluation's methods (RPG §4)."""
     rows = [(method, f"{score:.3f}") for method, score in mauve_scores(directory, features).items()]
     _print("method", f"MAUVE with {features}", rows=rows)
+
+
+def _note(progress: Progress) -> None:
+    text = f"{progress.done} of {progress.total} done, {progress.failed} failed"
+    Console(stderr=True).print(text, end="\r" if progress.done < progress.total else "\n")
 
 
 def _print_scores(table: Sequence[Figure], benchmark: str, protocol: Protocol) -> None:

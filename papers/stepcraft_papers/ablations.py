@@ -5,7 +5,7 @@ A run goes into a directory as any evaluation does, so that a killed one goes on
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from stepcraft.evals.benchmark import get_benchmark
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.judging import judge
 from stepcraft.evals.methods import read_methods
+from stepcraft.evals.progress import Progress
 from stepcraft.evals.samples import repeated
 from stepcraft.evals.summary import Summary, summarise
 from stepcraft_papers.published import AAG_ABLATIONS, FIGURES, Figure
@@ -39,6 +40,7 @@ class Protocol:
     allow_keyless: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The model, the sources, the memory, and settings of all methods that have them."""
+    on_progress: Callable[[Progress], object] = lambda _progress: None
 
 
 def ablate(figures: Sequence[Figure], benchmark: str, protocol: Protocol) -> Summary:
@@ -60,6 +62,7 @@ def ablate(figures: Sequence[Figure], benchmark: str, protocol: Protocol) -> Sum
             benchmark={**loaded.origin(), "version": questions.version},
             concurrency=protocol.concurrency,
             allow_keyless=protocol.allow_keyless,
+            on_progress=protocol.on_progress,
         )
     )
     return summarise(protocol.directory)
@@ -87,7 +90,13 @@ def aag_rows(
     """
     ablate(AAG_ABLATIONS, benchmark, protocol)
     asyncio.run(
-        judge(protocol.directory, list(judges), votes=votes, concurrency=protocol.concurrency)
+        judge(
+            protocol.directory,
+            list(judges),
+            votes=votes,
+            concurrency=protocol.concurrency,
+            on_progress=protocol.on_progress,
+        )
     )
     labels = {figure.method: figure.label for figure in AAG_ABLATIONS}
     published = {figure.score: figure.value for figure in FIGURES.get(benchmark, ())}
