@@ -17,7 +17,7 @@ from inspect_ai.scorer import Scorer as InspectScorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from stepcraft.evals.calls import Calls, no_tokens
-from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
+from stepcraft.evals.directory import SAMPLES, Outcome, read_outcomes, run_directory
 from stepcraft.evals.methods import AnyMethod
 from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.evals.scoring import Scorer, default_scores
@@ -114,11 +114,11 @@ def import_logs(logs: Sequence[str | Path], directory: Path) -> None:
         },
         "samples": {"count": len(samples), "fingerprint": fingerprint(list(samples.values()))},
     }
-    with RunDirectory(directory, configuration) as run_directory:
-        present = {(each["method"], each["id"]) for each in read_outcomes(run_directory.path)}
+    with run_directory(directory, configuration, SAMPLES) as [file]:
+        present = {(each["method"], each["id"]) for each in read_outcomes(directory)}
         for outcome in outcomes:
             if (outcome["method"], outcome["id"]) not in present:
-                run_directory.add(outcome)
+                file.add(outcome)
 
 
 def _outcomes(method: str, log: EvalLog) -> Iterator[Outcome]:

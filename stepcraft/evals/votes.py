@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from statistics import correlation
 from typing import Any, Literal, NotRequired
@@ -48,19 +49,8 @@ class Judgement(TypedDict):
     """Of a reading: how many passages were too long to be shown."""
 
 
-Key = tuple[str, str, str, str, str, int]
-
-
-def key_of(judgement: Judgement) -> Key:
-    """Return what tells a call of a judge from any other."""
-    return (
-        judgement["kind"],
-        judgement["judge"],
-        judgement["method"],
-        judgement["against"],
-        judgement["id"],
-        judgement["number"],
-    )
+key_of = itemgetter("kind", "judge", "method", "against", "id", "number")
+"""What tells a call of a judge from any other."""
 
 
 def read_judgements(directory: Path) -> list[Judgement]:

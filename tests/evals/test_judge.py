@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from stepcraft import BadInput
 from stepcraft.cli import app
 from stepcraft.errors import RunStopped, UnreadableReply
-from stepcraft.evals.directory import RunDirectory
+from stepcraft.evals.directory import run_directory
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.judge import read_pairwise, read_support, sentences_of
 from stepcraft.evals.judging import judge
@@ -482,7 +482,7 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
         asyncio.run(judge(tmp_path, "nobody:x"))
     configuration = json.loads((tmp_path / "configuration.json").read_text("utf-8"))
     with (
-        RunDirectory(tmp_path, configuration),
+        run_directory(tmp_path, configuration),
         pytest.raises(BadInput, match="an evaluation is running into"),
     ):
         judged(tmp_path, model)

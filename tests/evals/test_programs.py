@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stepcraft.evals.repeats import task_scores
 
 from stepcraft import BadInput, SandboxFailure
 from stepcraft.evals.benchmarks import humaneval, mbpp
@@ -13,7 +14,6 @@ from stepcraft.evals.benchmarks.programs import Task, passes, program_of
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method
-from stepcraft.evals.repeats import task_scores
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample, repeated
 from stepcraft.evals.sandbox import Sandbox

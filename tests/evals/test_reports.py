@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from stepcraft.cli import app
 from stepcraft.evals.compare import paired_methods
-from stepcraft.evals.directory import Outcome, RunDirectory
+from stepcraft.evals.directory import SAMPLES, Outcome, run_directory
 from stepcraft.evals.reports.markdown import markdown, warnings
 from stepcraft.evals.reports.page import page
 from stepcraft.evals.summary import summarise
@@ -67,7 +67,7 @@ def evaluation(
         if benchmark
         else {},
     }
-    with RunDirectory(directory, configuration) as kept:
+    with run_directory(directory, configuration, SAMPLES) as [kept]:
         for place, (name, own) in enumerate(zip(names, scores.values(), strict=True)):
             for number, score in enumerate(own):
                 output = {"answer": f"Answer {number} of {name}.", "evidence": [PASSAGE]}
@@ -208,9 +208,11 @@ def test_directories_stand_side_by_side_and_share_their_samples(tmp_path: Path) 
     text = page_of(one, two)
     assert Reader(text).texts("h1") == ["mini · large"]
     held = samples_of(text)
-    assert held["runs"] == ["mini: rag", "large: rag"]
-    assert len(held["samples"]) == 8
-    assert [run["scores"]["right"] for run in held["samples"][1]["runs"]] == [0, 1]
+    assert len(held) == 8
+    assert {name: run["scores"]["right"] for name, run in held[1]["runs"].items()} == {
+        "mini: rag": 0,
+        "large: rag": 1,
+    }
 
 
 def test_figures_of_judges_name_their_directory(tmp_path: Path) -> None:
@@ -234,14 +236,29 @@ def test_warnings_stand_on_every_page(tmp_path: Path) -> None:
     assert told[0] in stepcraft("compare", run, "rag", "rat").stdout
 
 
-def test_long_texts_are_cut_and_the_page_says_so(tmp_path: Path) -> None:
+def test_long_texts_are_cut(tmp_path: Path) -> None:
     run = evaluation(tmp_path / "run", {"rag": [1] * 2})
-    assert "are cut" not in page_of(run)
     file = run / "samples.jsonl"
     file.write_text(file.read_text("utf-8").replace("Answer 1", "x" * 5_000), "utf-8")
-    cut = page_of(run)
-    assert "Texts are cut after 4,000 characters; the whole is in samples.jsonl" in cut
-    assert max(map(len, samples_of(cut)["texts"])) == 4_001
+    page = page_of(run)
+    assert "Texts are cut after 4,000 characters" in page
+    assert len(samples_of(page)[1]["runs"]["rag"]["answer"]) == 4_001
+
+
+def test_the_calls_of_a_sample_are_on_the_page(tmp_path: Path) -> None:
+    run = evaluation(tmp_path / "run", {"rag": [1]})
+    call = {
+        "node": "draft",
+        "model": "openai:writer",
+        "prompt": [["system", "Answer."], ["human", "Question 0?"]],
+        "reply": "Answer 0.",
+        "error": "",
+        "tokens": {"input_tokens": 7, "output_tokens": 2},
+        "seconds": 0.25,
+    }
+    line = {"method": "rag", "id": "q0", "calls": [call]}
+    (run / "calls.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
+    assert samples_of(page_of(run))[0]["runs"]["rag"]["calls"] == [call]
 
 
 def test_what_is_hostile_is_text(tmp_path: Path) -> None:
