@@ -1,6 +1,5 @@
 """Run methods on samples, side by side, into a directory that a killed run goes on from."""
 
-import json
 import math
 import time
 from collections import Counter
@@ -8,9 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.uuid import uuid7
@@ -29,8 +26,6 @@ from stepcraft.nodes.begin import KEYLESS
 from stepcraft.secrets import without_secrets
 
 _VERSIONS = {name: version(name) for name in ("stepcraft", "langgraph", "langchain-core")}
-_PACKAGE = str(files("stepcraft"))
-"""No part of a configuration, so that another installation goes on with a run."""
 
 
 async def evaluate(
@@ -86,7 +81,9 @@ async def evaluate(
             raise BadInput(unpriced(method.model))
     configuration = {
         "version": _VERSIONS["stepcraft"],
-        "methods": {method.name: _described(method) for method in methods},
+        "methods": {
+            method.name: {**method.described(), "model": method.model} for method in methods
+        },
         "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
         **({"benchmark": benchmark} if benchmark else {}),
     }
@@ -213,10 +210,3 @@ def _check_unique(kind: str, names: Sequence[str]) -> None:
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise BadInput(f"the {kind} {name!r:.80} is there twice; give each its own")
-
-
-def _described(method: AnyMethod) -> dict[str, Any]:
-    """Return a method as the configuration has it."""
-    graph = method.graph if isinstance(method.graph, str) else "own"
-    settings = json.loads(json.dumps(method.described()).replace(_PACKAGE, "stepcraft"))
-    return {"graph": graph, "settings": settings, "model": method.model}

@@ -89,28 +89,23 @@ def score_output(scorers: Sequence[Scorer] = (default_scores,)) -> InspectScorer
 
 
 def import_logs(logs: Sequence[str | Path], directory: Path) -> None:
-    """Write logs of inspect_ai as an evaluation, each task as a method; what is there stays.
+    """Write logs of inspect_ai as an evaluation; what is there stays.
 
     Args:
-        logs: The files, all on the same samples.
+        logs: The files, each of a task of its own name, which is the name of the method.
         directory: Where the evaluation is kept.
 
     Raises:
         BadInput: The directory has another evaluation.
     """
-    read = [read_eval_log(str(path)) for path in logs]
-    names = [log.eval.task for log in read]
-    if len(set(names)) < len(names):
-        names = [f"{log.eval.task} {log.eval.model}" for log in read]
-    outcomes = [
-        outcome for name, log in zip(names, read, strict=True) for outcome in _outcomes(name, log)
-    ]
+    read = {log.eval.task: log for log in (read_eval_log(str(path)) for path in logs)}
+    outcomes = [outcome for name, log in read.items() for outcome in _outcomes(name, log)]
     samples = {outcome["id"]: outcome["sample"] for outcome in outcomes}
     configuration = {
         "version": VERSION,
         "methods": {
             name: {"graph": "inspect_ai", "settings": {}, "model": log.eval.model}
-            for name, log in zip(names, read, strict=True)
+            for name, log in read.items()
         },
         "samples": {"count": len(samples), "fingerprint": fingerprint(list(samples.values()))},
     }

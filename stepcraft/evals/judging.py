@@ -111,6 +111,6 @@ def _jobs(directory: Path, judges: Sequence[Judge], votes: int) -> Iterator[tupl
                     for number in range(votes):
                         key = ("vote", judge.name, method, opponent, id_, number)
                         yield key, partial(judge.vote, outcome, others[id_], number)
-                if outcome["output"].get("evidence") and sentences_of(outcome["output"])[0]:
+                if outcome["output"].get("evidence") and sentences_of(outcome["output"]):
                     key = ("support", judge.name, method, "", id_, 0)
                     yield key, partial(judge.read, outcome)

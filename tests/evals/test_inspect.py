@@ -56,7 +56,9 @@ def test_the_round_trip_has_the_same_answers_and_scores(tmp_path: Path) -> None:
         assert (one["scores"], one["usage"]) == (mine["scores"], mine["usage"])
         assert one["sample"]["question"] == mine["sample"]["question"]
     assert list(read_configuration(tmp_path / "run")["methods"]) == ["direct", "again"]
-    assert "No difference in exact match could be shown" in markdown(summarise(tmp_path / "run"))
+    assert "No difference in exact match, F1 and occurs could be shown" in markdown(
+        summarise(tmp_path / "run")
+    )
     import_logs([log.location, other.location], tmp_path / "run")
     assert len(list(read_outcomes(tmp_path / "run"))) == 8, "what is there stays"
 

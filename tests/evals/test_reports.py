@@ -111,6 +111,20 @@ def evaluation(
         for name, letters in (votes or {}).items()
         for number, letter in enumerate(letters)
     ]  # fmt: skip
+    if poison:
+        call = {
+            "node": poison,
+            "model": poison,
+            "prompt": [[poison, poison]],
+            "reply": poison,
+            "error": "",
+            "tokens": {},
+            "seconds": 0.1,
+        }
+        for name in names:
+            line = {"method": name, "id": "q0", "calls": [call]}
+            with (directory / "calls.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(poisoned(line, "")) + "\n")
     if lines:
         support = {
             **lines[0],

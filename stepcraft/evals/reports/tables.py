@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stepcraft.evals.directory import read_outcomes
 from stepcraft.evals.stats import Interval
@@ -14,7 +15,6 @@ from stepcraft.evals.summary import Comparison, MethodSummary, Summary
 from stepcraft.evals.votes import Preference
 from stepcraft.text.clean import clean
 
-_USAGE = ("calls", "input_tokens", "output_tokens")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 
 
@@ -49,9 +49,9 @@ def label(summaries: Mapping[str, Summary], directory: str, method: str) -> str:
 def tables(summaries: Mapping[str, Summary]) -> list[Table]:
     """Return the tables that have rows: scores and costs, differences, votes, support."""
     names = score_names(summaries)
-    costs = {"calls": "{:.1f}", "tokens": "{:,.0f}", "seconds": "{:.1f}", "usd": "{:.4f}"}
-    if not any("usd" in method.costs for _, method in labelled(summaries)):
-        del costs["usd"]
+    costs = {"calls": "{:.1f}", "tokens": "{:,.0f}", "seconds": "{:.1f}", "USD": "{:.4f}"}
+    if not any("USD" in method.costs for _, method in labelled(summaries)):
+        del costs["USD"]
     every = [
         Table(
             "Scores and costs",
@@ -137,7 +137,7 @@ def _preference_cells(each: Preference) -> list[str]:
         f"{each.wins} / {each.losses} / {each.ties}",
         str(each.undecided),
         p_text(each.p),
-        "" if each.order_bias is None else f"{each.order_bias:.2f}",
+        f"{each.order_bias.mean:.2f}" if each.order_bias else "",
         "" if each.length_bias is None else f"{each.length_bias:+.2f}",
         *map(str, (each.votes, each.unreadable, each.failed)),
     ]
@@ -173,34 +173,27 @@ def outcome_rows(directories: Mapping[str, Path]) -> str:
     Raises:
         BadInput: One is no directory of an evaluation, or damaged.
     """
-    rows = {
-        (name, each["method"], each["id"]): {
-            "directory": name,
-            "method": each["method"],
-            "id": each["id"],
-            "question": each["sample"]["question"],
-            **each["scores"],
-            **{key: each["usage"].get(key) for key in _USAGE},
-            "seconds": each["seconds"],
-            "usd": each.get("usd"),
-            "warnings": "; ".join(each["warnings"]),
-            "error": each["error"],
-        }
-        for name, directory in directories.items()
-        for each in read_outcomes(directory)
-    }
-    first = ["directory", "method", "id", "question"]
-    last = [*_USAGE, "seconds", "usd", "warnings", "error"]
-    scores = [
-        key
-        for key in {key: 0 for row in rows.values() for key in row}
-        if key not in {*first, *last}
-    ]
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for name, directory in directories.items():
+        for each in read_outcomes(directory):
+            method, id_, usage = each["method"], each["id"], each["usage"]
+            rows[name, method, id_] = {
+                "directory": name,
+                "method": method,
+                "id": id_,
+                "question": each["sample"]["question"],
+                **{key: usage.get(key) for key in ("calls", "input_tokens", "output_tokens")},
+                "seconds": each["seconds"],
+                "usd": each.get("usd"),
+                "warnings": "; ".join(each["warnings"]),
+                "error": each["error"],
+                **each["scores"],
+            }
     file = io.StringIO()
-    table = csv.DictWriter(file, [*first, *scores, *last], lineterminator="\n")
+    columns = dict.fromkeys(column for row in rows.values() for column in row)
+    table = csv.DictWriter(file, columns, lineterminator="\n")
     table.writeheader()
-    for row in rows.values():
-        table.writerow({key: _cell(value) for key, value in row.items()})
+    table.writerows({key: _cell(value) for key, value in row.items()} for row in rows.values())
     return file.getvalue()
 
 
