@@ -4,11 +4,11 @@ inspect_ai.eval(task(method, samples), model="none/none")
 """
 
 from collections.abc import Awaitable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset
 from inspect_ai.dataset import Sample as InspectSample
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage
@@ -34,24 +34,17 @@ def task(
 
     The method asks its own models, so that the model of inspect_ai is not used.
     """
-    dataset = MemoryDataset(
-        [
-            InspectSample(
-                id=sample["id"],
-                input=sample["question"],
-                target=sample.get("answers", []),
-                metadata={"sample": sample},
-            )
-            for sample in samples
-        ]
-    )
-    return Task(
-        name=options.pop("name", method.name),
-        dataset=dataset,
-        solver=run_method(method),
-        scorer=score_output(scorers),
-        **options,
-    )
+    dataset = [
+        InspectSample(
+            id=sample["id"],
+            input=sample["question"],
+            target=sample.get("answers", []),
+            metadata={"sample": sample},
+        )
+        for sample in samples
+    ]
+    options = {"name": method.name, **options}
+    return Task(dataset, solver=run_method(method), scorer=score_output(scorers), **options)
 
 
 @solver
@@ -66,9 +59,8 @@ def run_method(method: AnyMethod) -> Solver:
         result = await method.run(sample, {"callbacks": [calls]})
         answer = result.output.get("answer") or "\n".join(result.output.get("steps") or [])
         state.output = ModelOutput.from_content(method.model or "none", str(answer))
-        state.store.set("output", result.output)
-        state.store.set("warnings", result.warnings)
-        state.store.set("usage", calls.usage())
+        for name, value in vars(replace(result, usage=calls.usage())).items():
+            state.store.set(name, value)
         return state
 
     return solve
@@ -134,12 +126,11 @@ def _outcomes(method: str, log: EvalLog) -> Iterator[Outcome]:
 
 
 def _sample(logged: EvalSample) -> Sample:
-    if "sample" in logged.metadata:
-        sample: Sample = logged.metadata["sample"]
-        return sample
-    texts = [logged.input] if isinstance(logged.input, str) else [m.text for m in logged.input]
+    messages = [logged.input] if isinstance(logged.input, str) else [m.text for m in logged.input]
     answers = [logged.target] if isinstance(logged.target, str) else list(logged.target)
-    return Sample(id=str(logged.id), question="\n".join(texts), answers=answers)
+    sample = Sample(id=str(logged.id), question="\n".join(messages), answers=answers)
+    ours: Sample = logged.metadata.get("sample", sample)
+    return ours
 
 
 def _scores(logged: EvalSample) -> Iterator[tuple[str, float]]:
@@ -149,14 +140,8 @@ def _scores(logged: EvalSample) -> Iterator[tuple[str, float]]:
         yield from ((key, to_float(value)) for key, value in values.items() if value is not None)
 
 
-def _usage(models: dict[str, ModelUsage]) -> dict[str, Any]:
-    by_model = {
-        name: {
-            **no_tokens(),
-            "input_tokens": used.input_tokens,
-            "output_tokens": used.output_tokens,
-        }
-        for name, used in models.items()
-    }
-    total = {kind: sum(used[kind] for used in by_model.values()) for kind in no_tokens()}
-    return {**total, "models": by_model}
+def _usage(used: dict[str, ModelUsage]) -> dict[str, Any]:
+    kinds = ("input_tokens", "output_tokens")
+    models = {name: {kind: getattr(each, kind) for kind in kinds} for name, each in used.items()}
+    total = {kind: sum(tokens[kind] for tokens in models.values()) for kind in kinds}
+    return {**no_tokens(), **total, "models": models}

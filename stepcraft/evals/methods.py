@@ -67,7 +67,8 @@ class Method:
         """
         if seed is None:
             return self._context
-        names = {"sample_seed", "seed"} if self._model_takes_seed else {"sample_seed"}
+        takes_seed = "seed" in type(resolve_model(self._choice)).model_fields
+        names = {"sample_seed", "seed"} if takes_seed else {"sample_seed"}
         names &= type(self._context).model_fields.keys()
         return self._context.model_copy(update=dict.fromkeys(names, seed))
 
@@ -91,21 +92,16 @@ class Method:
     def _compiled(self) -> CompiledStateGraph[Any, Any, Any, Any]:
         return get_graph(self.graph, **self.options)
 
-    @cached_property
+    @property
     def model(self) -> str:
         """The name of the model that writes the answer."""
-        choice = self._choice("answer")
+        choice = self._choice
         return choice if isinstance(choice, str) else model_name(choice)
 
-    def _choice(self, node: str) -> BaseChatModel | str:
-        resources = Resources.of(self.graph, context_of(self.graph), self.options)
-        return resources.choice(node, self._context)
-
     @cached_property
-    def _model_takes_seed(self) -> bool:
-        nodes = ["", *self._context.node_models, *self.options.get("node_models", {})]
-        models = [resolve_model(self._choice(node)) for node in nodes]
-        return all("seed" in type(model).model_fields for model in models)
+    def _choice(self) -> BaseChatModel | str:
+        resources = Resources.of(self.graph, context_of(self.graph), self.options)
+        return resources.choice("answer", self._context)
 
     def input(self, sample: Sample) -> dict[str, Any]:
         """Return the input for a sample; resources are part of the question if need be."""

@@ -171,28 +171,22 @@ def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
     Raises:
         BadInput: A place is out of range, there is no such id, or nothing is named.
     """
-    place_of = {sample["id"]: place for place, sample in enumerate(samples)}
+    place_of = {sample["id"]: place for place, sample in enumerate(samples, 1)}
     chosen: set[int] = set()
     for item in filter(None, map(str.strip, items.split(","))):
+        first = last = place_of.get(item, 0)
         if places := _PLACES.fullmatch(item):
             first, last = int(places[1]), int(places[2] or places[1])
-            if not 1 <= first <= last <= len(samples):
-                raise BadInput(
-                    f"--items {item!r:.80} cannot be used: the places are 1 to {len(samples):,}, "
-                    "the smaller one first"
-                )
-            chosen |= set(range(first - 1, last))
-        elif item in place_of:
-            chosen.add(place_of[item])
-        else:
+        if not 1 <= first <= last <= len(samples):
             near = difflib.get_close_matches(item, place_of, 1) or [samples[0]["id"]]
             raise BadInput(
-                f"no sample has the id {item!r:.80}; there is {near[0]!r:.80}, or name places from "
-                f"1 to {len(samples):,}"
+                f"--items {item!r:.80} names no sample; name places from 1 to {len(samples):,}, the "
+                f"smaller one first, or ids such as {near[0]!r:.80}"
             )
+        chosen |= set(range(first, last + 1))
     if not chosen:
         raise BadInput("--items names no sample; name places and ids, such as 3-10,17")
-    return [samples[place] for place in sorted(chosen)]
+    return [samples[place - 1] for place in sorted(chosen)]
 
 
 def fingerprint(samples: Sequence[Sample]) -> str:

@@ -30,15 +30,15 @@ _SIZES = (5, 10, 100)
 class MethodSummary:
     """The scores and costs of a method."""
 
-    name: str
+    method: str
     model: str
-    samples: int
-    """Those that are finished, the failed ones among them."""
-    failed: int
     scores: Mapping[str, Interval]
     """The mean of each score over the tasks; what failed has none, but no answer fails pass@k."""
     costs: Mapping[str, float]
     """`calls`, `tokens`, `seconds` and, where all prices are known, `USD` a sample, also failed."""
+    samples: int
+    """Those that are finished, the failed ones among them."""
+    failed: int
 
 
 @dataclass(frozen=True)
@@ -52,20 +52,20 @@ class Comparison:
     difference: Difference
     wins: int
     losses: int
-    is_right_or_wrong: bool
-    """Whether all scores are 0 or 1, so that the exact sign test (McNemar's) decides."""
     p: float
-    """Of the paired t-test, adjusted for the number of comparisons (Holm)."""
+    """Of the paired t-test, of scores that are 0 or 1 of the exact sign test (McNemar's).
+
+    It is adjusted for the number of comparisons (Holm).
+    """
     sign_p: float
-    """Of the exact sign test, adjusted in the same way."""
+    """Of the exact sign test on wins and losses, adjusted in the same way."""
     factors: Mapping[str, float]
     """Each cost of the method over that of the other, on the samples that both have."""
 
     @property
     def is_shown(self) -> bool:
-        """Whether the difference is beyond chance; of right and wrong both tests must say so."""
-        p = max(self.p, self.sign_p) if self.is_right_or_wrong else self.p
-        return p < 1 - LEVEL and self.difference.mean != 0
+        """Whether the difference is beyond chance."""
+        return self.p < 1 - LEVEL
 
 
 @dataclass(frozen=True)
@@ -184,12 +184,12 @@ def task_scores(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
 def _method(model: str, outcomes: Sequence[Outcome]) -> MethodSummary:
     tasks = task_scores(outcomes)
     return MethodSummary(
-        name=outcomes[0]["method"],
+        method=outcomes[0]["method"],
         model=model,
-        samples=len(outcomes),
-        failed=len(outcomes) - len(_answered(outcomes)),
         scores={score: mean_interval(list(values.values())) for score, values in tasks.items()},
         costs=_costs(outcomes),
+        samples=len(outcomes),
+        failed=len(outcomes) - len(_answered(outcomes)),
     )
 
 
@@ -202,6 +202,7 @@ def _comparison(
     difference = paired(*zip(*scores, strict=True))
     wins = sum(a - b > 1e-9 for a, b in scores)
     losses = sum(b - a > 1e-9 for a, b in scores)
+    sign_p = sign_test(wins, losses)
     ours, theirs = _shared(_answered(ours), _answered(theirs))
     costs, their_costs = _costs(ours), _costs(theirs)
     return Comparison(
@@ -212,9 +213,9 @@ def _comparison(
         difference=difference,
         wins=wins,
         losses=losses,
-        is_right_or_wrong={value for pair in scores for value in pair} <= {0, 1},
-        p=difference.p,
-        sign_p=sign_test(wins, losses),
+        # Of few answers that are right or wrong, the t-test finds differences too easily.
+        p=sign_p if {value for pair in scores for value in pair} <= {0, 1} else difference.p,
+        sign_p=sign_p,
         factors={kind: costs[kind] / cost for kind, cost in their_costs.items() if cost},
     )
 

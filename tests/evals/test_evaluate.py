@@ -195,7 +195,7 @@ def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(
     first = run(tmp_path, model, samples(2), scorers=[scorer])
     told = f"it could not be scored: ValueError: the score 'similarity' is {value}; return a finite number"
     assert (first[0]["error"], first[1]["error"].startswith(told)) == ("", True)
-    assert "| direct | 1.000 (" in markdown(summarise(tmp_path))
+    assert "| direct | ScriptedModel | 1.000 (" in markdown(summarise(tmp_path))
     made["1"] = 0.5
     again = run(tmp_path, model, samples(2), scorers=[scorer], retry_errors=True)
     assert ([one["scores"] for one in again], len(model.calls)) == (
@@ -314,7 +314,7 @@ def test_an_effect_and_none(tmp_path: Path) -> None:
         "No difference in exact match, F1 and occurs could be shown between rag:k=1 and direct."
         in told
     )
-    assert [method.name for method in summary.methods] == ["direct", "rag", "rag:k=1"]
+    assert [each.method for each in summary.methods] == ["direct", "rag", "rag:k=1"]
 
 
 @pytest.mark.parametrize(

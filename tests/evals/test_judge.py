@@ -86,12 +86,13 @@ def test_votes_are_counted_by_majority_on_each_sample(tmp_path: Path) -> None:
     assert (found.judge, found.method, found.against) == ("scripted:judge", "rat", "rag")
     assert (found.wins, found.losses, found.ties, found.undecided, found.p) == (1, 1, 1, 0, 1.0)
     assert (found.votes, found.unreadable, found.failed) == (30, 0, 0)
-    assert found.order_bias and found.order_bias.mean == 14 / 28
+    assert found.order_bias
+    assert found.order_bias.mean == 14 / 28
     votes = [1] * 10 + [-1] * 6 + [1] * 4 + [1] * 4 + [-1] * 4 + [0] * 2
     assert found.length_bias == pytest.approx(
         statistics.correlation(votes, [0] * 10 + [8] * 10 + [14] * 10)
     )
-    told = "| scripted:judge | rat | rag | 1 / 1 / 1 | 0 | 1.000 | 0.50 | -0.47 | 30 | 0 | 0 |"
+    told = "| scripted:judge | rat | rag | 1 | 1 | 1 | 0 | 1 | 30 | 0 | 0 | 0.500 (0.326–0.674) | -0.467 |"
     assert told in markdown(summarise(tmp_path))
 
 
@@ -509,7 +510,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert "2 of 2 done, 0 failed, 2 calls" in result.stderr
         assert "**openai:judge wrote answers of rat and judges them" in result.stdout
         assert (
-            "| openai:judge | rat | rag | 0 / 0 / 1 | 0 | 1.000 | 1.00 |  | 2 | 0 | 0 |"
+            "| openai:judge | rat | rag | 0 | 0 | 1 | 0 | 1 | 2 | 0 | 0 | 1.000 (0.342–1.000) |  |"
             in result.stdout
         )
         assert [body["seed"] for body in server.bodies] == [0, 1]

@@ -46,7 +46,7 @@ def warnings(summary: Summary) -> list[str]:
             for judge, method in summary.self_judged
         ),
         *(
-            f"{method.name} failed on {method.failed:,} of {method.samples:,} samples; what failed "
+            f"{method.method} failed on {method.failed:,} of {method.samples:,} samples; what failed "
             "has no score."
             for method in summary.methods
             if method.failed

@@ -12,7 +12,14 @@ from stepcraft.evals.directory import SAMPLES as SAMPLES_FILE
 from stepcraft.evals.reports._plots import WIDTH, Plot, Value, rows, scatter
 from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed, samples_of
 from stepcraft.evals.reports.markdown import origin, verdict, warnings
-from stepcraft.evals.reports.tables import label, labelled, score_names, tables
+from stepcraft.evals.reports.tables import (
+    comparisons_of,
+    label,
+    methods_of,
+    score_names,
+    supports_of,
+    tables,
+)
 from stepcraft.evals.summary import Summary
 from stepcraft.report.rendering import counted, rendered
 
@@ -32,10 +39,10 @@ def page(directories: Mapping[str, Path], summaries: Mapping[str, Summary]) -> s
     Raises:
         BadInput: A directory is damaged.
     """
-    methods = dict(labelled(summaries))
-    numbers = {name: number for number, name in enumerate(methods, 1)}
+    methods = methods_of(summaries)
+    numbers = {method.method: number for number, method in enumerate(methods, 1)}
     labels = {
-        (name, method.name): label(summaries, name, method.name)
+        (name, method.method): label(summaries, name, method.method)
         for name, summary in summaries.items()
         for method in summary.methods
     }
@@ -55,7 +62,7 @@ def page(directories: Mapping[str, Path], summaries: Mapping[str, Summary]) -> s
         heading=" · ".join(
             dict.fromkeys(each.benchmark.get("name", name) for name, each in summaries.items())
         ),
-        facts=facts + sorted({method.model for method in methods.values() if method.model}),
+        facts=facts + sorted({method.model for method in methods if method.model}),
         sections=[(title.lower().replace(" ", "-"), title) for title in titles],
         warnings=[
             label(summaries, name, text)
@@ -87,24 +94,22 @@ def _plots(
     for score in score_names(summaries)[:_PLOTTED_SCORES]:
         for cost in ("tokens", "calls", "seconds"):
             values = [
-                Value(numbers[name], name, method.scores[score], method.costs[cost])
-                for name, method in labelled(summaries)
-                if score in method.scores
+                Value(numbers[each.method], each.method, each.scores[score], each.costs[cost])
+                for each in methods_of(summaries)
+                if score in each.scores
             ]
             title = f"{score} against {cost} a sample"
             yield "Scores and costs", scatter(title, f"{cost} a sample", values)
     differences: dict[str, list[Value]] = {}
+    for each in comparisons_of(summaries):
+        words = f"{each.method} − {each.against}"
+        value = Value(numbers[each.method], words, each.difference)
+        differences.setdefault(each.score, []).append(value)
     supports: dict[str, list[Value]] = {}
-    for name, summary in summaries.items():
-        for each in summary.comparisons:
-            method = label(summaries, name, each.method)
-            value = Value(numbers[method], f"{method} − {each.against}", each.difference)
-            differences.setdefault(each.score, []).append(value)
-        for read in summary.supports:
-            method = label(summaries, name, read.method)
-            if read.share:
-                value = Value(numbers[method], method, read.share)
-                supports.setdefault(read.judge, []).append(value)
+    for read in supports_of(summaries):
+        if read.share:
+            value = Value(numbers[read.method], read.method, read.share)
+            supports.setdefault(read.judge, []).append(value)
     for score, values in differences.items():
         title = f"difference in {score}"
         yield "Differences", rows(f"D{title[1:]}", title, values, has_base=True)
