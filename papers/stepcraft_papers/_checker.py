@@ -141,7 +141,13 @@ def _passes(
     return True
 
 
-def _is_right(entry: str, arguments: Arguments, result: Any, expected: Any, atol: float) -> bool:  # noqa: ANN401, PLR0911
+def _is_right(  # noqa: PLR0911 - a rule a function of evalplus
+    entry: str,
+    arguments: Arguments,
+    result: Any,
+    expected: Any,
+    atol: float,  # noqa: ANN401
+) -> bool:
     if entry == "find_zero":
         powers = (
             coefficient * math.pow(result, power) for power, coefficient in enumerate(arguments[0])

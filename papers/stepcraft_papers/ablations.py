@@ -70,7 +70,7 @@ def ablate(figures: Sequence[Figure], benchmark: str, protocol: Protocol) -> Sum
 
 def score_rows(figures: Sequence[Figure], summary: Summary) -> list[Row]:
     """Return the scores of an ablation beside those of the paper."""
-    scores = {method.name: method.scores for method in summary.methods}
+    scores = {method.method: method.scores for method in summary.methods}
     rows: list[Row] = []
     for figure in figures:
         ours = scores.get(figure.method, {}).get(figure.score)

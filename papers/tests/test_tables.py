@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from papers.tests.official import official_file
 from stepcraft.errors import BadInput
-from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
+from stepcraft.evals.directory import SAMPLES, read_outcomes
 from stepcraft.evals.votes import VOTES
 from stepcraft_papers.__main__ import app, main
 from stepcraft_papers.ablations import Protocol, aag_rows, ablate, score_rows
@@ -103,27 +103,19 @@ def test_trueskill_follows_the_votes(tmp_path: Path) -> None:
 
 def evaluation(directory: Path, count: int) -> Path:
     """A method that says what is right in other words, and one that always says the same."""
-    with RunDirectory(directory, {"methods": {}}) as run:
-        for number in range(count):
-            topic = f"{TOPICS[number % 10]} and {TOPICS[number // 10 % 10]}"
-            for method, answer in {
-                "same": f"It is all about {topic}, as everybody knows.",
-                "stuck": "I cannot answer that, because nothing about it was found.",
-            }.items():
-                right = [f"It is about {topic}, as everybody knows."]
-                run.add(
-                    Outcome(
-                        method=method,
-                        id=str(number),
-                        sample={"id": str(number), "question": "What?", "answers": right},
-                        output={"answer": answer},
-                        error="",
-                        scores={},
-                        usage={},
-                        seconds=1.0,
-                        warnings=[],
-                    )
-                )
+    lines: list[dict[str, Any]] = []
+    for number in range(count):
+        topic = f"{TOPICS[number % 10]} and {TOPICS[number // 10 % 10]}"
+        right = [f"It is about {topic}, as everybody knows."]
+        sample = {"id": str(number), "question": "What?", "answers": right}
+        for method, answer in {
+            "same": f"It is all about {topic}, as everybody knows.",
+            "stuck": "I cannot answer that, because nothing about it was found.",
+        }.items():
+            outcome = {"method": method, "id": str(number), "output": {"answer": answer}}
+            lines.append({**outcome, "sample": sample, "error": ""})
+    directory.mkdir()
+    (directory / SAMPLES).write_text("".join(json.dumps(line) + "\n" for line in lines))
     return directory
 
 

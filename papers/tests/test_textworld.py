@@ -134,7 +134,14 @@ def test_a_step_without_a_number_and_with_one_that_is_no_count() -> None:
         pickaxe,
         steel,
     )
-    assert read_plan("mine -3 log\nmine 3.5 log\nmine 9999999 log\nmine 1,000 log\nmine 3 log 4") == ()
+    for step in (
+        "mine -3 log",
+        "mine 3.5 log",
+        "mine 9999999 log",
+        "mine 1,000 log",
+        "mine 3 log 4",
+    ):
+        assert read_plan(step) == ()
     assert read_plan(PLAN_FORMAT) == (LOG, PLANKS)
 
 

@@ -1,8 +1,8 @@
 """The model calls of a run: what they used, and, if wanted, what was asked and replied."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping
-from threading import Lock
 from typing import Any
 from uuid import UUID
 
@@ -36,8 +36,8 @@ class Calls(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
+        # Threads of one run add calls of their own: a dict takes that without a lock.
         self._calls: dict[UUID, Call] = {}
-        self._lock = Lock()
 
     @property
     def ignore_chain(self) -> bool:
@@ -46,18 +46,18 @@ class Calls(BaseCallbackHandler):
 
     def calls(self) -> list[Call]:
         """Return the calls in the order in which they began."""
-        with self._lock:
-            return list(self._calls.values())
+        return list(self._calls.values())
 
     def usage(self) -> dict[str, Any]:
         """Return the calls and tokens in all, and under `models` by model."""
-        models: dict[str, dict[str, int]] = {}
+        models: dict[str, Counter[str]] = {}
         for call in self.calls():
-            _add(models.setdefault(call["model"], no_tokens()), {"calls": 1, **call["tokens"]})
-        total = no_tokens()
-        for tokens in models.values():
-            _add(total, tokens)
-        return {**total, "models": models}
+            counts = models.setdefault(call["model"], Counter(no_tokens()))
+            counts.update(calls=1, **call["tokens"])
+        total = Counter(no_tokens())
+        for counts in models.values():
+            total.update(counts)
+        return {**total, "models": {name: dict(counts) for name, counts in models.items()}}
 
     def on_chat_model_start(
         self,
@@ -70,39 +70,36 @@ class Calls(BaseCallbackHandler):
     ) -> None:
         """Note the prompt."""
         about = metadata or {}
-        with self._lock:
-            self._calls[run_id] = Call(
-                node=str(about.get("langgraph_checkpoint_ns", "")).partition(":")[0],
-                model=str(about.get("ls_model_name") or ""),
-                prompt=[(message.type, without_secrets(message.text)) for message in messages[0]],
-                reply="",
-                error="",
-                tokens={},
-                seconds=time.monotonic(),
-            )
+        self._calls[run_id] = Call(
+            node=str(about.get("langgraph_checkpoint_ns", "")).partition(":")[0],
+            model=str(about.get("ls_model_name") or ""),
+            prompt=[(message.type, without_secrets(message.text)) for message in messages[0]],
+            reply="",
+            error="",
+            tokens={},
+            seconds=time.monotonic(),
+        )
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
         """Note the reply, the tokens and the provider's name of the model."""
         generation = response.generations[0][0]
         message = generation.message if isinstance(generation, ChatGeneration) else None
-        with self._lock:
-            call = self._calls[run_id]
-            call["seconds"] = round(time.monotonic() - call["seconds"], 3)
-            call["reply"] = without_secrets(generation.text)
-            if isinstance(message, AIMessage):
-                about = message.response_metadata
-                call["model"] = str(about.get("model_name") or about.get("model") or call["model"])
-                call["reply"] += "".join(
-                    f"\n[{tool['name']} {tool['args']}]" for tool in message.tool_calls
-                )
-                call["tokens"] = tokens_of(message)
+        call = self._ended(run_id)
+        call["reply"] = without_secrets(generation.text)
+        if isinstance(message, AIMessage):
+            about, tools = message.response_metadata, message.tool_calls
+            call["model"] = str(about.get("model_name") or about.get("model") or call["model"])
+            call["reply"] += "".join(f"\n[{tool['name']} {tool['args']}]" for tool in tools)
+            call["tokens"] = tokens_of(message)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
         """Note why there is no reply."""
-        with self._lock:
-            call = self._calls[run_id]
-            call["seconds"] = round(time.monotonic() - call["seconds"], 3)
-            call["error"] = without_secrets(f"{type(error).__name__}: {error}")[:1000]
+        self._ended(run_id)["error"] = without_secrets(f"{type(error).__name__}: {error}")[:1000]
+
+    def _ended(self, run_id: UUID) -> Call:
+        call = self._calls[run_id]
+        call["seconds"] = round(time.monotonic() - call["seconds"], 3)
+        return call
 
 
 def no_tokens() -> dict[str, int]:
@@ -116,8 +113,3 @@ def tokens_of(message: AIMessage) -> dict[str, int]:
     tokens = {name: int(reported.get(name, 0)) for name in ("input_tokens", "output_tokens")}
     cached = (reported.get("input_token_details") or {}).get("cache_read")
     return {**tokens, "cached_input_tokens": cached} if cached else tokens
-
-
-def _add(total: dict[str, int], tokens: dict[str, int]) -> None:
-    for name, count in tokens.items():
-        total[name] = total.get(name, 0) + count

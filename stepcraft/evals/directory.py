@@ -6,17 +6,16 @@ file beside them.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, NotRequired, Self
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.calls import Call
 from stepcraft.evals.samples import Sample
-from stepcraft.files import named_path
 from stepcraft.journal import LOCK, FolderLock, LineFile, read_lines
 
 CONFIGURATION = "configuration.json"
@@ -24,9 +23,6 @@ SAMPLES = "samples.jsonl"
 CALLS = "calls.jsonl"
 _NEW = "configuration.new"
 """The configuration while it is written."""
-
-_DIFFERING = {"methods": "methods or settings", "version": "version of Stepcraft"}
-"""What the parts of a configuration are in a message; the others are named as they are."""
 
 
 class Outcome(TypedDict):
@@ -54,77 +50,49 @@ class Outcome(TypedDict):
     """What it cost; None where a price is unknown."""
 
 
-class RunDirectory:
-    """The directory of one evaluation; one process at a time has it open.
+@contextmanager
+def run_directory(
+    path: Path, configuration: Mapping[str, Any], *names: str
+) -> Iterator[list[LineFile]]:
+    """Open the directory of an evaluation for this process alone, and files in it to append to.
 
     Args:
         path: The directory; it is created if need be.
         configuration: What the evaluation is about, as JSON.
-        keep_calls: Whether the model calls behind an outcome are kept, too.
+        names: The names of the files.
 
     Raises:
         BadInput: The directory belongs to an evaluation with another configuration or to one that
             is running, holds other files, or cannot be written.
     """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(closing(FolderLock(path, "an evaluation is running into")))
+            _configure(path, configuration)
+            files = [stack.enter_context(LineFile(path / name)) for name in names]
+        except OSError as error:
+            raise BadInput(f"{path} cannot be used for an evaluation: {error.strerror}") from error
+        yield files
 
-    def __init__(
-        self, path: Path, configuration: Mapping[str, Any], *, keep_calls: bool = False
-    ) -> None:
-        self.path = named_path(path)
-        with ExitStack() as stack:
-            try:
-                lock = FolderLock(self.path, "an evaluation is running into")
-                stack.callback(lock.close)
-                self._configure(configuration)
-                self._samples = stack.enter_context(LineFile(self.path / SAMPLES))
-                self._calls = LineFile(self.path / CALLS) if keep_calls else None
-                if self._calls:
-                    stack.enter_context(self._calls)
-            except OSError as error:
-                raise BadInput(
-                    f"{path} cannot be used for an evaluation: {error.strerror}"
-                ) from error
-            self._open = stack.pop_all()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
-
-    def add(self, outcome: Outcome, calls: Sequence[Call] = ()) -> None:
-        """Append an outcome; when this returns, the end of the process loses nothing of it.
-
-        Raises:
-            RunStopped: It cannot be written, for example because the disk is full.
-        """
-        if self._calls and calls:
-            self._calls.add({"method": outcome["method"], "id": outcome["id"], "calls": calls})
-        self._samples.add(outcome)
-
-    def _configure(self, configuration: Mapping[str, Any]) -> None:
-        """Write the configuration into an empty directory, and compare it with that of another."""
-        if not (self.path / CONFIGURATION).exists():
-            names = sorted({file.name for file in self.path.iterdir()} - {LOCK, _NEW})
-            if names:
-                raise BadInput(
-                    f"{self.path} holds other files, such as {names[0]!r}; name a new directory"
-                )
-            text = json.dumps(configuration, indent=2, ensure_ascii=False)
-            (self.path / _NEW).write_text(text + "\n", encoding="utf-8")
-            (self.path / _NEW).replace(self.path / CONFIGURATION)
-            return
-        before = read_configuration(self.path)
-        differing = [
-            _DIFFERING.get(name, name)
-            for name in sorted({*before, *configuration})
-            if before.get(name) != configuration.get(name)
-        ]
-        if differing:
-            raise BadInput(
-                f"{self.path} belongs to an evaluation with other {' and '.join(differing)}; name "
-                "another directory, or start it with the configuration that it was begun with"
-            )
+def _configure(path: Path, configuration: Mapping[str, Any]) -> None:
+    """Write the configuration into an empty directory, or compare it with the one that is there."""
+    if not (path / CONFIGURATION).exists():
+        names = sorted({file.name for file in path.iterdir()} - {LOCK, _NEW})
+        if names:
+            raise BadInput(f"{path} holds other files, such as {names[0]!r}; name a new directory")
+        text = json.dumps(configuration, indent=2, ensure_ascii=False)
+        (path / _NEW).write_text(text + "\n", encoding="utf-8")
+        (path / _NEW).replace(path / CONFIGURATION)
+    before = read_configuration(path)
+    differing = {
+        name for name in {*before, *configuration} if before.get(name) != configuration.get(name)
+    }
+    if differing:
+        raise BadInput(
+            f"{path} belongs to an evaluation with other {' and '.join(sorted(differing))}; name "
+            "another directory, or start it with the configuration that it was begun with"
+        )
 
 
 def read_configuration(path: Path) -> dict[str, Any]:

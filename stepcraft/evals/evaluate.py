@@ -1,6 +1,5 @@
 """Run methods on samples, side by side, into a directory that a killed run goes on from."""
 
-import json
 import math
 import time
 from collections import Counter
@@ -8,28 +7,25 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.uuid import uuid7
 
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
 from stepcraft.evals.calls import Calls
-from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
+from stepcraft.evals.directory import CALLS, SAMPLES, Outcome, read_outcomes, run_directory
 from stepcraft.evals.methods import AnyMethod
 from stepcraft.evals.prices import Prices
-from stepcraft.evals.progress import Budget, Progress, Spending, side_by_side, unpriced
+from stepcraft.evals.progress import Budget, Key, Progress, Spending, side_by_side, unpriced
 from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.evals.scoring import Scorer, default_scores
+from stepcraft.files import named_path
 from stepcraft.models.resolve import EXTRACTIVE
 from stepcraft.nodes.begin import KEYLESS
 from stepcraft.secrets import without_secrets
 
 _VERSIONS = {name: version(name) for name in ("stepcraft", "langgraph", "langchain-core")}
-_PACKAGE = str(files("stepcraft"))
-"""No part of a configuration, so that another installation goes on with a run."""
 
 
 async def evaluate(
@@ -74,7 +70,8 @@ async def evaluate(
         RunStopped: The budget is used up, the model refuses every call, or the directory cannot be
             written.
     """
-    budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
+    directory, budget = named_path(directory), budget or Budget()
+    prices = Prices.of(None) if prices is None else prices
     _check_unique("method", [method.name for method in methods])
     _check_unique("id", [sample["id"] for sample in samples])
     for method in methods:
@@ -84,54 +81,59 @@ async def evaluate(
             raise BadInput(unpriced(method.model))
     configuration = {
         "version": _VERSIONS["stepcraft"],
-        "methods": {method.name: _described(method) for method in methods},
+        "methods": {
+            method.name: {**method.described(), "model": method.model} for method in methods
+        },
         "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
         **({"benchmark": benchmark} if benchmark else {}),
     }
-    with RunDirectory(directory, configuration, keep_calls=keep_calls) as run_directory:
-        total = Progress(0, 0, len(methods) * len(samples), usd=0.0)
-        spending = Spending(budget, total, on_progress)
-        failed: dict[tuple[str, str], bool] = {}
-        unscored: dict[tuple[str, str], Outcome] = {}
+    with run_directory(
+        directory, configuration, SAMPLES, *([CALLS] if keep_calls else [])
+    ) as files:
+        spending = Spending(budget, len(methods) * len(samples), on_progress)
+        unscored: dict[Key, Outcome] = {}
         models = {method.name: method.model for method in methods}
-        for outcome in read_outcomes(run_directory.path):
-            key, usage = (outcome["method"], outcome["id"]), outcome["usage"]
-            if unscored.pop(key, None) is None:  # else this is the same run, scored again
-                usd = outcome.get("usd")
-                spending.add(usage, prices.cost(usage, models[key[0]]) if usd is None else usd)
-            failed[key] = bool(outcome["error"])
+        for outcome in read_outcomes(directory):
+            key = outcome["method"], outcome["id"]
+            if unscored.pop(key, None) is None:  # else it is the same run, scored again
+                spending.add(outcome["usage"], _usd(outcome, prices, models))
+            spending.failed[key] = bool(outcome["error"])
             if outcome["error"] and outcome["output"]:
                 unscored[key] = outcome
 
         async def finish(method: AnyMethod, sample: Sample) -> None:
-            key, calls = (method.name, sample["id"]), Calls()
-            outcome = unscored.get(key)
-            if is_new := outcome is None:
+            key = method.name, sample["id"]
+            outcome, calls = unscored.get(key), Calls()
+            if outcome is None:
                 if not spending.begin():
                     return
                 outcome = await _run(method, sample, calls, callbacks)
                 if KEYLESS in outcome["warnings"] and not allow_keyless:
                     raise BadInput(_keyless(f"{method.name} ran without a language model"))
-                outcome["usd"] = prices.cost(outcome["usage"], method.model)
-            outcome = await _scored(outcome, scorers)
-            run_directory.add(outcome, calls.calls())
-            failed[key] = bool(outcome["error"])
-            if is_new:
-                spending.end(outcome["usage"], outcome.get("usd"))
-            spending.report(len(failed), sum(failed.values()))
+                outcome["usd"] = _usd(outcome, prices, models)
+            scored = await _scored(outcome, scorers)
+            for file in files[1:]:
+                file.add({"method": method.name, "id": sample["id"], "calls": calls.calls()})
+            files[0].add(scored)
+            if key not in unscored:
+                spending.end(outcome["usage"], outcome["usd"])
+            spending.report(key, failed=bool(scored["error"]))
 
         left = (
-            (method, sample)
+            partial(finish, method, sample)
             for sample in samples
             for method in methods
-            if failed.get(key := (method.name, sample["id"]), True)
-            and (key not in failed or key in unscored or retry_errors)
+            if (failed := spending.failed.get(key := (method.name, sample["id"]))) is None
+            or (failed and (retry_errors or key in unscored))
         )
-        await side_by_side((partial(finish, *pair) for pair in left), concurrency)
-        left_over = sum(failed.values()) if retry_errors else 0
-        spending.check_finished(len(failed) - left_over, "samples")
-        spending.report(len(failed), sum(failed.values()))
+        await side_by_side(left, concurrency)
+        spending.check_finished("samples", retried=retry_errors)
         return spending.progress
+
+
+def _usd(outcome: Outcome, prices: Prices, models: Mapping[str, str]) -> float | None:
+    usd = outcome.get("usd")
+    return prices.cost(outcome["usage"], models[outcome["method"]]) if usd is None else usd
 
 
 async def _run(
@@ -208,10 +210,3 @@ def _check_unique(kind: str, names: Sequence[str]) -> None:
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise BadInput(f"the {kind} {name!r:.80} is there twice; give each its own")
-
-
-def _described(method: AnyMethod) -> dict[str, Any]:
-    """Return a method as the configuration has it."""
-    graph = method.graph if isinstance(method.graph, str) else "own"
-    settings = json.loads(json.dumps(method.described()).replace(_PACKAGE, "stepcraft"))
-    return {"graph": graph, "settings": settings, "model": method.model}

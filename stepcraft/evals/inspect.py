@@ -4,11 +4,11 @@ inspect_ai.eval(task(method, samples), model="none/none")
 """
 
 from collections.abc import Awaitable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset
 from inspect_ai.dataset import Sample as InspectSample
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage
@@ -17,7 +17,7 @@ from inspect_ai.scorer import Scorer as InspectScorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from stepcraft.evals.calls import Calls, no_tokens
-from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
+from stepcraft.evals.directory import SAMPLES, Outcome, read_outcomes, run_directory
 from stepcraft.evals.methods import AnyMethod
 from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.evals.scoring import Scorer, default_scores
@@ -34,24 +34,17 @@ def task(
 
     The method asks its own models, so that the model of inspect_ai is not used.
     """
-    dataset = MemoryDataset(
-        [
-            InspectSample(
-                id=sample["id"],
-                input=sample["question"],
-                target=sample.get("answers", []),
-                metadata={"sample": sample},
-            )
-            for sample in samples
-        ]
-    )
-    return Task(
-        name=options.pop("name", method.name),
-        dataset=dataset,
-        solver=run_method(method),
-        scorer=score_output(scorers),
-        **options,
-    )
+    dataset = [
+        InspectSample(
+            id=sample["id"],
+            input=sample["question"],
+            target=sample.get("answers", []),
+            metadata={"sample": sample},
+        )
+        for sample in samples
+    ]
+    options = {"name": method.name, **options}
+    return Task(dataset, solver=run_method(method), scorer=score_output(scorers), **options)
 
 
 @solver
@@ -66,9 +59,8 @@ def run_method(method: AnyMethod) -> Solver:
         result = await method.run(sample, {"callbacks": [calls]})
         answer = result.output.get("answer") or "\n".join(result.output.get("steps") or [])
         state.output = ModelOutput.from_content(method.model or "none", str(answer))
-        state.store.set("output", result.output)
-        state.store.set("warnings", result.warnings)
-        state.store.set("usage", calls.usage())
+        for name, value in vars(replace(result, usage=calls.usage())).items():
+            state.store.set(name, value)
         return state
 
     return solve
@@ -89,36 +81,31 @@ def score_output(scorers: Sequence[Scorer] = (default_scores,)) -> InspectScorer
 
 
 def import_logs(logs: Sequence[str | Path], directory: Path) -> None:
-    """Write logs of inspect_ai as an evaluation, each task as a method; what is there stays.
+    """Write logs of inspect_ai as an evaluation; what is there stays.
 
     Args:
-        logs: The files, all on the same samples.
+        logs: The files, each of a task of its own name, which is the name of the method.
         directory: Where the evaluation is kept.
 
     Raises:
         BadInput: The directory has another evaluation.
     """
-    read = [read_eval_log(str(path)) for path in logs]
-    names = [log.eval.task for log in read]
-    if len(set(names)) < len(names):
-        names = [f"{log.eval.task} {log.eval.model}" for log in read]
-    outcomes = [
-        outcome for name, log in zip(names, read, strict=True) for outcome in _outcomes(name, log)
-    ]
+    read = {log.eval.task: log for log in (read_eval_log(str(path)) for path in logs)}
+    outcomes = [outcome for name, log in read.items() for outcome in _outcomes(name, log)]
     samples = {outcome["id"]: outcome["sample"] for outcome in outcomes}
     configuration = {
         "version": VERSION,
         "methods": {
             name: {"graph": "inspect_ai", "settings": {}, "model": log.eval.model}
-            for name, log in zip(names, read, strict=True)
+            for name, log in read.items()
         },
         "samples": {"count": len(samples), "fingerprint": fingerprint(list(samples.values()))},
     }
-    with RunDirectory(directory, configuration) as run_directory:
-        present = {(each["method"], each["id"]) for each in read_outcomes(run_directory.path)}
+    with run_directory(directory, configuration, SAMPLES) as [file]:
+        present = {(each["method"], each["id"]) for each in read_outcomes(directory)}
         for outcome in outcomes:
             if (outcome["method"], outcome["id"]) not in present:
-                run_directory.add(outcome)
+                file.add(outcome)
 
 
 def _outcomes(method: str, log: EvalLog) -> Iterator[Outcome]:
@@ -139,12 +126,11 @@ def _outcomes(method: str, log: EvalLog) -> Iterator[Outcome]:
 
 
 def _sample(logged: EvalSample) -> Sample:
-    if "sample" in logged.metadata:
-        sample: Sample = logged.metadata["sample"]
-        return sample
-    texts = [logged.input] if isinstance(logged.input, str) else [m.text for m in logged.input]
+    messages = [logged.input] if isinstance(logged.input, str) else [m.text for m in logged.input]
     answers = [logged.target] if isinstance(logged.target, str) else list(logged.target)
-    return Sample(id=str(logged.id), question="\n".join(texts), answers=answers)
+    sample = Sample(id=str(logged.id), question="\n".join(messages), answers=answers)
+    ours: Sample = logged.metadata.get("sample", sample)
+    return ours
 
 
 def _scores(logged: EvalSample) -> Iterator[tuple[str, float]]:
@@ -154,14 +140,8 @@ def _scores(logged: EvalSample) -> Iterator[tuple[str, float]]:
         yield from ((key, to_float(value)) for key, value in values.items() if value is not None)
 
 
-def _usage(models: dict[str, ModelUsage]) -> dict[str, Any]:
-    by_model = {
-        name: {
-            **no_tokens(),
-            "input_tokens": used.input_tokens,
-            "output_tokens": used.output_tokens,
-        }
-        for name, used in models.items()
-    }
-    total = {kind: sum(used[kind] for used in by_model.values()) for kind in no_tokens()}
-    return {**total, "models": by_model}
+def _usage(used: dict[str, ModelUsage]) -> dict[str, Any]:
+    kinds = ("input_tokens", "output_tokens")
+    models = {name: {kind: getattr(each, kind) for kind in kinds} for name, each in used.items()}
+    total = {kind: sum(tokens[kind] for tokens in models.values()) for kind in kinds}
+    return {**no_tokens(), **total, "models": models}

@@ -6,7 +6,7 @@ the form that was asked for counts as unreadable and is not interpreted.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
@@ -17,7 +17,6 @@ from stepcraft.evals.calls import no_tokens, tokens_of
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.votes import Judgement
-from stepcraft.evidence import Evidence
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import Refused, answer_text, reply_text
 from stepcraft.models.keyless.model import ExtractiveModel
@@ -118,37 +117,28 @@ def read_support(reply: str, count: int) -> list[int]:
     return sorted(numbers)
 
 
-def sentences_of(output: Mapping[str, Any]) -> tuple[list[str], list[int]]:
-    """Return the sentences of an answer, and the numbers of those that count for its support.
-
-    Those that cite a passage count, or all where none does. RPG says itself which cite what.
-    """
-    if "sentences" in output:
-        pairs = [(each["text"], bool(each["evidence"])) for each in output["sentences"]]
+def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
+    """Return the sentences of an answer without bullets, with the numbers of the cited passages."""
+    evidence = output.get("evidence") or []
+    if "sentences" in output:  # RPG says itself what each rests on
+        pairs = [
+            (each["text"], [n for n, p in enumerate(evidence, 1) if p["id"] in each["evidence"]])
+            for each in output["sentences"]
+        ]
     else:
-        numbers = range(1, len(output.get("evidence") or []) + 1)
-        cited = cited_sentences(str(output.get("answer") or ""), numbers)
-        pairs = [(text, bool(marks)) for text, marks in cited]
-    pairs = [(bare, cites) for text, cites in pairs if (bare := _BULLET.sub("", text.strip()))]
-    citing = [number for number, (_, cites) in enumerate(pairs, 1) if cites]
-    return [text for text, _ in pairs], citing or list(range(1, len(pairs) + 1))
+        answer = str(output.get("answer") or "")
+        pairs = cited_sentences(answer, range(1, len(evidence) + 1))
+    return [(bare, {*cited}) for text, cited in pairs if (bare := _BULLET.sub("", text.strip()))]
 
 
-def shown_passages(
-    evidence: Sequence[Evidence], output: Mapping[str, Any], limit: int
-) -> list[int]:
+def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
     """Return the numbers of the passages that fit a limit of tokens, cited ones before others."""
-    if "sentences" in output:
-        ids = {id_ for each in output["sentences"] for id_ in each["evidence"]}
-        cited = {number for number, passage in enumerate(evidence, 1) if passage["id"] in ids}
-    else:
-        marks = cited_sentences(str(output.get("answer") or ""), range(1, len(evidence) + 1))
-        cited = {number for _, numbers in marks for number in numbers}
+    cited = {number for _, numbers in sentences_of(output) for number in numbers}
+    sizes = {n: tokens(each["text"]) for n, each in enumerate(output["evidence"], 1)}
     shown: list[int] = []
-    for number in sorted(range(1, len(evidence) + 1), key=lambda number: number not in cited):
-        size = tokens(evidence[number - 1]["text"])
-        if size <= limit:
-            limit -= size
+    for number in sorted(sizes, key=lambda number: number not in cited):
+        if sizes[number] <= limit:
+            limit -= sizes[number]
             shown.append(number)
     return sorted(shown)
 
@@ -200,19 +190,21 @@ class Judge:
     async def read(self, outcome: Outcome) -> Judgement:
         """Say which sentences of an output its passages do not bear out.
 
+        Those that cite a passage count, or all where none does.
+
         Raises:
             RunStopped: The model refuses every call.
         """
-        output = outcome["output"]
-        sentences, counted = sentences_of(output)
-        shown = shown_passages(output["evidence"], output, self.passage_tokens)
+        evidence, sentences = outcome["output"]["evidence"], sentences_of(outcome["output"])
+        citing = [number for number, (_, cited) in enumerate(sentences, 1) if cited]
+        shown = shown_passages(outcome["output"], self.passage_tokens)
         judgement = self._judgement("support", outcome)
-        judgement["sentences"], judgement["unsupported"] = counted, None
-        judgement["left_out"] = len(output["evidence"]) - len(shown)
+        judgement["sentences"] = citing or list(range(1, len(sentences) + 1))
+        judgement["left_out"] = len(evidence) - len(shown)
         material = [
             *asked(outcome["sample"]["question"]),
-            *passages(output["evidence"], shown),
-            Section("answer", "", numbered(sentences)),
+            *passages(evidence, shown),
+            Section("answer", "", numbered([text for text, _ in sentences])),
         ]
         messages = prompt(_SUPPORT, _SUPPORT_FORM, "support", material)
         reply = await self._ask(messages, judgement, temperature=0.0, seed=0)

@@ -4,20 +4,19 @@ What a judge says is appended beside the outputs (`votes.jsonl`) call by call, s
 command goes on from there and asks nothing twice; calls that failed are made again.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 
 from stepcraft.errors import BadInput
-from stepcraft.evals.directory import Outcome, RunDirectory, read_configuration, read_outcomes
+from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes, run_directory
 from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, sentences_of
 from stepcraft.evals.prices import Prices
-from stepcraft.evals.progress import Budget, Progress, Spending, side_by_side, unpriced
+from stepcraft.evals.progress import Budget, Key, Progress, Spending, side_by_side, unpriced
 from stepcraft.evals.summary import cheapest_of
-from stepcraft.evals.votes import VOTES, Judgement, Key, every_judgement, key_of, read_judgements
-from stepcraft.journal import LineFile
+from stepcraft.evals.votes import VOTES, Judgement, every_judgement, key_of
 
 _Job = Callable[[], Awaitable[Judgement]]
 
@@ -67,32 +66,29 @@ async def judge(
     for name in judges if budget.usd is not None else ():
         if prices.price(name) is None:
             raise BadInput(unpriced(name))
-    configuration = read_configuration(directory)
-    with RunDirectory(directory, configuration), LineFile(directory / VOTES) as lines:
+    with run_directory(directory, read_configuration(directory), VOTES) as [file]:
         jobs = dict(_jobs(directory, list(judges.values()), votes))
-        spending = Spending(budget, Progress(0, 0, len(jobs), usd=0.0), on_progress)
+        spending = Spending(budget, len(jobs), on_progress)
 
-        def count(judgement: Judgement) -> tuple[Mapping[str, int], float | None]:
-            usage = judgement["usage"]
-            return usage, prices.cost(usage, judgement["judge"])
+        def usd(judgement: Judgement) -> float | None:
+            return prices.cost(judgement["usage"], judgement["judge"])
 
         for judgement in every_judgement(directory):
             if judgement["judge"] in judges:
-                spending.add(*count(judgement))
-        said = {key_of(each): each for each in read_judgements(directory)}
-        failed = {key: bool(said[key]["error"]) for key in jobs if key in said}
+                spending.add(judgement["usage"], usd(judgement))
+            if key_of(judgement) in jobs:
+                spending.failed[key_of(judgement)] = bool(judgement["error"])
 
         async def finish(key: Key, job: _Job) -> None:
             if spending.begin():
                 judgement = await job()
-                lines.add(judgement)
-                failed[key] = bool(judgement["error"])
-                spending.end(*count(judgement))
-                spending.report(len(failed), sum(failed.values()))
+                file.add(judgement)
+                spending.end(judgement["usage"], usd(judgement))
+                spending.report(key, failed=bool(judgement["error"]))
 
-        left = [partial(finish, key, job) for key, job in jobs.items() if failed.get(key, True)]
+        left = [partial(finish, *job) for job in jobs.items() if spending.failed.get(job[0], True)]
         await side_by_side(left, concurrency)
-        spending.check_finished(len(failed) - sum(failed.values()), "calls to judges")
+        spending.check_finished("calls to judges", retried=True)
 
 
 def _jobs(directory: Path, judges: Sequence[Judge], votes: int) -> Iterator[tuple[Key, _Job]]:
@@ -115,6 +111,6 @@ def _jobs(directory: Path, judges: Sequence[Judge], votes: int) -> Iterator[tupl
                     for number in range(votes):
                         key = ("vote", judge.name, method, opponent, id_, number)
                         yield key, partial(judge.vote, outcome, others[id_], number)
-                if outcome["output"].get("evidence") and sentences_of(outcome["output"])[0]:
+                if outcome["output"].get("evidence") and sentences_of(outcome["output"]):
                     key = ("support", judge.name, method, "", id_, 0)
                     yield key, partial(judge.read, outcome)

@@ -1,6 +1,6 @@
 """An evaluation in LangSmith: each method as an experiment, uploaded in one call."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -43,28 +43,27 @@ def upload(directory: Path, name: str) -> list[str]:
     configuration = read_configuration(directory)
     outcomes = {(each["method"], each["id"]): each for each in read_outcomes(directory)}
     client = Client(auto_batch_tracing=False, timeout_ms=_TIMEOUT_MS, info={"version": "0"})
-    experiments: list[str] = []
+    now, experiments = datetime.now(UTC), list[str]()
     for method, settings in configuration["methods"].items():
         rows = [_row(each) for (of, _), each in outcomes.items() if of == method]
+        experiments.append(f"{name} {method} {now:%Y-%m-%d %H:%M:%S}")
         experiment = {
-            "experiment_name": f"{name} {method} {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}",
+            "experiment_name": experiments[-1],
             "dataset_name": f"{name} {configuration['samples']['fingerprint']}",
             "experiment_metadata": {**settings, "stepcraft_version": configuration["version"]},
-            "experiment_start_time": min((row["start_time"] for row in rows), default=""),
-            "experiment_end_time": max((row["end_time"] for row in rows), default=""),
+            "experiment_start_time": min((row["start_time"] for row in rows), default=f"{now}"),
+            "experiment_end_time": max((row["end_time"] for row in rows), default=f"{now}"),
             "results": rows,
         }
-        if rows:
-            try:
-                client.request_with_retries(
-                    "POST", "/datasets/upload-experiment", json=anonymizer()(experiment)
-                )
-            except (LangSmithError, RequestException) as error:
-                raise RunStopped(
-                    f"LangSmith at {get_api_url(None)} did not take {method!r} "
-                    f"({type(error).__name__}); check LANGSMITH_API_KEY and start again"
-                ) from error
-            experiments.append(experiment["experiment_name"])
+        try:
+            client.request_with_retries(
+                "POST", "/datasets/upload-experiment", json=anonymizer()(experiment)
+            )
+        except (LangSmithError, RequestException) as error:
+            raise RunStopped(
+                f"LangSmith at {get_api_url(None)} did not take {method!r} "
+                f"({type(error).__name__}); check LANGSMITH_API_KEY and start again"
+            ) from error
     return experiments
 
 

@@ -3,9 +3,10 @@
 import difflib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.resources import files
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -28,6 +29,7 @@ _REFINED = "aag_paper"
 _SEARCHED = ("memory", "sources", "embeddings")
 _OPTIONS = ("model", "node_models", *_SEARCHED)
 """What goes to the builder of a graph: who evaluates may name what no run's context may."""
+_PACKAGE = str(files("stepcraft"))
 _NOT_SCORED = ("messages", "usage", "warnings", "__interrupt__")
 
 
@@ -65,18 +67,18 @@ class Method:
         """
         if seed is None:
             return self._context
-        names = {"sample_seed", "seed"} if self._model_takes_seed else {"sample_seed"}
+        takes_seed = "seed" in type(resolve_model(self._choice)).model_fields
+        names = {"sample_seed", "seed"} if takes_seed else {"sample_seed"}
         names &= type(self._context).model_fields.keys()
         return self._context.model_copy(update=dict.fromkeys(names, seed))
 
     @cached_property
     def _context(self) -> Settings:
         context = context_of(self.graph)
-        for name in self.settings:
-            if name not in context.model_fields:
-                near = difflib.get_close_matches(name, context.model_fields, 1)
-                names = f"did you mean {near[0]!r}?" if near else ", ".join(context.model_fields)
-                raise BadInput(f"{self.graph} has no setting {name!r:.80}; {names}")
+        for name in self.settings.keys() - context.model_fields:
+            near = difflib.get_close_matches(name, context.model_fields, 1)
+            names = f"did you mean {near[0]!r}?" if near else ", ".join(context.model_fields)
+            raise BadInput(f"{self.graph} has no setting {name!r:.80}; {names}")
         try:
             return context(**self.settings)
         except ValidationError as error:
@@ -90,21 +92,16 @@ class Method:
     def _compiled(self) -> CompiledStateGraph[Any, Any, Any, Any]:
         return get_graph(self.graph, **self.options)
 
-    @cached_property
+    @property
     def model(self) -> str:
         """The name of the model that writes the answer."""
-        choice = self._choice("answer")
+        choice = self._choice
         return choice if isinstance(choice, str) else model_name(choice)
 
-    def _choice(self, node: str) -> BaseChatModel | str:
-        resources = Resources.of(self.graph, context_of(self.graph), self.options)
-        return resources.choice(node, self._context)
-
     @cached_property
-    def _model_takes_seed(self) -> bool:
-        nodes = ["", *self._context.node_models, *self.options.get("node_models", {})]
-        models = [resolve_model(self._choice(node)) for node in nodes]
-        return all("seed" in type(model).model_fields for model in models)
+    def _choice(self) -> BaseChatModel | str:
+        resources = Resources.of(self.graph, context_of(self.graph), self.options)
+        return resources.choice("answer", self._context)
 
     def input(self, sample: Sample) -> dict[str, Any]:
         """Return the input for a sample; resources are part of the question if need be."""
@@ -123,9 +120,8 @@ class Method:
         return _result(result, {name: result[name] for name in channels if name in result})
 
     def described(self) -> dict[str, Any]:
-        """Return the settings and what the graph is built with, as JSON."""
-        options = {name: _described(value) for name, value in self.options.items()}
-        return {**self.settings, **options}
+        """Return what tells the method from others, as JSON."""
+        return {"graph": self.graph, "settings": _plain({**self.settings, **self.options})}
 
 
 def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a graph returns
@@ -154,20 +150,19 @@ class OwnMethod:
         """Run the graph on a sample."""
         runnable = self.graph if isinstance(self.graph, Runnable) else RunnableLambda(self.graph)
         context = {} if self.context is None else {"context": self.context}
-        result = await runnable.ainvoke(self.input(sample), config, **context)
-        outcome = _result(result, self.output(result))
-        json.dumps(outcome.output)
-        passages = outcome.output.get("evidence") or []
-        if not all(isinstance(passage, Mapping) and "text" in passage for passage in passages):
-            raise ValueError("the evidence of an output is a list of objects with title and text")
-        empty = {"id": "", "title": "", "source": "", "score": 0.0}
-        if passages:
-            outcome.output["evidence"] = [{**empty, **passage} for passage in passages]
-        return outcome
+        state = await runnable.ainvoke(self.input(sample), config, **context)
+        result = _result(state, self.output(state))
+        json.dumps(result.output)
+        if passages := result.output.get("evidence"):
+            if not all(isinstance(each, Mapping) and "text" in each for each in passages):
+                raise ValueError("the evidence of an output is a list of objects with a text")
+            empty = {"id": "", "title": "", "source": "", "score": 0.0}
+            result.output["evidence"] = [{**empty, **each} for each in passages]
+        return result
 
     def described(self) -> dict[str, Any]:
-        """Return the settings."""
-        return dict(self.settings)
+        """Return what tells the method from others, as JSON."""
+        return {"graph": "own", "settings": _plain(self.settings)}
 
 
 AnyMethod = Method | OwnMethod
@@ -233,14 +228,15 @@ def _method(
     return Method(name, graph, merged, options)
 
 
-def _described(value: object) -> Any:  # noqa: ANN401 - JSON
-    """Return an option as JSON: an object by its name."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        return {str(name): _described(each) for name, each in value.items()}
-    if isinstance(value, Sequence):
-        return [_described(each) for each in value]
+def _plain(settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    """Return settings as JSON: objects by their names, and files of this package without its place.
+
+    Another installation goes on with a run.
+    """
+    return json.loads(json.dumps(settings, default=_name).replace(_PACKAGE, "stepcraft"))
+
+
+def _name(value: object) -> str:
     if isinstance(value, BaseChatModel):
         return model_name(value)
     name = getattr(value, "name", None)

@@ -4,9 +4,7 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -56,29 +54,21 @@ def cached(name: str, lines: Iterable[Mapping[str, Any]]) -> Path | None:
     Raises:
         BadInput: The cache cannot be written.
     """
-    lines = iter(lines)
-    if (first := next(lines, None)) is None:
+    data = b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in lines)
+    if not data:
         return None
     folder = user_cache_path("stepcraft", appauthor=False) / "evals"
-    digest = hashlib.blake2b(digest_size=8)
+    start = re.sub(r"\W+", "-", name)[:60]
+    file = folder / f"{start}-{hashlib.blake2b(data, digest_size=8).hexdigest()}.jsonl"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, written = tempfile.mkstemp(suffix=".new", dir=folder)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                for line in chain((first,), lines):
-                    data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
-                    digest.update(data)
-                    file.write(data)
-            start = re.sub(r"\W+", "-", name)[:60]
-            target = folder / f"{start}-{digest.hexdigest()}.jsonl"
-            if not target.exists():
-                Path(written).replace(target)
-        finally:
-            Path(written).unlink(missing_ok=True)
+        if not file.exists():
+            written = file.with_suffix(f".{os.getpid()}")
+            written.write_bytes(data)
+            written.replace(file)
     except OSError as error:
         raise BadInput(
             f"the folder {folder} cannot be written ({error.strerror}); set XDG_CACHE_HOME to a "
             "folder that can be"
         ) from error
-    return target
+    return file

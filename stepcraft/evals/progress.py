@@ -3,10 +3,13 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from stepcraft.errors import BadInput, RunStopped
+
+Key = tuple[str | int, ...]
+"""What identifies a part of the work, such as a method and the id of a sample."""
 
 
 @dataclass(frozen=True)
@@ -35,77 +38,83 @@ class Progress:
 
 
 class Spending:
-    """What an evaluation used, counted against its budget.
+    """What work used, counted against its budget, and which of its parts are done.
 
     Args:
         budget: When to stop.
-        progress: How far it is at the beginning.
-        on_progress: Is told of the progress after each job.
+        total: The number of parts.
+        on_progress: Is told of the progress after each part.
     """
 
     def __init__(
-        self, budget: Budget, progress: Progress, on_progress: Callable[[Progress], object]
+        self, budget: Budget, total: int, on_progress: Callable[[Progress], object]
     ) -> None:
         self.budget = budget
-        self.progress = progress
         self.on_progress = on_progress
-        self.began = time.monotonic()
-        self.running = 0
-        self.stopped = ""
-        """Which part of the budget is used up."""
+        self.failed: dict[Key, bool] = {}
+        """Whether each part failed; nothing for those that are not done."""
+        self._total, self._began = total, time.monotonic()
+        self._running = self._calls = self._tokens = 0
+        self._usd: float | None = 0.0
+        self._stopped = ""
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is now."""
+        failed, seconds = sum(self.failed.values()), time.monotonic() - self._began
+        used = self._calls, self._tokens, self._usd
+        return Progress(len(self.failed), failed, self._total, seconds, *used)
 
     def begin(self) -> bool:
-        """Return whether another job may ask a model; it counts as one call until it ends."""
-        used = self.progress
-        for limit, count, unit in (
-            (self.budget.calls, used.calls + self.running, "calls"),
-            (self.budget.tokens, used.tokens, "tokens"),
-            (self.budget.usd, used.usd or 0.0, "USD"),
+        """Return whether another part may ask a model; it counts as one call until it ends."""
+        for limit, used, unit in (
+            (self.budget.calls, self._calls + self._running, "calls"),
+            (self.budget.tokens, self._tokens, "tokens"),
+            (self.budget.usd, self._usd or 0.0, "USD"),
         ):
-            if limit is not None and count >= limit:
-                self.stopped = f"the budget of {limit:,} {unit} is used up"
+            if limit is not None and used >= limit:
+                self._stopped = f"the budget of {limit:,} {unit} is used up"
                 return False
-        self.running += 1
+        self._running += 1
         return True
 
+    def add(self, usage: Mapping[str, Any], usd: float | None) -> None:
+        """Count a usage of an earlier process."""
+        self._calls += int(usage.get("calls", 0))
+        self._tokens += total_tokens(usage)
+        self._usd = None if usd is None or self._usd is None else self._usd + usd
+
     def end(self, usage: Mapping[str, Any], usd: float | None) -> None:
-        """Count a job that asked a model.
+        """Count the usage of a part that asked a model.
 
         Raises:
-            BadInput: The budget is in USD, and the price of this job is unknown.
+            BadInput: The budget is in USD, and the price is unknown.
         """
-        self.running -= 1
+        self._running -= 1
         self.add(usage, usd)
         if self.budget.usd is not None and usd is None:
             raise BadInput(unpriced(", ".join(usage.get("models") or ())))
 
-    def add(self, usage: Mapping[str, Any], usd: float | None) -> None:
-        """Count a usage, also one of an earlier process."""
-        before = self.progress
-        self.progress = replace(
-            before,
-            calls=before.calls + int(usage.get("calls", 0)),
-            tokens=before.tokens + total_tokens(usage),
-            usd=None if usd is None or before.usd is None else before.usd + usd,
-        )
-
-    def report(self, done: int, failed: int) -> None:
-        """Emit the progress."""
-        self.progress = replace(
-            self.progress, done=done, failed=failed, seconds=time.monotonic() - self.began
-        )
+    def report(self, key: Key, *, failed: bool) -> None:
+        """Note that a part is done, and emit the progress."""
+        self.failed[key] = failed
         self.on_progress(self.progress)
 
-    def check_finished(self, done: int, what: str) -> None:
+    def check_finished(self, what: str, *, retried: bool) -> None:
         """Check that the budget left nothing out.
+
+        Args:
+            what: What the parts are, in the plural.
+            retried: Whether those that failed are not done.
 
         Raises:
             RunStopped: It is used up.
         """
-        if self.stopped:
+        if self._stopped:
+            done = list(self.failed.values()).count(False) if retried else len(self.failed)
             raise RunStopped(
-                f"{self.stopped}: {done:,} of {self.progress.total:,} {what} are done; raise it and "
-                "start the same command again"
+                f"{self._stopped}: {done:,} of {self._total:,} {what} are done; raise it and start "
+                "the same command again"
             )
 
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
@@ -55,6 +56,41 @@ class Sample(TypedDict):
     """The seed of the model in this repetition."""
 
 
+def _text(value: object) -> object:
+    return clean(value).strip() if isinstance(value, str) else value
+
+
+def _listed(value: object) -> list[object]:
+    texts = map(_text, value if isinstance(value, list) else [value])
+    return [text for text in texts if text not in (None, "")]
+
+
+def _passage(value: object) -> object:
+    fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {"title": value}
+    if not fields.get("title") and not fields.get("sentences"):
+        raise ValueError("a gold passage has a title or sentences")
+    return {"title": "", "sentences": [], **fields}
+
+
+_Text = Annotated[str, BeforeValidator(_text)]
+_Texts = Annotated[list[str], BeforeValidator(_listed)]
+
+
+class _Record(BaseModel):
+    """A record of a file, read into the fields of a sample."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    id: _Text = Field("", validation_alias=AliasChoices("id", "_id"))
+    question: _Text = Field(validation_alias=AliasChoices("question", "output"), min_length=1)
+    resources: _Text = Field("", validation_alias=AliasChoices("resources", "input"))
+    answers: _Texts = Field([], validation_alias=AliasChoices("answers", "answer"))
+    contains: Annotated[list[_Texts], BeforeValidator(_listed)] = []
+    steps: _Texts = []
+    long_answers: _Texts = []
+    gold: Annotated[list[Annotated[Gold, BeforeValidator(_passage)]], BeforeValidator(_listed)] = []
+
+
 def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
     """Read samples from a .jsonl, .json or .csv file; in CSV a list is written as JSON in its cell.
 
@@ -68,7 +104,19 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
     samples: dict[str, Sample] = {}
     for number, record in enumerate(islice(records(path), limit), 1):
         where = f"{path}:{record.line}"
-        sample = _sample(fields_of(record, path), where, str(number))
+        fields = fields_of(record, path)
+        for name in fields:
+            if name.casefold() in _FIELDS and name not in _FIELDS:
+                raise BadInput(f"{where} has a field {name!r:.80}; names are written in lower case")
+        try:
+            values = _Record.model_validate(fields).model_dump(exclude_defaults=True)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            name = ".".join(map(str, problem["loc"]))
+            raise BadInput(
+                f"{where} cannot be used: {name} is {problem['input']!r:.80} ({problem['msg']})"
+            ) from error
+        sample: Any = {"id": str(number), **values}
         if samples.setdefault(sample["id"], sample) is not sample:
             raise BadInput(
                 f"{where} has the id {sample['id']!r:.80} of an earlier record; give each question "
@@ -96,70 +144,9 @@ def fields_of(record: Record, path: Path) -> dict[str, Any]:
                 fields[name] = json.loads(fields[name])
             except ValueError as error:
                 raise BadInput(
-                    f"{path}:{record.line} has a {name} that is no list in JSON: {error}"
+                    f"{path}:{record.line} has in {name!r} no list in JSON: {error}"
                 ) from error
     return fields
-
-
-def _sample(fields: Mapping[str, Any], where: str, number: str) -> Sample:
-    for name in fields:
-        if name.casefold() in _FIELDS and name not in _FIELDS:
-            raise BadInput(f"{where} has a field {name!r:.80}; names are written in lower case")
-    is_procedure = "question" not in fields and "output" in fields
-    question, resources = ("output", "input") if is_procedure else ("question", "resources")
-    sample = Sample(id=number, question=_text(fields.get(question), question, where))
-    if not sample["question"]:
-        raise BadInput(f"{where} has no question; give each record one under 'question'")
-    for name in ("_id", "id"):
-        if fields.get(name) not in (None, ""):
-            sample["id"] = str(fields[name])
-    if text := _text(fields.get(resources), resources, where):
-        sample["resources"] = text
-    if answers := _texts(fields, "answers", where) or _texts(fields, "answer", where):
-        sample["answers"] = answers
-    if steps := _texts(fields, "steps", where):
-        sample["steps"] = steps
-    if answers := _texts(fields, "long_answers", where):
-        sample["long_answers"] = answers
-    if parts := fields.get("contains"):
-        parts = parts if isinstance(parts, list) else [parts]
-        sample["contains"] = [_texts({"contains": part}, "contains", where) for part in parts]
-    if gold := fields.get("gold"):
-        sample["gold"] = [_gold(passage, where) for passage in _listed(gold)]
-    return sample
-
-
-def _gold(passage: object, where: str) -> Gold:
-    fields: Mapping[str, Any] = passage if isinstance(passage, Mapping) else {"title": passage}
-    title = _text(fields.get("title"), "gold", where)
-    gold = Gold(title=title, sentences=_texts(fields, "sentences", where))
-    if not title and not gold["sentences"]:
-        raise BadInput(
-            f"{where} has a gold passage that is none: {passage!r:.80}; write a title, or an "
-            "object with title and sentences"
-        )
-    return gold
-
-
-def _text(value: object, name: str, where: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise BadInput(f"{where} has in {name!r} what is no text: {value!r:.80}")
-    return (
-        " ".join(clean(str(value)).split())
-        if name in {"gold", "sentences"}
-        else (clean(str(value)).strip())
-    )
-
-
-def _texts(fields: Mapping[str, Any], name: str, where: str) -> list[str]:
-    texts = (_text(part, name, where) for part in _listed(fields.get(name)))
-    return [text for text in texts if text]
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def repeated(samples: Sequence[Sample], times: int) -> list[Sample]:
@@ -184,28 +171,22 @@ def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
     Raises:
         BadInput: A place is out of range, there is no such id, or nothing is named.
     """
-    place_of = {sample["id"]: place for place, sample in enumerate(samples)}
+    place_of = {sample["id"]: place for place, sample in enumerate(samples, 1)}
     chosen: set[int] = set()
     for item in filter(None, map(str.strip, items.split(","))):
+        first = last = place_of.get(item, 0)
         if places := _PLACES.fullmatch(item):
             first, last = int(places[1]), int(places[2] or places[1])
-            if not 1 <= first <= last <= len(samples):
-                raise BadInput(
-                    f"--items {item!r:.80} cannot be used: the places are 1 to {len(samples):,}, "
-                    "the smaller one first"
-                )
-            chosen |= set(range(first - 1, last))
-        elif item in place_of:
-            chosen.add(place_of[item])
-        else:
+        if not 1 <= first <= last <= len(samples):
             near = difflib.get_close_matches(item, place_of, 1) or [samples[0]["id"]]
             raise BadInput(
-                f"no sample has the id {item!r:.80}; there is {near[0]!r:.80}, or name places from "
-                f"1 to {len(samples):,}"
+                f"--items {item!r:.80} names no sample; name places from 1 to {len(samples):,}, the "
+                f"smaller one first, or ids such as {near[0]!r:.80}"
             )
+        chosen |= set(range(first, last + 1))
     if not chosen:
         raise BadInput("--items names no sample; name places and ids, such as 3-10,17")
-    return [samples[place] for place in sorted(chosen)]
+    return [samples[place - 1] for place in sorted(chosen)]
 
 
 def fingerprint(samples: Sequence[Sample]) -> str:

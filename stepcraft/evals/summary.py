@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
@@ -31,15 +30,15 @@ _SIZES = (5, 10, 100)
 class MethodSummary:
     """The scores and costs of a method."""
 
-    name: str
+    method: str
     model: str
-    samples: int
-    """Those that are finished, the failed ones among them."""
-    failed: int
     scores: Mapping[str, Interval]
     """The mean of each score over the tasks; what failed has none, but no answer fails pass@k."""
     costs: Mapping[str, float]
-    """`calls`, `tokens`, `seconds` and, where all prices are known, `usd` a sample, also failed."""
+    """`calls`, `tokens`, `seconds` and, where all prices are known, `USD` a sample, also failed."""
+    samples: int
+    """Those that are finished, the failed ones among them."""
+    failed: int
 
 
 @dataclass(frozen=True)
@@ -53,20 +52,20 @@ class Comparison:
     difference: Difference
     wins: int
     losses: int
-    is_right_or_wrong: bool
-    """Whether all scores are 0 or 1, so that the exact sign test (McNemar's) decides."""
     p: float
-    """Of the paired t-test, adjusted for the number of comparisons (Holm)."""
+    """Of the paired t-test, of scores that are 0 or 1 of the exact sign test (McNemar's).
+
+    It is adjusted for the number of comparisons (Holm).
+    """
     sign_p: float
-    """Of the exact sign test, adjusted in the same way."""
+    """Of the exact sign test on wins and losses, adjusted in the same way."""
     factors: Mapping[str, float]
     """Each cost of the method over that of the other, on the samples that both have."""
 
     @property
     def is_shown(self) -> bool:
-        """Whether the difference is beyond chance; of right and wrong both tests must say so."""
-        p = max(self.p, self.sign_p) if self.is_right_or_wrong else self.p
-        return p < 1 - LEVEL and self.difference.mean != 0
+        """Whether the difference is beyond chance."""
+        return self.p < 1 - LEVEL
 
 
 @dataclass(frozen=True)
@@ -92,42 +91,28 @@ def summarise(directory: Path) -> Summary:
         BadInput: It is no directory of an evaluation, or nothing in it is finished.
     """
     configuration = read_configuration(directory)
-    methods: Mapping[str, Any] = configuration["methods"]
-    by_method: dict[str, dict[str, Outcome]] = {name: {} for name in methods}
+    last: dict[str, dict[str, Outcome]] = {name: {} for name in configuration["methods"]}
     for outcome in read_outcomes(directory):
-        # The texts of ten thousand samples would fill the memory.
-        task = outcome["sample"].get("task", outcome["id"])
-        slim: Outcome = {
-            **outcome,
-            "output": {},
-            "sample": {"id": outcome["id"], "question": "", "task": task},
-        }
-        by_method[outcome["method"]][outcome["id"]] = slim
-    outcomes = {name: list(last.values()) for name, last in by_method.items() if last}
+        # The outputs of ten thousand samples would fill the memory.
+        last[outcome["method"]][outcome["id"]] = {**outcome, "output": {}}
+    outcomes = {name: list(each.values()) for name, each in last.items() if each}
     if not outcomes:
         raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
-    cheapest = cheapest_of(outcomes)
+    models = {name: configuration["methods"][name]["model"] for name in outcomes}
+    others = dict(outcomes)
+    cheapest = others.pop(cheapest_of(outcomes), [])
     judgements = read_judgements(directory)
     return Summary(
-        methods=[_method(name, methods[name]["model"], each) for name, each in outcomes.items()],
-        comparisons=compare(
-            [
-                (each, outcomes[cheapest])
-                for name, each in outcomes.items()
-                if cheapest and name != cheapest
-            ]
-        ),
+        methods=[_method(models[name], each) for name, each in outcomes.items()],
+        comparisons=compare([(each, cheapest) for each in others.values()]),
         is_keyless=is_keyless(outcome for each in outcomes.values() for outcome in each),
         preferences=preferences(judgements),
         supports=supports(judgements),
         self_judged=[
             (judge, name)
             for judge in dict.fromkeys(judgement["judge"] for judgement in judgements)
-            for name, each in outcomes.items()
-            if any(
-                judge == model or judge.endswith(f":{model}")
-                for model in {methods[name]["model"], *_models(each)} - {""}
-            )
+            for name, model in models.items()
+            if model in {judge, judge.partition(":")[2]} - {""}
         ],
         benchmark=configuration.get("benchmark", {}),
     )
@@ -196,17 +181,15 @@ def task_scores(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
     return scores
 
 
-def _method(name: str, model: str, outcomes: Sequence[Outcome]) -> MethodSummary:
+def _method(model: str, outcomes: Sequence[Outcome]) -> MethodSummary:
+    tasks = task_scores(outcomes)
     return MethodSummary(
-        name=name,
+        method=outcomes[0]["method"],
         model=model,
-        samples=len(outcomes),
-        failed=sum(bool(outcome["error"]) for outcome in outcomes),
-        scores={
-            score: mean_interval(list(tasks.values()))
-            for score, tasks in task_scores(outcomes).items()
-        },
+        scores={score: mean_interval(list(values.values())) for score, values in tasks.items()},
         costs=_costs(outcomes),
+        samples=len(outcomes),
+        failed=len(outcomes) - len(_answered(outcomes)),
     )
 
 
@@ -219,7 +202,9 @@ def _comparison(
     difference = paired(*zip(*scores, strict=True))
     wins = sum(a - b > 1e-9 for a, b in scores)
     losses = sum(b - a > 1e-9 for a, b in scores)
-    costs, their_costs = map(_costs, _shared(_answered(ours), _answered(theirs)))
+    sign_p = sign_test(wins, losses)
+    ours, theirs = _shared(_answered(ours), _answered(theirs))
+    costs, their_costs = _costs(ours), _costs(theirs)
     return Comparison(
         method=ours[0]["method"],
         against=theirs[0]["method"],
@@ -228,24 +213,22 @@ def _comparison(
         difference=difference,
         wins=wins,
         losses=losses,
-        is_right_or_wrong={value for pair in scores for value in pair} <= {0, 1},
-        p=difference.p,
-        sign_p=sign_test(wins, losses),
-        factors={
-            kind: cost / their_costs[kind] for kind, cost in costs.items() if their_costs.get(kind)
-        },
+        # Of few answers that are right or wrong, the t-test finds differences too easily.
+        p=sign_p if {value for pair in scores for value in pair} <= {0, 1} else difference.p,
+        sign_p=sign_p,
+        factors={kind: costs[kind] / cost for kind, cost in their_costs.items() if cost},
     )
 
 
 def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return what a sample cost; in USD where all are known."""
     costs = {
-        "calls": fmean(outcome["usage"].get("calls", 0) for outcome in outcomes),
-        "tokens": fmean(total_tokens(outcome["usage"]) for outcome in outcomes),
-        "seconds": fmean(outcome["seconds"] for outcome in outcomes),
+        "calls": [outcome["usage"].get("calls", 0) for outcome in outcomes],
+        "tokens": [total_tokens(outcome["usage"]) for outcome in outcomes],
+        "seconds": [outcome["seconds"] for outcome in outcomes],
+        "USD": [outcome.get("usd") for outcome in outcomes],
     }
-    usd = [price for outcome in outcomes if (price := outcome.get("usd")) is not None]
-    return {**costs, "usd": fmean(usd)} if len(usd) == len(outcomes) else costs
+    return {kind: fmean(values) for kind, values in costs.items() if None not in values}
 
 
 def _answered(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -260,7 +243,3 @@ def _shared(*sides: Sequence[Outcome]) -> list[Sequence[Outcome]]:
     return [
         [outcome for outcome in side if outcome["id"] in ids] if ids else side for side in sides
     ]
-
-
-def _models(outcomes: Iterable[Outcome]) -> set[str]:
-    return {model for outcome in outcomes for model in outcome["usage"].get("models", ())}

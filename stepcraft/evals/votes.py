@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from statistics import correlation
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from stepcraft.evals.stats import Interval, holm, mean_interval, sign_test
+from stepcraft.evals.stats import Interval, holm, mean_interval, share, sign_test
 from stepcraft.journal import read_lines
 
 VOTES = "votes.jsonl"
@@ -48,19 +49,8 @@ class Judgement(TypedDict):
     """Of a reading: how many passages were too long to be shown."""
 
 
-Key = tuple[str, str, str, str, str, int]
-
-
-def key_of(judgement: Judgement) -> Key:
-    """Return what tells a call of a judge from any other."""
-    return (
-        judgement["kind"],
-        judgement["judge"],
-        judgement["method"],
-        judgement["against"],
-        judgement["id"],
-        judgement["number"],
-    )
+key_of = itemgetter("kind", "judge", "method", "against", "id", "number")
+"""What tells a call of a judge from any other."""
 
 
 def read_judgements(directory: Path) -> list[Judgement]:
@@ -102,10 +92,8 @@ class Preference:
     """Readable votes."""
     unreadable: int
     failed: int
-    order_bias: float | None
+    order_bias: Interval | None
     """The share of the votes for the answer that was shown first, ties apart; 0.5 is none."""
-    is_order_biased: bool
-    """Whether that share is at least 0.2 from 0.5, and not by chance (sign test, p < 0.01)."""
     length_bias: float | None
     """The correlation of the votes with the difference in length; None where one is constant."""
 
@@ -149,7 +137,6 @@ def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement
     readable = [vote for vote in votes if vote.get("verdict") in _VERDICTS]
     decided = [vote for vote in readable if vote.get("verdict") != "tie"]
     first = sum((vote.get("verdict") == "win") == vote.get("shown_first") for vote in decided)
-    bias = first / len(decided) if decided else None
     verdicts = [_VERDICTS[vote.get("verdict", "")] for vote in readable]
     lengths = [vote.get("longer", 0) for vote in readable]
     varies = len(set(verdicts)) > 1 and len(set(lengths)) > 1
@@ -165,10 +152,7 @@ def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement
         votes=len(readable),
         unreadable=sum(vote.get("verdict") == "unreadable" for vote in votes),
         failed=sum(bool(vote["error"]) for vote in votes),
-        order_bias=bias,
-        is_order_biased=bias is not None
-        and abs(bias - 0.5) >= 0.2
-        and sign_test(first, len(decided) - first) < 0.01,
+        order_bias=share(first, len(decided)) if decided else None,
         length_bias=correlation(verdicts, lengths) if varies else None,
     )
 

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from stepcraft import BadInput
 from stepcraft.cli import app
 from stepcraft.errors import RunStopped, UnreadableReply
-from stepcraft.evals.directory import RunDirectory
+from stepcraft.evals.directory import run_directory
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.judge import read_pairwise, read_support, sentences_of
 from stepcraft.evals.judging import judge
@@ -86,12 +86,13 @@ def test_votes_are_counted_by_majority_on_each_sample(tmp_path: Path) -> None:
     assert (found.judge, found.method, found.against) == ("scripted:judge", "rat", "rag")
     assert (found.wins, found.losses, found.ties, found.undecided, found.p) == (1, 1, 1, 0, 1.0)
     assert (found.votes, found.unreadable, found.failed) == (30, 0, 0)
-    assert found.order_bias == 14 / 28
+    assert found.order_bias
+    assert found.order_bias.mean == 14 / 28
     votes = [1] * 10 + [-1] * 6 + [1] * 4 + [1] * 4 + [-1] * 4 + [0] * 2
     assert found.length_bias == pytest.approx(
         statistics.correlation(votes, [0] * 10 + [8] * 10 + [14] * 10)
     )
-    told = "| scripted:judge | rat | rag | 1 / 1 / 1 | 0 | 1.000 | 0.50 | -0.47 | 30 | 0 | 0 |"
+    told = "| scripted:judge | rat | rag | 1 | 1 | 1 | 0 | 1 | 30 | 0 | 0 | 0.500 (0.326–0.674) | -0.467 |"
     assert told in markdown(summarise(tmp_path))
 
 
@@ -99,7 +100,8 @@ def test_one_sided_votes_have_the_p_of_the_sign_test(tmp_path: Path) -> None:
     evaluation(tmp_path, {"rag": ["rag"] * 6, "rat": ["rat"] * 6})
     [found] = judged(tmp_path, JudgeModel(preferring(lambda *_: "rat")), votes=2).preferences
     assert (found.wins, found.losses, found.p) == (6, 0, 2 / 2**6)
-    assert (found.order_bias, found.length_bias) == (0.5, None)
+    assert found.order_bias
+    assert (found.order_bias.mean, found.length_bias) == (0.5, None)
     told = "The judge scripted:judge prefers rat to rag (rat: 6 wins, 0 losses, 0 ties, p 0.031)."
     assert told in markdown(summarise(tmp_path))
 
@@ -232,7 +234,8 @@ def test_two_judges_are_counted_apart(tmp_path: Path) -> None:
 def test_a_judge_that_always_says_a_has_an_order_bias_and_decides_nothing(tmp_path: Path) -> None:
     evaluation(tmp_path, {"rag": ["rag"] * 3, "rat": ["rat"] * 3})
     [found] = judged(tmp_path, JudgeModel(lambda *_: "A")).preferences
-    assert (found.order_bias, found.wins, found.losses, found.ties) == (1.0, 0, 0, 3)
+    assert found.order_bias
+    assert (found.order_bias.mean, found.wins, found.losses, found.ties) == (1.0, 0, 0, 3)
     told = markdown(summarise(tmp_path)).splitlines()[2]
     assert (
         "No preference of the judge scripted:judge between rat and rag could be shown (0 wins, 0 losses, 3"
@@ -247,16 +250,16 @@ def test_a_judge_that_always_says_b_is_warned_of_and_one_without_bias_is_not(
     tmp_path: Path,
 ) -> None:
     evaluation(tmp_path, {"rag": ["rag"] * 3, "rat": ["rat"] * 3})
+    evaluation(tmp_path / "few", {"rag": ["rag"], "rat": ["rat"]})
     judged(tmp_path, JudgeModel(lambda *_: "B"), votes=4)
     assert "**100% of its votes are for the answer that is shown second" in markdown(
         summarise(tmp_path)
     )
-    fair = judged(
-        tmp_path, JudgeModel(preferring(lambda *_: "rat"), model="fair"), votes=4
-    ).preferences[1]
-    assert (fair.judge, fair.order_bias, fair.is_order_biased) == ("fair", 0.5, False)
-    lucky = judged(tmp_path, JudgeModel(lambda *_: "A", model="lucky"), votes=2).preferences[2]
-    assert (lucky.order_bias, lucky.is_order_biased) == (1.0, False), "6 votes may be chance"
+    judged(tmp_path, JudgeModel(preferring(lambda *_: "rat"), model="fair"), votes=4)
+    lucky = judged(tmp_path / "few", JudgeModel(lambda *_: "A", model="lucky"), votes=2)
+    assert lucky.preferences[0].order_bias
+    told = markdown(summarise(tmp_path)) + markdown(lucky)
+    assert told.count("do not rely on it") == 1, "two votes may be chance"
 
 
 @pytest.mark.parametrize(
@@ -421,9 +424,9 @@ def test_majorities() -> None:
 
 def test_sentences_are_without_bullets_and_code_stays_whole() -> None:
     text = "1. Run this [1].\n2. Look here:\n```\nls. Then. More.\n```\n- Done."
-    sentences, counted = sentences_of({"answer": text, "evidence": PASSAGES})
-    assert (sentences[0], sentences[-1], counted) == ("Run this.", "Done.", [1])
-    assert sum("ls. Then. More." in sentence for sentence in sentences) == 1
+    sentences = sentences_of({"answer": text, "evidence": PASSAGES})
+    assert (sentences[0], sentences[-1]) == (("Run this.", {1}), ("Done.", set()))
+    assert sum("ls. Then. More." in sentence for sentence, _ in sentences) == 1
 
 
 @pytest.mark.parametrize("writer", ["scripted:judge", "judge"])
@@ -482,7 +485,7 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
         asyncio.run(judge(tmp_path, "nobody:x"))
     configuration = json.loads((tmp_path / "configuration.json").read_text("utf-8"))
     with (
-        RunDirectory(tmp_path, configuration),
+        run_directory(tmp_path, configuration),
         pytest.raises(BadInput, match="an evaluation is running into"),
     ):
         judged(tmp_path, model)
@@ -507,7 +510,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert "2 of 2 done, 0 failed, 2 calls" in result.stderr
         assert "**openai:judge wrote answers of rat and judges them" in result.stdout
         assert (
-            "| openai:judge | rat | rag | 0 / 0 / 1 | 0 | 1.000 | 1.00 |  | 2 | 0 | 0 |"
+            "| openai:judge | rat | rag | 0 | 0 | 1 | 0 | 1 | 2 | 0 | 0 | 1.000 (0.342–1.000) |  |"
             in result.stdout
         )
         assert [body["seed"] for body in server.bodies] == [0, 1]

@@ -169,7 +169,7 @@ def test_passages_that_are_cited_are_shown_before_others(
     [call] = model.calls
     assert [id_ for name, id_ in shown(call.prompt) if name == "passage"] == ["1", "2"]
     assert (summary.supports[0].answers, summary.supports[0].cut) == (1, 1)
-    assert "| scripted:judge | rag | 1.000 (0.207\u20131.000) | 1 | 1 | 0 | 0 |" in markdown(
+    assert "| scripted:judge | rag | 1.000 (0.207\u20131.000) | 1 | 0 | 0 | 1 |" in markdown(
         summary
     )
 
@@ -203,7 +203,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         result = CliRunner().invoke(app, [*command, "--price", "1/1"])
         assert re.search(r"8 of 8 done.* 8 calls.* USD", result.stderr)
         assert result.exit_code == 0, result.stderr
-        assert "| openai:two | rat | rag | 0 / 0 / 2 |" in result.stdout
+        assert "| openai:two | rat | rag | 0 | 0 | 2 |" in result.stdout
         asked = [
             json.loads(line)["judge"]
             for line in (tmp_path / "votes.jsonl").read_text().splitlines()

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from stepcraft.cli import app
 from stepcraft.evals.compare import paired_methods
-from stepcraft.evals.directory import Outcome, RunDirectory
+from stepcraft.evals.directory import SAMPLES, Outcome, run_directory
 from stepcraft.evals.reports.markdown import markdown, warnings
 from stepcraft.evals.reports.page import page
 from stepcraft.evals.summary import summarise
@@ -67,7 +67,7 @@ def evaluation(
         if benchmark
         else {},
     }
-    with RunDirectory(directory, configuration) as kept:
+    with run_directory(directory, configuration, SAMPLES) as [kept]:
         for place, (name, own) in enumerate(zip(names, scores.values(), strict=True)):
             for number, score in enumerate(own):
                 output = {"answer": f"Answer {number} of {name}.", "evidence": [PASSAGE]}
@@ -111,6 +111,20 @@ def evaluation(
         for name, letters in (votes or {}).items()
         for number, letter in enumerate(letters)
     ]  # fmt: skip
+    if poison:
+        call = {
+            "node": poison,
+            "model": poison,
+            "prompt": [[poison, poison]],
+            "reply": poison,
+            "error": "",
+            "tokens": {},
+            "seconds": 0.1,
+        }
+        for name in names:
+            line = {"method": name, "id": "q0", "calls": [call]}
+            with (directory / "calls.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(poisoned(line, "")) + "\n")
     if lines:
         support = {
             **lines[0],
@@ -152,7 +166,7 @@ def test_the_page_has_the_figures_of_the_summary(tmp_path: Path) -> None:
     assert {"2 methods", "8 samples", "openai:writer"} <= set(seen.texts("li"))
     cells = seen.texts("td")
     assert any(cell.startswith("0.500 (") for cell in cells)
-    assert {"3 / 0 / 5", "6 / 0 / 1", "0.250"} <= set(cells)  # 0.250: the signs of three wins
+    assert "0.25" in cells  # the signs of three wins
     assert "gsm8k: licence: MIT; paper: A paper of 2021." in seen.texts("p", "note")
     [verdict] = seen.texts("p", "verdict")
     assert "No difference in right could be shown between rat and rag" in verdict
@@ -191,15 +205,17 @@ def test_costs_are_compared_on_the_samples_that_both_methods_have(tmp_path: Path
     )
 
 
-def test_of_right_and_wrong_both_tests_must_show_a_difference(tmp_path: Path) -> None:
+def test_of_right_and_wrong_the_exact_test_decides(tmp_path: Path) -> None:
     """Five wins of twenty: the t-test has p = 0.021, the exact sign test 2/32."""
     [few] = summarise(
         evaluation(tmp_path / "a", {"rag": [0] * 20, "rat": [1] * 5 + [0] * 15})
     ).comparisons
-    assert (few.wins, few.losses, few.sign_p, few.is_shown) == (5, 0, 2 / 32, False)
-    assert few.p < 0.05
-    [more] = summarise(evaluation(tmp_path / "b", {"rag": [0] * 6, "rat": [1] * 6})).comparisons
-    assert (more.sign_p, more.is_shown) == (2 / 64, True)
+    assert (few.wins, few.losses, few.p, few.sign_p, few.is_shown) == (5, 0, 2 / 32, 2 / 32, False)
+    assert few.difference.p < 0.05
+    [partly] = summarise(
+        evaluation(tmp_path / "b", {"rag": [0] * 20, "rat": [0.5] * 5 + [0] * 15})
+    ).comparisons
+    assert (partly.sign_p, partly.p, partly.is_shown) == (2 / 32, partly.difference.p, True)
 
 
 def test_directories_stand_side_by_side_and_share_their_samples(tmp_path: Path) -> None:
@@ -208,9 +224,11 @@ def test_directories_stand_side_by_side_and_share_their_samples(tmp_path: Path) 
     text = page_of(one, two)
     assert Reader(text).texts("h1") == ["mini · large"]
     held = samples_of(text)
-    assert held["runs"] == ["mini: rag", "large: rag"]
-    assert len(held["samples"]) == 8
-    assert [run["scores"]["right"] for run in held["samples"][1]["runs"]] == [0, 1]
+    assert len(held) == 8
+    assert {name: run["scores"]["right"] for name, run in held[1]["runs"].items()} == {
+        "mini: rag": 0,
+        "large: rag": 1,
+    }
 
 
 def test_figures_of_judges_name_their_directory(tmp_path: Path) -> None:
@@ -234,14 +252,29 @@ def test_warnings_stand_on_every_page(tmp_path: Path) -> None:
     assert told[0] in stepcraft("compare", run, "rag", "rat").stdout
 
 
-def test_long_texts_are_cut_and_the_page_says_so(tmp_path: Path) -> None:
+def test_long_texts_are_cut(tmp_path: Path) -> None:
     run = evaluation(tmp_path / "run", {"rag": [1] * 2})
-    assert "are cut" not in page_of(run)
     file = run / "samples.jsonl"
     file.write_text(file.read_text("utf-8").replace("Answer 1", "x" * 5_000), "utf-8")
-    cut = page_of(run)
-    assert "Texts are cut after 4,000 characters; the whole is in samples.jsonl" in cut
-    assert max(map(len, samples_of(cut)["texts"])) == 4_001
+    page = page_of(run)
+    assert "Texts are cut after 4,000 characters" in page
+    assert len(samples_of(page)[1]["runs"]["rag"]["answer"]) == 4_001
+
+
+def test_the_calls_of_a_sample_are_on_the_page(tmp_path: Path) -> None:
+    run = evaluation(tmp_path / "run", {"rag": [1]})
+    call = {
+        "node": "draft",
+        "model": "openai:writer",
+        "prompt": [["system", "Answer."], ["human", "Question 0?"]],
+        "reply": "Answer 0.",
+        "error": "",
+        "tokens": {"input_tokens": 7, "output_tokens": 2},
+        "seconds": 0.25,
+    }
+    line = {"method": "rag", "id": "q0", "calls": [call]}
+    (run / "calls.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
+    assert samples_of(page_of(run))[0]["runs"]["rag"]["calls"] == [call]
 
 
 def test_what_is_hostile_is_text(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
 """The report of an evaluation as Markdown, and its sentences, which the page has, too."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 from stepcraft.evals.reports.tables import difference_text, p_text, tables
 from stepcraft.evals.stats import LEVEL
-from stepcraft.evals.summary import Comparison, Summary
+from stepcraft.evals.summary import Summary
 from stepcraft.evals.votes import Preference
 
 KEYLESS = (
@@ -47,7 +46,7 @@ def warnings(summary: Summary) -> list[str]:
             for judge, method in summary.self_judged
         ),
         *(
-            f"{method.name} failed on {method.failed:,} of {method.samples:,} samples; what failed "
+            f"{method.method} failed on {method.failed:,} of {method.samples:,} samples; what failed "
             "has no score."
             for method in summary.methods
             if method.failed
@@ -63,7 +62,7 @@ def warnings(summary: Summary) -> list[str]:
 
 def verdict(summary: Summary) -> str:
     """Return in one paragraph which methods beat the cheapest, by how much, and at what cost."""
-    sentences = [*_compared(summary), *map(_preferred, summary.preferences)]
+    sentences = [*filter(None, _compared(summary)), *map(_preferred, summary.preferences)]
     if sentences:
         return " ".join(sentences)
     if any(method.scores for method in summary.methods):
@@ -75,55 +74,26 @@ def verdict(summary: Summary) -> str:
 
 
 def _compared(summary: Summary) -> Iterator[str]:
-    """Yield of each method a sentence on its first score, one on the others, one on its costs."""
+    """Yield of each method what is shown of its scores, and what it costs."""
     for name in dict.fromkeys(each.method for each in summary.comparisons):
-        first, *others = [each for each in summary.comparisons if each.method == name]
-        yield _sentence(first)
-        if others:
-            yield _others(others)
+        comparisons = [each for each in summary.comparisons if each.method == name]
+        against = comparisons[0].against
+        rest = [each.score for each in comparisons if not each.is_shown]
+        for word, sign in (("better", 1), ("worse", -1)):
+            shown = [
+                f"{each.score} ({difference_text(each.difference)}, {each.samples} samples)"
+                for each in comparisons
+                if each.is_shown and each.difference.mean * sign > 0
+            ]
+            if shown:
+                yield f"{name} is {word} than {against} in {_listed(shown)}."
+        if rest:
+            yield f"No difference in {_listed(rest)} could be shown between {name} and {against}."
         factors = [
-            f"{factor:.1f} times the {'price' if kind == 'usd' else kind}"
-            for kind, factor in first.factors.items()
+            f"{factor:.1f} times the {'price' if kind == 'USD' else kind}"
+            for kind, factor in comparisons[0].factors.items()
         ]
-        if factors:
-            yield f"{name} takes {_listed(factors)} of {first.against}."
-
-
-def _sentence(each: Comparison) -> str:
-    if each.is_shown:
-        ends = ""
-        if math.isfinite(each.difference.low):
-            low, high = each.difference.low, each.difference.high
-            ends = f"{LEVEL:.0%} interval {low:+.3f} to {high:+.3f}, "
-        return (
-            f"{each.method} is {_better(each)} than {each.against} by "
-            f"{abs(each.difference.mean):.3f} in {each.score} ({ends}{each.samples} samples)."
-        )
-    return (
-        f"No difference in {each.score} could be shown between {each.method} and {each.against} "
-        f"({difference_text(each.difference)}, {each.samples} samples)."
-    )
-
-
-def _others(comparisons: Sequence[Comparison]) -> str:
-    clauses: dict[str, list[str]] = {}
-    for each in comparisons:
-        if each.is_shown:
-            clauses.setdefault(_better(each), []).append(
-                f"{each.score} ({each.difference.mean:+.3f})"
-            )
-    rest = [each.score for each in comparisons if not each.is_shown]
-    sentences = []
-    if clauses:
-        shown = [f"{word} in {_listed(scores)}" for word, scores in clauses.items()]
-        sentences.append(f"{comparisons[0].method} is {' and '.join(shown)}.")
-    if rest:
-        sentences.append(f"No difference could be shown in {_listed(rest)}.")
-    return " ".join(sentences)
-
-
-def _better(each: Comparison) -> str:
-    return "better" if each.difference.mean > 0 else "worse"
+        yield f"{name} takes {_listed(factors)} of {against}." if factors else ""
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -142,11 +112,11 @@ def _preferred(each: Preference) -> str:
             f"No preference of the judge {each.judge} between {each.method} and {each.against} "
             f"could be shown ({counts})."
         )
-    if each.order_bias is not None and each.is_order_biased:
-        place = "first" if each.order_bias > 0.5 else "second"
+    bias = each.order_bias
+    if bias and abs(bias.mean - 0.5) >= 0.2 and not bias.low <= 0.5 <= bias.high:
         text += (
-            f" **{max(each.order_bias, 1 - each.order_bias):.0%} of its votes are for the answer "
-            f"that is shown {place}: do not rely on it.**"
+            f" **{max(bias.mean, 1 - bias.mean):.0%} of its votes are for the answer that is shown "
+            f"{'first' if bias.mean > 0.5 else 'second'}: do not rely on it.**"
         )
     if each.unreadable > each.votes:
         total = each.unreadable + each.votes

@@ -8,11 +8,18 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from stepcraft.evals.directory import SAMPLES
+from stepcraft.evals.directory import SAMPLES as SAMPLES_FILE
 from stepcraft.evals.reports._plots import WIDTH, Plot, Value, rows, scatter
-from stepcraft.evals.reports._samples import packed
+from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed, samples_of
 from stepcraft.evals.reports.markdown import origin, verdict, warnings
-from stepcraft.evals.reports.tables import label, labelled, score_names, tables
+from stepcraft.evals.reports.tables import (
+    comparisons_of,
+    label,
+    methods_of,
+    score_names,
+    supports_of,
+    tables,
+)
 from stepcraft.evals.summary import Summary
 from stepcraft.report.rendering import counted, rendered
 
@@ -32,28 +39,20 @@ def page(directories: Mapping[str, Path], summaries: Mapping[str, Summary]) -> s
     Raises:
         BadInput: A directory is damaged.
     """
-    methods = dict(labelled(summaries))
-    numbers = {name: number for number, name in enumerate(methods, 1)}
+    methods = methods_of(summaries)
+    numbers = {method.method: number for number, method in enumerate(methods, 1)}
     labels = {
-        (name, method.name): label(summaries, name, method.name)
+        (name, method.method): label(summaries, name, method.method)
         for name, summary in summaries.items()
         for method in summary.methods
     }
-    samples = packed(directories, labels)
-    prefixes = {name: f"{name}: " if len(summaries) > 1 else "" for name in summaries}
-    notes = [
-        f"{prefixes[name]}{text}" for name, each in summaries.items() for text in warnings(each)
-    ]
-    every = tables(summaries)
+    samples = samples_of(directories, labels)
     plots: dict[str, list[Plot]] = {}
-    for title, plot in _plots(summaries, numbers):
-        plots.setdefault(title, []).append(plot)
+    for section, plot in _plots(summaries, numbers):
+        plots.setdefault(section, []).append(plot)
+    every = tables(summaries)
     titles = ["Result", *(table.title for table in every), "Samples"]
-    if "Quality and cost" in plots:
-        titles.insert(2, "Quality and cost")
-    if notes := [*notes, *filter(None, [samples.note])]:
-        titles.insert(0, "Warnings")
-    facts = [counted(len(methods), "method"), counted(samples.count, "sample")]
+    facts = [counted(len(methods), "method"), counted(len(samples), "sample")]
     return rendered(
         "evaluation.html.j2",
         folder=_HERE,
@@ -63,26 +62,29 @@ def page(directories: Mapping[str, Path], summaries: Mapping[str, Summary]) -> s
         heading=" · ".join(
             dict.fromkeys(each.benchmark.get("name", name) for name, each in summaries.items())
         ),
-        facts=facts + sorted({method.model for method in methods.values() if method.model}),
-        sections=[(_anchor(title), title) for title in titles],
-        anchor=_anchor,
-        warnings=notes,
+        facts=facts + sorted({method.model for method in methods if method.model}),
+        sections=[(title.lower().replace(" ", "-"), title) for title in titles],
+        warnings=[
+            label(summaries, name, text)
+            for name, each in summaries.items()
+            for text in warnings(each)
+        ],
         verdicts=[
-            f"{prefixes[name]}{verdict(each).replace('**', '')}" for name, each in summaries.items()
+            label(summaries, name, verdict(each).replace("**", ""))
+            for name, each in summaries.items()
         ],
         tables=every,
         plots=plots,
         numbers=numbers,
         colour=lambda number: (number - 1) % _COLOURS + 1,
         origins=list(filter(None, map(origin, summaries.values()))),
-        samples=samples,
-        samples_file=SAMPLES,
+        data=packed(samples),
+        left_out=(
+            f"Texts are cut after {CHARACTERS:,} characters, and samples after the first "
+            f"{SAMPLES:,}; the whole is in {SAMPLES_FILE} of the directory."
+        ),
         width=WIDTH,
     )
-
-
-def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-")
 
 
 def _plots(
@@ -92,28 +94,24 @@ def _plots(
     for score in score_names(summaries)[:_PLOTTED_SCORES]:
         for cost in ("tokens", "calls", "seconds"):
             values = [
-                Value(numbers[name], name, method.scores[score], method.costs[cost])
-                for name, method in labelled(summaries)
-                if score in method.scores
+                Value(numbers[each.method], each.method, each.scores[score], each.costs[cost])
+                for each in methods_of(summaries)
+                if score in each.scores
             ]
-            yield (
-                "Quality and cost",
-                scatter(f"{score} against {cost} a sample", f"{cost} a sample", values),
-            )
+            title = f"{score} against {cost} a sample"
+            yield "Scores and costs", scatter(title, f"{cost} a sample", values)
     differences: dict[str, list[Value]] = {}
+    for each in comparisons_of(summaries):
+        words = f"{each.method} − {each.against}"
+        value = Value(numbers[each.method], words, each.difference)
+        differences.setdefault(each.score, []).append(value)
     supports: dict[str, list[Value]] = {}
-    for name, summary in summaries.items():
-        for each in summary.comparisons:
-            method = label(summaries, name, each.method)
-            value = Value(numbers[method], f"{method} − {each.against}", each.difference)
-            differences.setdefault(each.score, []).append(value)
-        for read in summary.supports:
-            method = label(summaries, name, read.method)
-            if read.share and method in numbers:
-                value = Value(numbers[method], method, read.share)
-                supports.setdefault(read.judge, []).append(value)
+    for read in supports_of(summaries):
+        if read.share:
+            value = Value(numbers[read.method], read.method, read.share)
+            supports.setdefault(read.judge, []).append(value)
     for score, values in differences.items():
-        title = f"Difference in {score}"
-        yield "Differences", rows(title, title.lower(), values, base=0.0)
+        title = f"difference in {score}"
+        yield "Differences", rows(f"D{title[1:]}", title, values, has_base=True)
     for judge, values in supports.items():
         yield "Support", rows(f"Support, judge {judge}", "share of the sentences", values)

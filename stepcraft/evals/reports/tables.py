@@ -4,18 +4,21 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from stepcraft.evals.directory import read_outcomes
-from stepcraft.evals.stats import Interval
+from stepcraft.evals.stats import Difference, Interval
 from stepcraft.evals.summary import Comparison, MethodSummary, Summary
-from stepcraft.evals.votes import Preference
+from stepcraft.evals.votes import Preference, Support
 from stepcraft.text.clean import clean
 
-_USAGE = ("calls", "input_tokens", "output_tokens")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+
+
+R = TypeVar("R", MethodSummary, Comparison, Preference, Support)
 
 
 @dataclass(frozen=True)
@@ -30,123 +33,100 @@ class Table:
 
 def score_names(summaries: Mapping[str, Summary]) -> list[str]:
     """Return the names of the scores in the order of the methods."""
-    methods = [method for summary in summaries.values() for method in summary.methods]
-    return list(dict.fromkeys(score for method in methods for score in method.scores))
+    return list(dict.fromkeys(score for each in methods_of(summaries) for score in each.scores))
 
 
-def labelled(summaries: Mapping[str, Summary]) -> Iterator[tuple[str, MethodSummary]]:
-    """Yield each method with its name; with several directories theirs stand before it."""
-    for name, summary in summaries.items():
-        for method in summary.methods:
-            yield label(summaries, name, method.name), method
+def methods_of(summaries: Mapping[str, Summary]) -> list[MethodSummary]:
+    """Return the methods; with several directories theirs stand before their names."""
+    return _labelled(summaries, lambda summary: summary.methods)
 
 
-def label(summaries: Mapping[str, Summary], directory: str, method: str) -> str:
-    """Return what a report of these directories calls a method."""
-    return f"{directory}: {method}" if len(summaries) > 1 else method
+def comparisons_of(summaries: Mapping[str, Summary]) -> list[Comparison]:
+    """Return the comparisons under the names of `methods_of`."""
+    return _labelled(summaries, lambda summary: summary.comparisons)
+
+
+def supports_of(summaries: Mapping[str, Summary]) -> list[Support]:
+    """Return the supports under the names of `methods_of`."""
+    return _labelled(summaries, lambda summary: summary.supports)
+
+
+def label(summaries: Mapping[str, Summary], directory: str, name: str) -> str:
+    """Return what a report of these directories calls a method or another thing of one."""
+    return f"{directory}: {name}" if len(summaries) > 1 else name
+
+
+def _labelled(summaries: Mapping[str, Summary], items: Callable[[Summary], Sequence[R]]) -> list[R]:
+    return [
+        replace(each, method=label(summaries, name, each.method))
+        for name, summary in summaries.items()
+        for each in items(summary)
+    ]
 
 
 def tables(summaries: Mapping[str, Summary]) -> list[Table]:
     """Return the tables that have rows: scores and costs, differences, votes, support."""
-    names = score_names(summaries)
-    costs = {"calls": "{:.1f}", "tokens": "{:,.0f}", "seconds": "{:.1f}", "usd": "{:.4f}"}
-    if not any("usd" in method.costs for _, method in labelled(summaries)):
-        del costs["usd"]
+    votes = _labelled(summaries, lambda summary: summary.preferences)
     every = [
-        Table(
+        _table(
             "Scores and costs",
-            ["method", *names, *costs, "samples", "failed"],
-            [
-                [
-                    name,
-                    *(interval_text(method.scores.get(score)) for score in names),
-                    *(
-                        form.format(method.costs[cost]) if cost in method.costs else ""
-                        for cost, form in costs.items()
-                    ),
-                    f"{method.samples:,}",
-                    f"{method.failed:,}",
-                ]
-                for name, method in labelled(summaries)
-            ],
+            methods_of(summaries),
             "Means with their 95 % intervals; costs are those of a sample, failed ones among them.",
         ),
-        Table(
+        _table(
             "Differences",
-            ["method", "against", "score", "difference", "p", "p, signs", "wins / losses / ties",
-             "samples", "tokens"],
-            [
-                [label(summaries, name, each.method), *_comparison_cells(each)]
-                for name, summary in summaries.items()
-                for each in summary.comparisons
-            ],
+            comparisons_of(summaries),
             "Against the method with the fewest tokens, on the samples that both have, with 95 % "
-            "intervals. p is of the paired t-test, p of the signs of the exact sign test "
-            "(McNemar's where scores are 0 or 1); both are adjusted (Holm).",
+            "intervals. p is of the paired t-test, where scores are 0 or 1 of the exact sign test "
+            "(McNemar's); sign p is of the sign test on wins and losses. Both are adjusted (Holm). "
+            "Costs are those of the method over those of the other.",
         ),
-        Table(
+        _table(
             "Votes of judges",
-            ["judge", "method", "against", "wins / losses / ties", "undecided", "p",
-             "for the first", "for the longer", "votes", "unreadable", "failed"],
-            [
-                [each.judge, label(summaries, name, each.method), *_preference_cells(each)]
-                for name, summary in summaries.items()
-                for each in summary.preferences
-            ],
-            "By majority on each sample. For the first: the share of the votes for the answer that "
-            "was shown first, 0.50 without bias. For the longer: the correlation of the votes with "
-            "the difference in length, about 0 without bias.",
+            votes,
+            "By majority on each sample. Order bias: the share of the votes for the answer that "
+            "was shown first, 0.5 without bias. Length bias: the correlation of the votes with the "
+            "difference in length, about 0 without bias.",
         ),
-        Table(
+        _table(
             "Support",
-            ["judge", "method", "support", "answers", "cut", "unreadable", "failed"],
-            [
-                [
-                    each.judge,
-                    label(summaries, name, each.method),
-                    interval_text(each.share),
-                    *map(str, (each.answers, each.cut, each.unreadable, each.failed)),
-                ]
-                for name, summary in summaries.items()
-                for each in summary.supports
-            ],
+            supports_of(summaries),
             "The share of the sentences that their passages bear out, with 95 % intervals. Cut: "
             "answers of which passages were too long to be shown.",
         ),
-    ]  # fmt: skip
+    ]
     return [table for table in every if table.rows]
 
 
-def _comparison_cells(each: Comparison) -> list[str]:
-    ties = each.samples - each.wins - each.losses
-    return [
-        each.against,
-        each.score,
-        difference_text(each.difference),
-        p_text(each.p),
-        p_text(each.sign_p),
-        f"{each.wins} / {each.losses} / {ties}",
-        f"{each.samples:,}",
-        f"× {each.factors['tokens']:.1f}" if "tokens" in each.factors else "",
-    ]
+def _table(title: str, items: Sequence[object], note: str) -> Table:
+    """Return a table with a column for each field; a field with names has one for each name."""
+    rows: list[dict[str, str]] = []
+    for item in items:
+        row: dict[str, str] = {}
+        for name, value in vars(item).items():
+            cells = value if isinstance(value, Mapping) else {name.replace("_", " "): value}
+            row |= {column: _text(cell) for column, cell in cells.items()}
+        rows.append(row)
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    return Table(
+        title, columns, [[row.get(column, "") for column in columns] for row in rows], note
+    )
 
 
-def _preference_cells(each: Preference) -> list[str]:
-    return [
-        each.against,
-        f"{each.wins} / {each.losses} / {each.ties}",
-        str(each.undecided),
-        p_text(each.p),
-        "" if each.order_bias is None else f"{each.order_bias:.2f}",
-        "" if each.length_bias is None else f"{each.length_bias:+.2f}",
-        *map(str, (each.votes, each.unreadable, each.failed)),
-    ]
+def _text(value: object) -> str:
+    if isinstance(value, Difference):
+        return difference_text(value)
+    if isinstance(value, Interval):
+        return interval_text(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.3g}" if value < 10 else f"{value:,.0f}"
+    return "" if value is None else str(value)
 
 
-def interval_text(interval: Interval | None) -> str:
+def interval_text(interval: Interval) -> str:
     """Return a mean with its interval, the mean alone where that is unknown."""
-    if interval is None:
-        return ""
     ends = f" ({interval.low:.3f}–{interval.high:.3f})" if math.isfinite(interval.low) else ""
     return f"{interval.mean:.3f}{ends}"
 
@@ -173,34 +153,27 @@ def outcome_rows(directories: Mapping[str, Path]) -> str:
     Raises:
         BadInput: One is no directory of an evaluation, or damaged.
     """
-    rows = {
-        (name, each["method"], each["id"]): {
-            "directory": name,
-            "method": each["method"],
-            "id": each["id"],
-            "question": each["sample"]["question"],
-            **each["scores"],
-            **{key: each["usage"].get(key) for key in _USAGE},
-            "seconds": each["seconds"],
-            "usd": each.get("usd"),
-            "warnings": "; ".join(each["warnings"]),
-            "error": each["error"],
-        }
-        for name, directory in directories.items()
-        for each in read_outcomes(directory)
-    }
-    first = ["directory", "method", "id", "question"]
-    last = [*_USAGE, "seconds", "usd", "warnings", "error"]
-    scores = [
-        key
-        for key in {key: 0 for row in rows.values() for key in row}
-        if key not in {*first, *last}
-    ]
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for name, directory in directories.items():
+        for each in read_outcomes(directory):
+            method, id_, usage = each["method"], each["id"], each["usage"]
+            rows[name, method, id_] = {
+                "directory": name,
+                "method": method,
+                "id": id_,
+                "question": each["sample"]["question"],
+                **{key: usage.get(key) for key in ("calls", "input_tokens", "output_tokens")},
+                "seconds": each["seconds"],
+                "usd": each.get("usd"),
+                "warnings": "; ".join(each["warnings"]),
+                "error": each["error"],
+                **each["scores"],
+            }
     file = io.StringIO()
-    table = csv.DictWriter(file, [*first, *scores, *last], lineterminator="\n")
+    columns = dict.fromkeys(column for row in rows.values() for column in row)
+    table = csv.DictWriter(file, columns, lineterminator="\n")
     table.writeheader()
-    for row in rows.values():
-        table.writerow({key: _cell(value) for key, value in row.items()})
+    table.writerows({key: _cell(value) for key, value in row.items()} for row in rows.values())
     return file.getvalue()
 
 
