@@ -146,7 +146,7 @@ def main() -> None:
     try:
         app(prog_name="python -m stepcraft_papers")
     except StepcraftError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        Console(stderr=True).print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
 
 

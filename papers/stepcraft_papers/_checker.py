@@ -82,7 +82,7 @@ def _assert(job: Mapping[str, Any]) -> Iterator[bool | None]:
     try:
         with _limited(job["seconds"]):
             names = _run(job["prelude"], job["program"])
-            exec(compile(job["suites"][0], "tests.py", "exec"), names)  # noqa: S102 - the purpose
+            exec(compile(job["suites"][0], "tests.py", "exec"), names)
     except BaseException:
         yield False
     else:
@@ -141,12 +141,12 @@ def _passes(
     return True
 
 
-def _is_right(  # noqa: PLR0911 - a rule a function of evalplus
+def _is_right(
     entry: str,
     arguments: Arguments,
     result: Any,
     expected: Any,
-    atol: float,  # noqa: ANN401
+    atol: float,
 ) -> bool:
     if entry == "find_zero":
         powers = (
@@ -174,13 +174,13 @@ def _is_right(  # noqa: PLR0911 - a rule a function of evalplus
     return bool(atol) and type(result) is type(expected) and _is_close(result, expected, atol)
 
 
-def _is_floats(value: Any) -> bool:  # noqa: ANN401
+def _is_floats(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(item, float) for item in value)
     return isinstance(value, float)
 
 
-def _is_close(result: Any, expected: Any, atol: float) -> bool:  # noqa: ANN401
+def _is_close(result: Any, expected: Any, atol: float) -> bool:
     if isinstance(expected, list | tuple):
         return len(result) == len(expected) and all(
             map(_is_close, result, expected, [atol] * len(expected))
@@ -201,7 +201,7 @@ def _run(*texts: str) -> dict[str, Any]:
     module = ModuleType("solution")
     sys.modules["solution"] = module
     for text in texts:
-        exec(compile(text, "solution.py", "exec"), module.__dict__)  # noqa: S102 - the purpose
+        exec(compile(text, "solution.py", "exec"), module.__dict__)
     return module.__dict__
 
 
@@ -221,7 +221,7 @@ def _stop(*_: object) -> None:
     raise Overtime
 
 
-def _tuples(value: Any) -> Any:  # noqa: ANN401
+def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 

@@ -58,7 +58,7 @@ def entries(file: Path, *ids: str) -> Iterator[Entry]:
         yield Entry(record.values, where, str((identifiers or [number])[0]) or str(number))
 
 
-def whole(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
+def whole(file: Path) -> object:
     """Return the JSON value that a file is; None where its name does not end in .json.
 
     Raises:
@@ -68,7 +68,8 @@ def whole(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
         return None
     try:
         with open_regular(file) as opened:
-            return json.load(opened)
+            value: object = json.load(opened)
+            return value
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

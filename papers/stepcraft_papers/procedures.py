@@ -83,7 +83,9 @@ def _benchmarks(
     read: _Reader,
     *,
     score: Scorer = default_scores,
-    **fields: Any,  # noqa: ANN401
+    source: str,
+    licence: str,
+    citation: str,
 ) -> Iterator[Benchmark]:
     for part, split, which in ((1, "val", "tenth of middle length"), (2, "test", "longest fifth")):
         yield file_benchmark(
@@ -92,7 +94,9 @@ def _benchmarks(
             partial(_part, name, read, part),
             score=score,
             searched=partial(_memory, name, read),
-            **fields,
+            source=source,
+            licence=licence,
+            citation=citation,
         )
 
 

@@ -13,9 +13,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -98,44 +98,59 @@ async def run_program(
     text = program.encode("utf-8", "surrogatepass")
     limits = (math.ceil(seconds), megabytes << 20, 0, OPEN_FILES, FILE_MB << 20, 0)
     info, written = os.pipe()
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *_command(written),
-            *("-I", "-S", "-B", "-c", _START),
-            *map(str, (len(text), *limits)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd="/",
-            # `--clearenv` would leave the environment readable in `/proc/1/environ`.
-            env={},
-            pass_fds=[written],
-            start_new_session=True,
-        )
-    except OSError as error:
-        os.close(info)
-        raise SandboxFailure(f"the sandbox does not start ({error}); {_WAYS_OUT}") from error
-    finally:
-        os.close(written)
     with os.fdopen(info, "rb") as report:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *_command(written),
+                *("-I", "-S", "-B", "-c", _START),
+                *map(str, (len(text), *limits)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd="/",
+                # `--clearenv` would leave the environment readable in `/proc/1/environ`.
+                env={},
+                pass_fds=[written],
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SandboxFailure(f"the sandbox does not start ({error}); {_WAYS_OUT}") from error
+        finally:
+            os.close(written)
         process_report = report.read()
     # Killing bubblewrap itself might leave a program that guards itself against its end. With the
     # first process in the sandbox the kernel ends all others.
-    first = json.loads(process_report)["child-pid"] if process_report else process.pid
-    return await _watch(
-        process, first, text + stdin.encode("utf-8", "surrogatepass"), CLOCK * seconds
-    )
+    with _killer(
+        json.loads(process_report)["child-pid"] if process_report else process.pid
+    ) as kill:
+        stdin_bytes = text + stdin.encode("utf-8", "surrogatepass")
+        return await _watch(process, kill, stdin_bytes, CLOCK * seconds)
 
 
-async def _watch(
-    process: asyncio.subprocess.Process, first: int, stdin: bytes, seconds: float
-) -> Outcome:
-    """Feed a process and read what it writes until it ends or reaches a limit."""
-    stdout, stderr = bytearray(), bytearray()
+@contextmanager
+def _killer(process: int) -> Generator[Callable[[], None]]:
+    """Give what kills a process, and never another one that has got its number since."""
+    try:
+        descriptor = os.pidfd_open(process)
+    except ProcessLookupError:
+        yield lambda: None
+        return
 
     def kill() -> None:
         with suppress(ProcessLookupError):
-            os.kill(first, signal.SIGKILL)
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+
+    try:
+        yield kill
+    finally:
+        os.close(descriptor)
+
+
+async def _watch(
+    process: asyncio.subprocess.Process, kill: Callable[[], None], stdin: bytes, seconds: float
+) -> Outcome:
+    """Feed a process and read what it writes until it ends or reaches a limit."""
+    stdout, stderr = bytearray(), bytearray()
 
     async def work() -> None:
         await asyncio.gather(

@@ -62,7 +62,7 @@ def rate(votes: Sequence[tuple[str, str, str | None]]) -> list[Rating]:
     """
     with warnings.catch_warnings():  # its docstrings hold backslashes that Python warns of
         warnings.simplefilter("ignore")
-        from trueskill import TrueSkill, rate_1vs1  # noqa: PLC0415
+        from trueskill import TrueSkill, rate_1vs1  # noqa: PLC0415 - within the block
 
     game = TrueSkill(mu=25.0, sigma=25 / 3, beta=25 / 6, tau=25 / 300, draw_probability=0.1)
     order, shuffler = sorted(votes, key=str), random.Random(_SEED)  # noqa: S311 - nothing secret

@@ -58,7 +58,9 @@ def _problems(name: str, file: Path) -> list[Sample]:
     return samples
 
 
-def _benchmark(name: str, which: str, source: str, **fields: Any) -> Benchmark:  # noqa: ANN401
+def _benchmark(
+    name: str, which: str, *, source: str, licence: str, citation: str, release: Release
+) -> Benchmark:
     return file_benchmark(
         name,
         f"mathematics word problems{which}, answered with a program that is run in a sandbox",
@@ -66,14 +68,16 @@ def _benchmark(name: str, which: str, source: str, **fields: Any) -> Benchmark: 
         source=f"https://github.com/{source}",
         score=program_accuracy,
         settings={"rat": {"finish": "code"}, "rat_paper": {"finish": "code", "k": 1}},
-        **fields,
+        licence=licence,
+        citation=citation,
+        release=release,
     )
 
 
 GSM8K = _benchmark(
     "gsm8k",
     "",
-    "openai/grade-school-math",
+    source="openai/grade-school-math",
     licence="MIT",
     citation="Cobbe et al., Training Verifiers to Solve Math Word Problems, 2021, arXiv 2110.14168",
     release=Release(
@@ -85,7 +89,7 @@ GSM8K = _benchmark(
 GSM_HARD = _benchmark(
     "gsm-hard",
     " with large numbers",
-    "reasoning-machines/pal",
+    source="reasoning-machines/pal",
     licence="Apache-2.0",
     citation="Gao et al., PAL: Program-aided Language Models, ICML 2023, arXiv 2211.10435",
     release=Release(
