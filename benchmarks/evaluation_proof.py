@@ -62,12 +62,12 @@ def right_pair(points: float) -> Pair:
 
 
 def t_test(a: Numbers, b: Numbers) -> float:
-    """p of the paired t-test."""
+    """P of the paired t-test."""
     return paired(a.tolist(), b.tolist()).p
 
 
 def signs(a: Numbers, b: Numbers) -> float:
-    """p of the exact sign test."""
+    """P of the exact sign test."""
     return sign_test(int((a > b).sum()), int((b > a).sum()))
 
 
