@@ -61,12 +61,8 @@ class Benchmark:
 
     def origin(self) -> dict[str, str]:
         """Return what a report and the configuration of an evaluation say of it."""
-        return {
-            "name": self.name,
-            "source": self.source,
-            "licence": self.licence,
-            "citation": self.citation,
-        }
+        names = ("name", "source", "licence", "citation")
+        return {name: getattr(self, name) for name in names}
 
 
 def benchmark_names() -> list[str]:

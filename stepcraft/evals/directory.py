@@ -6,7 +6,7 @@ file beside them.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NotRequired
@@ -53,7 +53,7 @@ class Outcome(TypedDict):
 @contextmanager
 def run_directory(
     path: Path, configuration: Mapping[str, Any], *names: str
-) -> Iterator[list[LineFile]]:
+) -> Generator[list[LineFile]]:
     """Open the directory of an evaluation for this process alone, and files in it to append to.
 
     Args:

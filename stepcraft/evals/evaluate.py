@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.uuid import uuid7
@@ -22,7 +23,6 @@ from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.evals.scoring import Scorer, default_scores
 from stepcraft.files import named_path
 from stepcraft.models.resolve import EXTRACTIVE
-from stepcraft.nodes.begin import KEYLESS
 from stepcraft.secrets import without_secrets
 
 _VERSIONS = {name: version(name) for name in ("stepcraft", "langgraph", "langchain-core")}
@@ -72,34 +72,22 @@ async def evaluate(
     """
     directory, budget = named_path(directory), budget or Budget()
     prices = Prices.of(None) if prices is None else prices
-    _check_unique("method", [method.name for method in methods])
-    _check_unique("id", [sample["id"] for sample in samples])
     for method in methods:
         if method.model == EXTRACTIVE and not allow_keyless:
-            raise BadInput(_keyless(f"{method.name} has no language model"))
+            raise BadInput(
+                f"{method.name} has no language model, and scores of the keyless model say nothing "
+                "of a method; name a model with --model or STEPCRAFT_MODEL, or try the evaluation "
+                "with --allow-keyless"
+            )
         if budget.usd is not None and method.model and prices.price(method.model) is None:
             raise BadInput(unpriced(method.model))
-    configuration = {
-        "version": _VERSIONS["stepcraft"],
-        "methods": {
-            method.name: {**method.described(), "model": method.model} for method in methods
-        },
-        "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
-        **({"benchmark": benchmark} if benchmark else {}),
-    }
+    configuration = _configuration(methods, samples, benchmark)
     with run_directory(
         directory, configuration, SAMPLES, *([CALLS] if keep_calls else [])
     ) as files:
         spending = Spending(budget, len(methods) * len(samples), on_progress)
-        unscored: dict[Key, Outcome] = {}
         models = {method.name: method.model for method in methods}
-        for outcome in read_outcomes(directory):
-            key = outcome["method"], outcome["id"]
-            if unscored.pop(key, None) is None:  # else it is the same run, scored again
-                spending.add(outcome["usage"], _usd(outcome, prices, models))
-            spending.failed[key] = bool(outcome["error"])
-            if outcome["error"] and outcome["output"]:
-                unscored[key] = outcome
+        unscored = _counted(directory, spending, prices, models)
 
         async def finish(method: AnyMethod, sample: Sample) -> None:
             key = method.name, sample["id"]
@@ -108,15 +96,13 @@ async def evaluate(
                 if not spending.begin():
                     return
                 outcome = await _run(method, sample, calls, callbacks)
-                if KEYLESS in outcome["warnings"] and not allow_keyless:
-                    raise BadInput(_keyless(f"{method.name} ran without a language model"))
                 outcome["usd"] = _usd(outcome, prices, models)
             scored = await _scored(outcome, scorers)
             for file in files[1:]:
                 file.add({"method": method.name, "id": sample["id"], "calls": calls.calls()})
             files[0].add(scored)
             if key not in unscored:
-                spending.end(outcome["usage"], outcome["usd"])
+                spending.end(outcome["usage"], outcome.get("usd"))
             spending.report(key, failed=bool(scored["error"]))
 
         left = (
@@ -129,6 +115,21 @@ async def evaluate(
         await side_by_side(left, concurrency)
         spending.check_finished("samples", retried=retry_errors)
         return spending.progress
+
+
+def _counted(
+    directory: Path, spending: Spending, prices: Prices, models: Mapping[str, str]
+) -> dict[Key, Outcome]:
+    """Count what the directory has, and return the outputs that are not scored."""
+    unscored: dict[Key, Outcome] = {}
+    for outcome in read_outcomes(directory):
+        key = outcome["method"], outcome["id"]
+        if unscored.pop(key, None) is None:  # else it is the same run, scored again
+            spending.add(outcome["usage"], _usd(outcome, prices, models))
+        spending.failed[key] = bool(outcome["error"])
+        if outcome["error"] and outcome["output"]:
+            unscored[key] = outcome
+    return unscored
 
 
 def _usd(outcome: Outcome, prices: Prices, models: Mapping[str, str]) -> float | None:
@@ -187,26 +188,33 @@ async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
         for scorer in scorers:
             result = scorer(outcome["sample"], outcome["output"])
             scores |= await result if isinstance(result, Awaitable) else result
-        if bad := [name for name, score in scores.items() if not math.isfinite(score)]:
-            raise ValueError(f"the score {bad[0]!r} is {scores[bad[0]]}; return a finite number")
+        bad = [name for name, score in scores.items() if not math.isfinite(score)]
     except Exception as failure:
         return {**outcome, "error": f"it could not be scored: {_reason(failure)}"}
-    finite = {name: float(score) for name, score in scores.items()}
-    return {**outcome, "error": "", "scores": finite}
+    if bad:
+        reason = f"the score {bad[0]!r} is {scores[bad[0]]}; return a finite number"
+        return {**outcome, "error": f"it could not be scored: {reason}"}
+    scores = {name: float(score) for name, score in scores.items()}
+    return {**outcome, "error": "", "scores": scores}
 
 
 def _reason(failure: Exception) -> str:
     return f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
 
 
-def _keyless(problem: str) -> str:
-    return (
-        f"{problem}, and scores of the keyless model say nothing of a method; name a model with "
-        "--model or STEPCRAFT_MODEL, or try the evaluation with --allow-keyless"
-    )
-
-
-def _check_unique(kind: str, names: Sequence[str]) -> None:
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        raise BadInput(f"the {kind} {name!r:.80} is there twice; give each its own")
+def _configuration(
+    methods: Sequence[AnyMethod], samples: Sequence[Sample], benchmark: Mapping[str, str] | None
+) -> dict[str, Any]:
+    names = [method.name for method in methods], [sample["id"] for sample in samples]
+    for kind, each in zip(("method", "id"), names, strict=True):
+        for name, count in Counter(each).most_common(1):
+            if count > 1:
+                raise BadInput(f"the {kind} {name!r:.80} is there twice; give each its own")
+    return {
+        "version": _VERSIONS["stepcraft"],
+        "methods": {
+            method.name: {**method.described(), "model": method.model} for method in methods
+        },
+        "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
+        **({"benchmark": benchmark} if benchmark else {}),
+    }

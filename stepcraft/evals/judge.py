@@ -174,7 +174,7 @@ class Judge:
         a, b = (str(each["output"].get("answer") or "") for each in (ours, theirs))
         first = number % 2 == 0
         judgement = self._judgement("vote", ours, theirs["method"], number)
-        judgement["longer"], judgement["shown_first"] = len(a) - len(b), first
+        judgement["shown_first"] = first
         messages = ask_pairwise(ours["sample"], *((a, b) if first else (b, a)))
         reply = await self._ask(messages, judgement, temperature=0.7, seed=number)
         if reply is not None:
@@ -270,7 +270,7 @@ class Judge:
         """Ask with a seed and a temperature, and without what the provider refuses of them."""
         usage = judgement["usage"]
         while True:
-            sent = {name: options[name] for name in options.keys() - self._refused_options}
+            sent: Any = {name: options[name] for name in options.keys() - self._refused_options}
             usage["calls"] += 1
             try:
                 message = await model.ainvoke(messages, **sent)

@@ -56,15 +56,10 @@ async def judge(
     """
     if votes < 2 or votes % 2:
         raise BadInput(f"{votes} votes cannot be half in each order; give an even number")
-    named = [models] if isinstance(models, str | BaseChatModel) else models
-    judges = {each.name: each for each in (Judge(model, passage_tokens) for model in named)}
-    if not judges or len(judges) < len(named):
-        raise BadInput(
-            f"the judges {', '.join(judges) or '(none)'} are not different; name each once"
-        )
     budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
-    for name in judges if budget.usd is not None else ():
-        if prices.price(name) is None:
+    judges = _judges(models, passage_tokens)
+    for name in judges:
+        if budget.usd is not None and prices.price(name) is None:
             raise BadInput(unpriced(name))
     with run_directory(directory, read_configuration(directory), VOTES) as [file]:
         jobs = dict(_jobs(directory, list(judges.values()), votes))
@@ -89,6 +84,18 @@ async def judge(
         left = [partial(finish, *job) for job in jobs.items() if spending.failed.get(job[0], True)]
         await side_by_side(left, concurrency)
         spending.check_finished("calls to judges", retried=True)
+
+
+def _judges(
+    models: BaseChatModel | str | Sequence[BaseChatModel | str], passage_tokens: int
+) -> dict[str, Judge]:
+    several = [models] if isinstance(models, str | BaseChatModel) else models
+    judges = {each.name: each for each in (Judge(model, passage_tokens) for model in several)}
+    if not judges or len(judges) < len(several):
+        raise BadInput(
+            f"the judges {', '.join(judges) or '(none)'} are not different; name each once"
+        )
+    return judges
 
 
 def _jobs(directory: Path, judges: Sequence[Judge], votes: int) -> Iterator[tuple[Key, _Job]]:

@@ -47,7 +47,7 @@ def upload(directory: Path, name: str) -> list[str]:
     for method, settings in configuration["methods"].items():
         rows = [_row(each) for (of, _), each in outcomes.items() if of == method]
         experiments.append(f"{name} {method} {now:%Y-%m-%d %H:%M:%S}")
-        experiment = {
+        experiment: dict[str, Any] = {
             "experiment_name": experiments[-1],
             "dataset_name": f"{name} {configuration['samples']['fingerprint']}",
             "experiment_metadata": {**settings, "stepcraft_version": configuration["version"]},

@@ -165,9 +165,9 @@ def task_scores(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
             unanswered.append(task)
         for name, value in outcome["scores"].items():
             answers.setdefault(name, {}).setdefault(task, []).append(value)
-    for name in answers:
+    for name, tasks in answers.items():
         for task in unanswered if name.startswith(_PASSED) else ():
-            answers[name].setdefault(task, []).append(0.0)
+            tasks.setdefault(task, []).append(0.0)
     scores: dict[str, dict[str, float]] = {}
     for name, tasks in answers.items():
         scores[name] = {task: fmean(values) for task, values in tasks.items()}
@@ -222,13 +222,17 @@ def _comparison(
 
 def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return what a sample cost; in USD where all are known."""
-    costs = {
+    costs: dict[str, list[float | None]] = {
         "calls": [outcome["usage"].get("calls", 0) for outcome in outcomes],
         "tokens": [total_tokens(outcome["usage"]) for outcome in outcomes],
         "seconds": [outcome["seconds"] for outcome in outcomes],
         "USD": [outcome.get("usd") for outcome in outcomes],
     }
-    return {kind: fmean(values) for kind, values in costs.items() if None not in values}
+    return {
+        kind: fmean(value for value in values if value is not None)
+        for kind, values in costs.items()
+        if None not in values
+    }
 
 
 def _answered(outcomes: Sequence[Outcome]) -> list[Outcome]:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
-from statistics import correlation
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -14,7 +13,7 @@ from stepcraft.evals.stats import Interval, holm, mean_interval, share, sign_tes
 from stepcraft.journal import read_lines
 
 VOTES = "votes.jsonl"
-_VERDICTS = {"win": 1, "tie": 0, "loss": -1}
+_VERDICTS = ("win", "tie", "loss")
 
 
 class Judgement(TypedDict):
@@ -39,8 +38,6 @@ class Judgement(TypedDict):
     """Of a vote, for the method; absent without a reply."""
     shown_first: NotRequired[bool]
     """Of a vote: whether the method's answer was shown before the other."""
-    longer: NotRequired[int]
-    """Of a vote: by how many characters the method's answer is longer than the other."""
     sentences: NotRequired[list[int]]
     """Of a reading: the numbers of the sentences that count."""
     unsupported: NotRequired[list[int] | None]
@@ -94,8 +91,6 @@ class Preference:
     failed: int
     order_bias: Interval | None
     """The share of the votes for the answer that was shown first, ties apart; 0.5 is none."""
-    length_bias: float | None
-    """The correlation of the votes with the difference in length; None where one is constant."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +132,6 @@ def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement
     readable = [vote for vote in votes if vote.get("verdict") in _VERDICTS]
     decided = [vote for vote in readable if vote.get("verdict") != "tie"]
     first = sum((vote.get("verdict") == "win") == vote.get("shown_first") for vote in decided)
-    verdicts = [_VERDICTS[vote.get("verdict", "")] for vote in readable]
-    lengths = [vote.get("longer", 0) for vote in readable]
-    varies = len(set(verdicts)) > 1 and len(set(lengths)) > 1
     return Preference(
         judge=judge,
         method=method,
@@ -153,7 +145,6 @@ def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement
         unreadable=sum(vote.get("verdict") == "unreadable" for vote in votes),
         failed=sum(bool(vote["error"]) for vote in votes),
         order_bias=share(first, len(decided)) if decided else None,
-        length_bias=correlation(verdicts, lengths) if varies else None,
     )
 
 

@@ -110,7 +110,7 @@ def test_the_cache_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match="the cache in .*file cannot be written"):
+    with pytest.raises(BadInput, match=r"the cache in .*file cannot be written"):
         ReplyCache(tmp_path / "file")
 
 
@@ -163,7 +163,7 @@ def test_names_of_no_benchmark() -> None:
         get_benchmark("gsm8k")
     with pytest.raises(BadInput, match="did you mean 'lgstep-val'"):
         get_benchmark("lgstep-vla")
-    with pytest.raises(BadInput, match="tests.evals.test_calls:NONE of 'wrong' is no Benchmark"):
+    with pytest.raises(BadInput, match=r"tests\.evals\.test_calls:NONE of 'wrong' is no Benchmark"):
         get_benchmark("wrong")
 
 

@@ -193,7 +193,7 @@ def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(
         return {"similarity": made[sample["id"]]}
 
     first = run(tmp_path, model, samples(2), scorers=[scorer])
-    told = f"it could not be scored: ValueError: the score 'similarity' is {value}; return a finite number"
+    told = f"it could not be scored: the score 'similarity' is {value}; return a finite number"
     assert (first[0]["error"], first[1]["error"].startswith(told)) == ("", True)
     assert "| direct | ScriptedModel | 1.000 (" in markdown(summarise(tmp_path))
     made["1"] = 0.5

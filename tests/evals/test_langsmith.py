@@ -83,7 +83,7 @@ def test_an_upload_that_is_refused_and_one_without_a_key(
 
     run(tmp_path)
     langsmith.refused_key = True
-    with pytest.raises(RunStopped, match="did not take 'direct'.*check LANGSMITH_API_KEY"):
+    with pytest.raises(RunStopped, match=r"did not take 'direct'.*check LANGSMITH_API_KEY"):
         upload(tmp_path, "team")
     monkeypatch.delenv("LANGSMITH_API_KEY")
     get_env_var.cache_clear()

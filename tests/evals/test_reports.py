@@ -106,7 +106,7 @@ def evaluation(
         {
             "kind": "vote", "judge": f"openai:judge{poison}", "method": f"{name}{poison}", "against": names[0],
             "id": f"q{number}" + (f" {poison}" if poison else ""), "number": 0, "reply": "", "error": "", "usage": {}, "verdict": kinds[letter],
-            "shown_first": number % 2 == 0, "longer": number,
+            "shown_first": number % 2 == 0,
         }
         for name, letters in (votes or {}).items()
         for number, letter in enumerate(letters)

@@ -76,7 +76,7 @@ def page(directories: Mapping[str, Path], summaries: Mapping[str, Summary]) -> s
         tables=every,
         plots=plots,
         numbers=numbers,
-        colour=lambda number: (number - 1) % _COLOURS + 1,
+        colours=_COLOURS,
         origins=list(filter(None, map(origin, summaries.values()))),
         data=packed(samples),
         left_out=(

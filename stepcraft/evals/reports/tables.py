@@ -85,8 +85,7 @@ def tables(summaries: Mapping[str, Summary]) -> list[Table]:
             "Votes of judges",
             votes,
             "By majority on each sample. Order bias: the share of the votes for the answer that "
-            "was shown first, 0.5 without bias. Length bias: the correlation of the votes with the "
-            "difference in length, about 0 without bias.",
+            "was shown first, 0.5 without bias.",
         ),
         _table(
             "Support",
