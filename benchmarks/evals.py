@@ -34,8 +34,6 @@ from stepcraft.evals.summary import summarise
 from stepcraft.graphs.baselines import build_direct
 from tests.scripted import ScriptedModel
 
-DIRECT = Method("direct", "direct")
-
 
 def samples(count: int) -> list[Sample]:
     """Questions with an answer."""
@@ -47,14 +45,13 @@ def samples(count: int) -> list[Sample]:
 
 async def harness(count: int, latency: float, concurrency: int) -> float:
     """Seconds of an evaluation."""
-    graph = build_direct(model=ScriptedModel(lambda *_: "yes", latency=latency))
+    model = ScriptedModel(lambda *_: "yes", latency=latency)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         await evaluate(
-            [DIRECT],
+            [Method("direct", "direct", options={"model": model})],
             samples(count),
             Path(folder) / "run",
-            graph_of=lambda _: graph,
             concurrency=concurrency,
         )
         return time.perf_counter() - began

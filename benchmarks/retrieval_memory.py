@@ -36,7 +36,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from stepcraft.evals.stats import mean_interval, paired_bootstrap
+from stepcraft.evals.stats import mean_interval, paired
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
@@ -114,7 +114,7 @@ def table(
             cells += [f"{fmean(rank <= count for rank in own):.2f}" for count in FIRST]
             cells.append(f"{fmean(1 / rank for rank in own):.2f}")
         both = [[1 / one[place] for place in goals] for one in (found, rows[default])]
-        change = paired_bootstrap(*both, seed=SEED)
+        change = paired(*both)
         interval = f"{change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
         shown.add_row(name, *cells, interval, f"{change.p:.3f}")
     return shown
@@ -129,7 +129,7 @@ def by_alpha(
     for asker in ASKERS:
         found = zip(rows[f"{default:g}"], asked, strict=True)
         own = [float(rank <= K) for rank, query in found if query.asker == asker]
-        sure = mean_interval(own, SEED)
+        sure = mean_interval(own)
         yield f"{asker} @{K} at alpha {default:g}: {sure.mean:.2f} [{sure.low:.2f}, {sure.high:.2f}] of {len(own)}"
 
 

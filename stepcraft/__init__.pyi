@@ -11,7 +11,6 @@ from .errors import ModelUnknown as ModelUnknown
 from .errors import NoAnswer as NoAnswer
 from .errors import ReadOnlyMemory as ReadOnlyMemory
 from .errors import RunStopped as RunStopped
-from .errors import SandboxFailure as SandboxFailure
 from .errors import SourceFailure as SourceFailure
 from .errors import StepcraftError as StepcraftError
 from .errors import UnreadableReply as UnreadableReply

@@ -12,9 +12,7 @@ StepcraftError
 ├── NoAnswer            a run ended without an answer (also a ConnectionError)
 ├── ModelFailure        the model refuses every call (also a RuntimeError)
 ├── UnreadableReply     a reply has not the form that its step needs (never leaves a run)
-├── RunStopped          an evaluation or a build cannot go on; what is done is kept
-│                       (also a RuntimeError)
-└── SandboxFailure      there is no sandbox for generated code, or it failed
+└── RunStopped          an evaluation or a build cannot go on; what is done is kept
                         (also a RuntimeError)
 """
 
@@ -157,7 +155,3 @@ class RunStopped(StepcraftError, RuntimeError):
 
     The same command goes on from there.
     """
-
-
-class SandboxFailure(StepcraftError, RuntimeError):
-    """There is no sandbox to run generated code in, or it failed. The program did not run."""

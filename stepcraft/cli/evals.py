@@ -1,7 +1,7 @@
 """`stepcraft eval`: run methods on questions of one's own, and report what was found."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, Typer
 from typing_extensions import Unpack
@@ -19,8 +19,9 @@ from stepcraft.cli.output import note, one_line, say
 from stepcraft.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from stepcraft.evals.benchmark import Questions
     from stepcraft.evals.compare import Pair, PairedMethods
 
 eval_app = Typer(
@@ -58,11 +59,16 @@ def run(
     repetitions: Annotated[
         int, Option("--samples", min=1, max=1_000, help="Answers to each question.")
     ] = 1,
+    keep_calls: Annotated[
+        bool, Option("--keep-calls", help="Keep the prompts and replies of each sample.")
+    ] = False,
+    cache: Annotated[
+        Path | None,
+        Option(metavar="DIR", help="Keep the replies of models here, and ask for none twice."),
+    ] = None,
     langsmith: Annotated[
         str | None,
-        Option(
-            metavar="NAME", help="Upload it to LangSmith: a dataset, and an experiment a method."
-        ),
+        Option(metavar="NAME", help="Upload each method to LangSmith as an experiment."),
     ] = None,
     retry_errors: Annotated[
         bool, Option("--retry-errors", help="Run failed samples again.")
@@ -70,57 +76,79 @@ def run(
     allow_keyless: Annotated[
         bool, Option("--allow-keyless", help="Score the keyless model, to try an evaluation.")
     ] = False,
-    sandbox: Annotated[
-        Literal["bubblewrap", "docker", "none"],
-        Option(help="What runs generated programs: bubblewrap, docker or none."),
-    ] = "bubblewrap",
-    i_understand: Annotated[
-        bool,
-        Option("--i-understand", help="With --sandbox none: programs may do whatever you may."),
-    ] = False,
     **options: Unpack[EvaluationOptions],
 ) -> None:
     """Run methods on questions and print the report.
 
     The same command goes on with a run that was stopped.
     """
-    from stepcraft.evals.benchmarks.registry import described, named_samples
+    from langchain_core.globals import set_llm_cache
+
+    from stepcraft.evals.cache import ReplyCache
     from stepcraft.evals.evaluate import evaluate
-    from stepcraft.evals.langsmith_upload import LangSmith
+    from stepcraft.evals.langsmith import check_key, upload
     from stepcraft.evals.methods import read_methods
     from stepcraft.evals.samples import picked, repeated
-    from stepcraft.evals.sandbox import Sandbox
-    from stepcraft.graphs.registry import GRAPHS
 
-    uploads = LangSmith(langsmith) if langsmith else None
-    programs = Sandbox(sandbox, i_understand=i_understand)
-    samples, score, fields = named_samples(questions, data, None if items else limit, programs)
-    if items:
-        samples = picked(samples, items)[:limit]
-    samples = repeated(samples, repetitions)
-    chosen = search_fields(options)
-    # The user's settings go before those that a benchmark has for one graph.
-    fields = {
-        name: {key: each for key, each in value.items() if key not in chosen}
-        if name in GRAPHS
-        else value
-        for name, value in fields.items()
-        if name != "sources" or "memory" not in chosen
-    }
+    if langsmith:
+        check_key()
+    if cache:
+        if repetitions > 1:
+            raise BadInput("with --cache all --samples of a question may be one; leave one out")
+        set_llm_cache(ReplyCache(cache))
+    loaded, benchmark = _questions(questions, data, None if items else limit)
+    samples = picked(loaded.samples, items)[:limit] if items else loaded.samples
+    settings = _settings(loaded.settings, search_fields(options))
     work = evaluate(
-        read_methods(methods, {**fields, **chosen}),
-        samples,
+        read_methods(methods, settings),
+        repeated(samples, repetitions),
         directory,
-        scorers=[score],
-        benchmark=described(questions, data),
+        scorers=loaded.scorers,
+        benchmark=benchmark,
+        keep_calls=keep_calls,
         retry_errors=retry_errors,
         allow_keyless=allow_keyless,
         **work_arguments(options),
     )
     finish(work)
-    if uploads:
-        note(f"LangSmith has {uploads.upload(directory, samples):,} more runs of it")
+    if langsmith:
+        note(f"LangSmith has {', '.join(upload(directory, langsmith))}")
     _print_report(directory)
+
+
+def _questions(
+    name: str, data: Path | None, limit: int | None
+) -> "tuple[Questions, dict[str, str] | None]":
+    """Return the questions of a file or a benchmark, and where those of a benchmark are from."""
+    from stepcraft.evals.benchmark import Questions, benchmark_names, get_benchmark
+    from stepcraft.evals.passages import pooled
+    from stepcraft.evals.samples import read_samples
+
+    file = Path(name)
+    if name in benchmark_names() or not (file.suffix or file.exists()):
+        benchmark = get_benchmark(name)
+        loaded = benchmark.load(data, limit)
+        return loaded, {**benchmark.origin(), "version": loaded.version}
+    if data is not None:
+        raise BadInput(f"--data {data} is for a benchmark, and {name} is a file; leave it out")
+    return Questions(read_samples(file, limit), settings=pooled(file)), None
+
+
+def _settings(loaded: "Mapping[str, Any]", chosen: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Return the settings of questions and those that the user chose, which go first.
+
+    The passages of a file are not searched where the user names a memory.
+    """
+    from stepcraft.graphs.registry import GRAPHS
+
+    settings = {
+        name: {key: each for key, each in value.items() if key not in chosen}
+        if name in GRAPHS
+        else value
+        for name, value in loaded.items()
+        if name != "sources" or "memory" not in chosen
+    }
+    return {**settings, **chosen}
 
 
 @eval_app.command()
@@ -167,10 +195,6 @@ def report(
     to: Annotated[Path | None, Option(help="Write Markdown into this file.")] = None,
     html: Annotated[Path | None, Option(help="Write a page with plots and samples.")] = None,
     csv: Annotated[Path | None, Option(help="Write a row for each sample.")] = None,
-    mauve: Annotated[
-        str | None,
-        Option(metavar="FEATURES", help="Report MAUVE, with features of gpt2-large or embeddings."),
-    ] = None,
 ) -> None:
     """Report what evaluations found so far; as Markdown, unless a file is named."""
     from stepcraft.evals.reports.markdown import markdown
@@ -182,7 +206,7 @@ def report(
     named = {str(directory): directory for directory in directories}
     if csv:
         csv.write_text(outcome_rows(named), encoding="utf-8")
-    summaries = {name: summarise(directory, mauve) for name, directory in named.items()}
+    summaries = {name: summarise(directory) for name, directory in named.items()}
     text = "\n".join(
         markdown(summary, name if len(named) > 1 else "Evaluation")
         for name, summary in summaries.items()
@@ -222,30 +246,31 @@ def compare(
 
 
 def _score_lines(methods: "PairedMethods", score: str, count: int) -> "Iterable[str]":
-    from stepcraft.evals.reports.markdown import KEYLESS, difference_text, p_text
+    from stepcraft.evals.reports.markdown import KEYLESS
+    from stepcraft.evals.reports.tables import difference_text, p_text
     from stepcraft.evals.summary import is_keyless
 
-    outcomes = [outcome for pair in methods.pairs.values() for outcome in vars(pair).values()]
+    outcomes = [outcome for pair in methods.pairs.values() for outcome in pair]
     first, second = outcomes[0]["method"], outcomes[1]["method"]
     yield f"{first} against {second}, samples: {len(methods.pairs):,}"
     if is_keyless(outcomes):
         yield KEYLESS
-    for comparison in methods.comparisons:
-        tests = {"p": comparison.p, "McNemar": comparison.mcnemar_p, "signs": comparison.sign_p}
-        shown = [f"{name} {p_text(p)}" for name, p in tests.items() if p is not None]
-        wins, losses, ties = comparison.record
-        shown.append(f"wins {wins}, losses {losses}, ties {ties}")
-        yield f"{comparison.score}: {difference_text(comparison)}; {', '.join(shown)}"
+    for each in methods.comparisons:
+        ties = each.samples - each.wins - each.losses
+        yield (
+            f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
+            f"signs {p_text(each.sign_p)}, wins {each.wins}, losses {each.losses}, ties {ties}"
+        )
     yield f"where they differ most in {score}:" if score else "both have no score in common"
-    for pair in methods.most_different(score, count):
-        scores = f"{pair.first['scores'][score]:.3f}  {pair.second['scores'][score]:.3f}"
-        yield f"{scores}  {pair.first['id']}  {one_line(pair.first['sample']['question'])[:160]}"
+    for ours, theirs in methods.most_different(score, count):
+        scores = f"{ours['scores'][score]:.3f}  {theirs['scores'][score]:.3f}"
+        yield f"{scores}  {ours['id']}  {one_line(ours['sample']['question'])[:160]}"
 
 
 def _sample_lines(pair: "Pair") -> "Iterable[str]":
-    for name, value in pair.first["sample"].items():
+    for name, value in pair[0]["sample"].items():
         yield f"{name}: {value}"
-    for outcome in (pair.first, pair.second):
+    for outcome in pair:
         output, usage = outcome["output"], outcome["usage"]
         scores = "".join(f"{name} {value:.3f}, " for name, value in outcome["scores"].items())
         cost = f"{usage.get('calls', 0)} calls, {outcome['seconds']:,.1f} s"
@@ -258,14 +283,16 @@ def _sample_lines(pair: "Pair") -> "Iterable[str]":
 
 @eval_app.command("list")
 def list_() -> None:
-    """List the methods and the benchmarks, one per line."""
-    from stepcraft.evals.benchmarks.registry import BENCHMARKS
+    """List the methods and the installed benchmarks, one per line."""
+    from stepcraft.evals.benchmark import benchmark_names, get_benchmark
     from stepcraft.evals.methods import SELF_REFINEMENT
     from stepcraft.graphs.registry import GRAPHS
 
     names = ", ".join([*GRAPHS, SELF_REFINEMENT])
     say(f"methods: {names} (`stepcraft graphs` says more)\n")
-    for name, benchmark in BENCHMARKS.items():
+    for name in benchmark_names():
+        benchmark = get_benchmark(name)
         cited = f"; {benchmark.citation}" if benchmark.citation else ""
-        about = f"{benchmark.line}; from {benchmark.source}, licence: {benchmark.licence}{cited}"
-        say(f"{name:<19} {about}")
+        about = f"from {benchmark.source}, licence: {benchmark.licence}{cited}"
+        say(f"{name:<19} {benchmark.description}; {about}")
+    say("\nbenchmarks of papers: pip install stepcraft-papers")

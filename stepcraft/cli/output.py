@@ -113,7 +113,7 @@ def progress_lines(*, quiet: bool) -> "Callable[[Progress], None]":
 
     def show(progress: "Progress") -> None:
         nonlocal due, last
-        now, left, usd = time.monotonic(), progress.seconds_left, progress.usd
+        now, usd = time.monotonic(), progress.usd
         if quiet or progress.done == last or (now < due and progress.done < progress.total):
             return
         due, last = now + _LINE_EVERY_S, progress.done
@@ -121,7 +121,6 @@ def progress_lines(*, quiet: bool) -> "Callable[[Progress], None]":
             f"{progress.done:,} of {progress.total:,} done, {progress.failed:,} failed, "
             f"{progress.calls:,} calls, {progress.tokens:,} tokens"
             + (f", {usd:,.4f} USD" if usd else "")
-            + (f", about {left / 60:,.1f} min left" if left else "")
         )
 
     return show

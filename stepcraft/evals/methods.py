@@ -1,17 +1,21 @@
-"""The methods of an evaluation: graphs by name with settings, as `rat:rounds=1` names them."""
+"""The methods of an evaluation: our graphs by name with settings, and anybody's graphs."""
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.resources import files
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import ValidationError
 
 from stepcraft.contexts.base import Settings
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evals.samples import Sample
 from stepcraft.graphs.registry import GRAPHS, context_of, get_graph
 from stepcraft.llm.resources import BuilderOptions, Resources
@@ -19,19 +23,30 @@ from stepcraft.memory.local import LocalMemory
 from stepcraft.models.resolve import model_name, resolve_model
 from stepcraft.secrets import excerpt
 
-Graph = CompiledStateGraph[Any, Any, Any, Any]
-
 SELF_REFINEMENT = "self_refinement"
 """The paper's draft, critic and edits with an empty memory: what the memory has to beat."""
 _REFINED = "aag_paper"
 _SEARCHED = ("memory", "sources", "embeddings")
-OPTIONS = ("model", "node_models", *_SEARCHED)
-"""What goes to the builder of a graph: whoever evaluates may name what no run's context may."""
+_OPTIONS = ("model", "node_models", *_SEARCHED)
+"""What goes to the builder of a graph: who evaluates may name what no run's context may."""
+_PACKAGE = str(files("stepcraft"))
+_NOT_SCORED = ("messages", "usage", "warnings", "__interrupt__")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a method made of a sample."""
+
+    output: dict[str, Any]
+    """As JSON: `answer`, `evidence`, `steps` are scored, and the rest is kept."""
+    warnings: list[str]
+    usage: Mapping[str, Any]
+    """As the graph counts it; callbacks do not see the calls of a graph on a server."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A graph with its settings."""
+    """A graph of this package with its settings."""
 
     name: str
     """As it was written, such as `rat:rounds=1`."""
@@ -48,22 +63,22 @@ class Method:
             seed: The seed of a sample, for models that take one and for what draws at random.
 
         Raises:
-            BadInput: A setting is unknown, or its value has the wrong type or is out of bounds.
+            BadInput: A setting is unknown, or its value cannot be used.
         """
         if seed is None:
             return self._context
-        names = {"sample_seed", "seed"} if self._model_takes_seed else {"sample_seed"}
-        known = type(self._context).model_fields.keys()
-        return self._context.model_copy(update=dict.fromkeys(names & known, seed))
+        takes_seed = "seed" in type(resolve_model(self._choice)).model_fields
+        names = {"sample_seed", "seed"} if takes_seed else {"sample_seed"}
+        names &= type(self._context).model_fields.keys()
+        return self._context.model_copy(update=dict.fromkeys(names, seed))
 
     @cached_property
     def _context(self) -> Settings:
         context = context_of(self.graph)
-        for name in self.settings:
-            if name not in context.model_fields:
-                near = difflib.get_close_matches(name, context.model_fields, 1)
-                names = f"did you mean {near[0]!r}?" if near else ", ".join(context.model_fields)
-                raise BadInput(f"{self.graph} has no setting {name!r:.80}; {names}")
+        for name in self.settings.keys() - context.model_fields:
+            near = difflib.get_close_matches(name, context.model_fields, 1)
+            names = f"did you mean {near[0]!r}?" if near else ", ".join(context.model_fields)
+            raise BadInput(f"{self.graph} has no setting {name!r:.80}; {names}")
         try:
             return context(**self.settings)
         except ValidationError as error:
@@ -73,123 +88,155 @@ class Method:
                 f"{name}={excerpt(problem['input'])} cannot be used: {problem['msg']}"
             ) from error
 
-    def compiled(self) -> Graph:
-        """Return the graph."""
+    @cached_property
+    def _compiled(self) -> CompiledStateGraph[Any, Any, Any, Any]:
         return get_graph(self.graph, **self.options)
 
-    def model(self, node: str) -> str:
-        """Return the name of the model that a node asks."""
-        choice = self._choice(node)
+    @property
+    def model(self) -> str:
+        """The name of the model that writes the answer."""
+        choice = self._choice
         return choice if isinstance(choice, str) else model_name(choice)
 
-    def _choice(self, node: str) -> BaseChatModel | str:
-        resources = Resources.of(self.graph, context_of(self.graph), self.options)
-        return resources.choice(node, self._context)
-
     @cached_property
-    def _model_takes_seed(self) -> bool:
-        nodes = ["", *self._context.node_models, *self.options.get("node_models", {})]
-        models = [resolve_model(self._choice(node)) for node in nodes]
-        return all("seed" in type(model).model_fields for model in models)
+    def _choice(self) -> BaseChatModel | str:
+        resources = Resources.of(self.graph, context_of(self.graph), self.options)
+        return resources.choice("answer", self._context)
 
-    def given(self, question: str, resources: str) -> dict[str, Any]:
-        """Return the input for a question; resources are part of it where the graph takes none."""
+    def input(self, sample: Sample) -> dict[str, Any]:
+        """Return the input for a sample; resources are part of the question if need be."""
+        question, resources = sample["question"], sample.get("resources")
         if not resources:
             return {"question": question}
         if "resources" in GRAPHS[self.graph].inputs:
             return {"question": question, "resources": resources}
         return {"question": f"{question} (with {resources})"}
 
+    async def run(self, sample: Sample, config: RunnableConfig) -> Result:
+        """Run the graph on a sample."""
+        context = self.context(sample.get("seed"))
+        result = await self._compiled.ainvoke(self.input(sample), config, context=context)
+        channels = self._compiled.output_channels
+        return _result(result, {name: result[name] for name in channels if name in result})
+
     def described(self) -> dict[str, Any]:
-        """Return the settings and what the graph is built with, as JSON."""
-        return {
-            **self.settings,
-            **{name: _described(value) for name, value in self.options.items()},
-        }
+        """Return what tells the method from others, as JSON."""
+        return {"graph": self.graph, "settings": _plain({**self.settings, **self.options})}
+
+
+def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a graph returns
+    """Return a mapping as it is, and anything else as the answer."""
+    return result if isinstance(result, Mapping) else {"answer": str(result)}
 
 
 @dataclass(frozen=True)
 class OwnMethod:
-    """A compiled LangGraph graph of one's own, whatever keys its input and its output have."""
+    """A LangGraph graph of one's own, a `RemoteGraph`, or a function of the input."""
 
     name: str
-    graph: Graph
-    given: Callable[[Sample], Any] = lambda sample: {"question": sample["question"]}
-    """The input of the graph for a sample."""
-    output: Callable[[Any], Mapping[str, Any]] = dict
-    """What is scored and kept of the graph's output, as JSON: `answer`, `evidence`, `steps`."""
+    graph: Runnable[Any, Any] | Callable[[Any], Any]
+    input: Callable[[Sample], Any] = lambda sample: {"question": sample["question"]}
+    """The input for a sample."""
+    output: Callable[[Any], Mapping[str, Any]] = plain_output
+    """What is scored and kept of the output, as JSON: `answer`, `evidence`, `steps`."""
     context: object = None
     """What every run gets as its context."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What tells this method from others of its name, as JSON; another is another evaluation."""
+    """What tells this method from others of its name, as JSON."""
+    model: str = ""
+    """The model whose price holds where no call names its own."""
+
+    async def run(self, sample: Sample, config: RunnableConfig) -> Result:
+        """Run the graph on a sample."""
+        runnable = self.graph if isinstance(self.graph, Runnable) else RunnableLambda(self.graph)
+        context = {} if self.context is None else {"context": self.context}
+        state = await runnable.ainvoke(self.input(sample), config, **context)
+        result = _result(state, self.output(state))
+        json.dumps(result.output)
+        if passages := result.output.get("evidence"):
+            if not all(isinstance(each, Mapping) and "text" in each for each in passages):
+                raise ValueError("the evidence of an output is a list of objects with a text")
+            empty = {"id": "", "title": "", "source": "", "score": 0.0}
+            result.output["evidence"] = [{**empty, **each} for each in passages]
+        return result
 
     def described(self) -> dict[str, Any]:
-        """Return the settings."""
-        return dict(self.settings)
+        """Return what tells the method from others, as JSON."""
+        return {"graph": "own", "settings": _plain(self.settings)}
 
 
 AnyMethod = Method | OwnMethod
 
 
+def _result(result: object, output: Mapping[str, Any]) -> Result:
+    state: Mapping[str, Any] = result if isinstance(result, Mapping) else {}
+    if state.get("__interrupt__"):
+        raise NoAnswer("the run waits for a person; evaluate the method without its review")
+    return Result(
+        {name: value for name, value in output.items() if name not in _NOT_SCORED},
+        [str(warning) for warning in state.get("warnings") or ()],
+        state.get("usage") or {},
+    )
+
+
 def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
-    """Read methods from a text such as `rag:k=10,rat:rounds=1:finish=code,self_refinement`.
+    """Read methods such as `rag:k=10,rat:rounds=1:model=openai:gpt-5,self_refinement`.
 
     Args:
-        text: The methods, separated by commas, each with its settings behind colons.
-        fields: Settings of all methods that have them, and what their graphs are built with, such as
-            the model, the sources and the memory; under the name of a graph those of that graph
-            alone.
+        text: The methods, separated by commas, each with its settings behind colons; a value may
+            have colons.
+        fields: Settings of all methods that have them, and what their graphs are built with, such
+            as the model, the sources and the memory; under the name of a graph, those of that
+            graph alone.
 
     Raises:
         BadInput: A method or a setting is unknown, a value cannot be used, or a method is named
             twice.
     """
-    methods: list[Method] = []
+    methods: dict[str, Method] = {}
     for name in filter(None, map(str.strip, text.split(","))):
-        graph, *settings = name.split(":")
-        own: dict[str, Any] = {}
-        for setting in settings:
-            key, equals, value = setting.partition("=")
-            if not equals:
-                raise BadInput(
-                    f"the setting {setting!r:.80} of {graph} has no value; write {graph}:field=value"
-                )
-            own[key.strip()] = value.strip()
-        method = _method(name, graph, own, fields)
-        method.context()
-        if name in {known.name for known in methods}:
+        first, *settings = re.split(r":(?=\w+=)", name)
+        graph, colon, rest = first.partition(":")
+        if colon:
+            raise BadInput(
+                f"the setting {rest!r:.80} of {graph} has no value; write {graph}:field=value"
+            )
+        if name in methods:
             raise BadInput(f"the method {name!r:.80} is named twice; name each once")
-        methods.append(method)
+        pairs = (setting.split("=", 1) for setting in settings)
+        methods[name] = _method(name, graph, {key: value.strip() for key, value in pairs}, fields)
+        methods[name].context()
     if not methods:
         raise BadInput(f"no method is named; name some of {', '.join([*GRAPHS, SELF_REFINEMENT])}")
-    return methods
+    return list(methods.values())
 
 
-def _method(name: str, graph: str, own: dict[str, Any], fields: Mapping[str, Any]) -> Method:
+def _method(
+    name: str, graph: str, settings: Mapping[str, Any], fields: Mapping[str, Any]
+) -> Method:
     if graph == SELF_REFINEMENT:
         shared = {key: value for key, value in fields.items() if key not in _SEARCHED}
-        method = _method(name, _REFINED, {"questions": False, **own}, shared)
+        method = _method(name, _REFINED, {"questions": False, **settings}, shared)
         memory = LocalMemory(":memory:", embeddings="none")
         return replace(method, options={**method.options, "memory": memory})
-    known = context_of(graph).model_fields
-    settings = {**_known(fields, known), **_known(fields.get(graph) or {}, known), **own}
-    options: Any = {key: settings.pop(key) for key in OPTIONS if key in settings}
-    return Method(name, graph, settings, options)
+    names = set(context_of(graph).model_fields)
+    names |= {"embeddings"} if "memory" in names else set()
+    shared = {**fields, **(fields.get(graph) or {})}
+    merged = {key: value for key, value in shared.items() if key in names and value is not None}
+    merged |= settings
+    options: Any = {key: merged.pop(key) for key in _OPTIONS if key in merged}
+    return Method(name, graph, merged, options)
 
 
-def _known(fields: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    names = {*known, *(["embeddings"] if "memory" in known else [])}
-    return {key: value for key, value in fields.items() if key in names and value is not None}
+def _plain(settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    """Return settings as JSON: objects by their names, and files of this package without its place.
+
+    Another installation goes on with a run.
+    """
+    return json.loads(json.dumps(settings, default=_name).replace(_PACKAGE, "stepcraft"))
 
 
-def _described(value: object) -> Any:  # noqa: ANN401 - JSON
-    """Return an option as JSON: an object by its name."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        return {str(name): _described(each) for name, each in value.items()}
-    if isinstance(value, Sequence):
-        return [_described(each) for each in value]
+def _name(value: object) -> str:
     if isinstance(value, BaseChatModel):
         return model_name(value)
     name = getattr(value, "name", None)

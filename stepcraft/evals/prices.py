@@ -1,37 +1,19 @@
-"""What the tokens of an evaluation cost, by prices that its user names; none are built in, because they would go stale."""
+"""What tokens cost, by prices that the user names: built-in ones would go stale."""
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-from langchain_core.messages import AIMessage
 
 from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt
 
 VARIABLE = "STEPCRAFT_PRICES"
-"""The environment variable with prices where no others are named: entries as of `--price`, with semicolons between them."""
+"""The environment variable with the entries of `--price`, with semicolons between them."""
 
-_PER_TOKEN = 1e-6
 _DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}\Z")
 """The date behind a model's name, as providers return it."""
-
-
-def no_tokens() -> dict[str, int]:
-    """Return the usage of no call."""
-    return {"calls": 0, "input_tokens": 0, "output_tokens": 0}
-
-
-def add_tokens(used: dict[str, int], reply: AIMessage) -> None:
-    """Add the tokens of a reply, as its provider reports them, to a usage."""
-    if not (tokens := reply.usage_metadata):
-        return
-    used["input_tokens"] += tokens["input_tokens"]
-    used["output_tokens"] += tokens["output_tokens"]
-    if cached := tokens.get("input_token_details", {}).get("cache_read"):
-        used["cached_input_tokens"] = used.get("cached_input_tokens", 0) + cached
 
 
 @dataclass(frozen=True)
@@ -43,13 +25,12 @@ class Price:
     cached: float
     """Of tokens read from the provider's cache."""
 
-    def usd(self, used: Mapping[str, Any]) -> float:
-        """What this usage costs in USD."""
-        cached = int(used.get("cached_input_tokens", 0))
-        full = int(used["input_tokens"]) - cached
-        return _PER_TOKEN * (
-            full * self.read + cached * self.cached + int(used["output_tokens"]) * self.written
-        )
+    def usd(self, usage: Mapping[str, Any]) -> float:
+        """Return what this usage costs in USD."""
+        cached = int(usage.get("cached_input_tokens", 0))
+        full = int(usage.get("input_tokens", 0)) - cached
+        written = int(usage.get("output_tokens", 0))
+        return (full * self.read + cached * self.cached + written * self.written) / 1_000_000
 
 
 @dataclass(frozen=True)
@@ -63,61 +44,58 @@ class Prices:
         """Read entries such as `0.25/2.00` or `openai:gpt-5-mini=0.25/2.00/0.025`.
 
         Args:
-            entries: USD per million tokens read, written and, if they have a price of their own, read from the
+            entries: USD per million tokens read, written and, where it differs, read from the
                 provider's cache; a model's name before them. None for those in STEPCRAFT_PRICES.
 
         Raises:
             BadInput: An entry is no price, or a model has two.
         """
         if not entries:
-            entries = [
-                one.strip() for one in os.environ.get(VARIABLE, "").split(";") if one.strip()
-            ]
+            entries = list(filter(None, map(str.strip, os.environ.get(VARIABLE, "").split(";"))))
         by_model: dict[str, Price] = {}
         for entry in entries:
             model, _, figures = entry.rpartition("=")
             if (model := model.strip()) in by_model:
                 raise BadInput(
-                    f"the price of {excerpt(model) if model else 'every model'} is named twice; name it once"
+                    f"the price of {excerpt(model) if model else 'every model'} is named twice; "
+                    "name it once"
                 )
             by_model[model] = _price(entry, figures)
         return Prices(by_model)
 
     def price(self, model: str) -> Price | None:
-        """The price of a model; a provider before the name and a date behind it need not agree. None if unknown."""
-        bare = _DATED.sub("", model.rpartition(":")[2])
-        for name in (model, model.rpartition(":")[2], bare):
-            for known, price in self.by_model.items():
-                if known and name in (known, known.rpartition(":")[2]):
+        """Return the price of a model, None if it is unknown.
+
+        A provider may stand before either name, and a date behind the model's.
+        """
+        for name in (model, _DATED.sub("", model)):
+            for priced, price in self.by_model.items():
+                if priced and (name == priced or _bare(name) == priced or name == _bare(priced)):
                     return price
         return self.by_model.get("")
 
-    def cost(self, usage: Mapping[str, Any], model_of: Callable[[str], str]) -> float | None:
-        """What a usage costs in USD; None where the price of a model that was used is unknown.
+    def cost(self, usage: Mapping[str, Any], model: str) -> float | None:
+        """Return what a usage costs in USD; None where the price of a used model is unknown.
 
         Args:
-            usage: Totals, and in `nodes` those of the nodes.
-            model_of: The model of a node; of "" for what no node used.
+            usage: The tokens, in `models` by model.
+            model: The model of tokens that no provider's name stands at.
         """
         if not self.by_model:
             return None
-        nodes: Mapping[str, Mapping[str, Any]] = usage.get("nodes") or {}
-        parts = [(name, used) for name, used in nodes.items()]
-        kinds = ("input_tokens", "output_tokens", "cached_input_tokens")
-        rest = {
-            kind: int(usage.get(kind, 0)) - sum(int(used.get(kind, 0)) for used in nodes.values())
-            for kind in kinds
-        }
-        if rest["input_tokens"] or rest["output_tokens"]:
-            parts.append(("", rest))
         total = 0.0
-        for node, used in parts:
-            if used["input_tokens"] or used["output_tokens"]:
-                price = self.price(model_of(node))
+        for name, tokens in (usage.get("models") or {model: usage}).items():
+            if any(tokens.get(kind) for kind in ("input_tokens", "output_tokens")):
+                price = self.price(name) or self.price(model)
                 if price is None:
                     return None
-                total += price.usd(used)
+                total += price.usd(tokens)
         return total
+
+
+def _bare(name: str) -> str:
+    """Return the name without its provider; a tag, as in `ollama:llama3:8b`, is part of it."""
+    return name.partition(":")[2]
 
 
 def _price(entry: str, figures: str) -> Price:
@@ -127,7 +105,7 @@ def _price(entry: str, figures: str) -> Price:
         parts = []
     if len(parts) not in {2, 3} or not all(0 <= part < float("inf") for part in parts):
         raise BadInput(
-            f"the price {excerpt(entry)} cannot be used; write USD per million tokens read and written, such as "
-            "0.25/2.00 or openai:gpt-5-mini=0.25/2.00"
+            f"the price {excerpt(entry)} cannot be used; write USD per million tokens read and "
+            "written, such as 0.25/2.00 or openai:gpt-5-mini=0.25/2.00"
         )
     return Price(parts[0], parts[1], parts[-1] if len(parts) == 3 else parts[0])

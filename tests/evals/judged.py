@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stepcraft.evals.directory import Outcome, RunDirectory
+from stepcraft.evals.directory import SAMPLES, Outcome, run_directory
 from stepcraft.evals.judging import judge
 from stepcraft.evals.summary import Summary, summarise
 from stepcraft.text.sections import parse
@@ -32,7 +32,7 @@ def evaluation(
     configuration = {
         "methods": {name: {"graph": name, "settings": {}, "model": model} for name in answers}
     }
-    with RunDirectory(directory, configuration) as kept:
+    with run_directory(directory, configuration, SAMPLES) as [kept]:
         for method, given in answers.items():
             for number, answer in enumerate(given):
                 output = (

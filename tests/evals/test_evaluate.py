@@ -15,9 +15,10 @@ import pytest
 from langgraph.graph import START, MessagesState, StateGraph
 
 from stepcraft import BadInput, Procedure, RunStopped
-from stepcraft.evals.directory import Outcome, RunDirectory, read_outcomes
-from stepcraft.evals.evaluate import Budget, Progress, evaluate
+from stepcraft.evals.directory import Outcome, read_outcomes, run_directory
+from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method, OwnMethod, read_methods
+from stepcraft.evals.progress import Budget, Progress
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample, read_samples
 from stepcraft.evals.summary import summarise
@@ -28,6 +29,7 @@ from tests.scripted import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
 DIRECT = Method("direct", "direct")
+FLOUR = Sample(id="1", question="bake", resources="flour")
 
 
 def answering(reply: Callable[[str, str], Any] = lambda *_: "3") -> ScriptedModel:
@@ -116,7 +118,7 @@ def test_a_budget_stops_the_retry_of_samples_that_failed(tmp_path: Path) -> None
     mine = OwnMethod(
         "mine",
         builder.compile(),
-        given=lambda sample: {"messages": [("user", sample["question"])]},
+        input=lambda sample: {"messages": [("user", sample["question"])]},
         output=lambda _result: {"answer": "3"},
     )
 
@@ -191,9 +193,9 @@ def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(
         return {"similarity": made[sample["id"]]}
 
     first = run(tmp_path, model, samples(2), scorers=[scorer])
-    told = f"it could not be scored: ValueError: the score 'similarity' is {value}; return a finite number"
+    told = f"it could not be scored: the score 'similarity' is {value}; return a finite number"
     assert (first[0]["error"], first[1]["error"].startswith(told)) == ("", True)
-    assert "| direct | 1.000 (" in markdown(summarise(tmp_path))
+    assert "| direct | ScriptedModel | 1.000 (" in markdown(summarise(tmp_path))
     made["1"] = 0.5
     again = run(tmp_path, model, samples(2), scorers=[scorer], retry_errors=True)
     assert ([one["scores"] for one in again], len(model.calls)) == (
@@ -253,7 +255,7 @@ def test_another_configuration_into_the_same_directory_is_refused(tmp_path: Path
     run(tmp_path, model, samples(2))
     with pytest.raises(BadInput, match="other samples; name another directory"):
         run(tmp_path, model, samples(3))
-    with pytest.raises(BadInput, match="other methods or settings"):
+    with pytest.raises(BadInput, match="other methods; name another directory"):
         run(
             tmp_path,
             model,
@@ -270,7 +272,7 @@ def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
 
 def test_two_runs_into_one_directory_at_once_are_refused(tmp_path: Path) -> None:
     with (
-        RunDirectory(tmp_path / "run", {}),
+        run_directory(tmp_path / "run", {}),
         pytest.raises(BadInput, match="an evaluation is running into"),
     ):
         run(tmp_path / "run", answering(), samples(1))
@@ -305,11 +307,14 @@ def test_an_effect_and_none(tmp_path: Path) -> None:
     asyncio.run(evaluate(methods, samples(24), tmp_path))
     summary = summarise(tmp_path)
     told = markdown(summary)
-    assert "rag is better than direct by 0.750 in exact match" in told
-    assert "No difference in exact match could be shown between rag:k=1 and direct" in told
-    assert "rag is better in F1 (+0.750) and occurs (+0.750)." in told
-    assert "No difference could be shown in F1 and occurs." in told
-    assert [method.name for method in summary.methods] == ["direct", "rag", "rag:k=1"]
+    assert (
+        "rag is better than direct in exact match (+0.750 (+0.563 to +0.937), 24 samples)" in told
+    )
+    assert (
+        "No difference in exact match, F1 and occurs could be shown between rag:k=1 and direct."
+        in told
+    )
+    assert [each.method for each in summary.methods] == ["direct", "rag", "rag:k=1"]
 
 
 @pytest.mark.parametrize(
@@ -350,8 +355,8 @@ def test_methods_take_what_they_have() -> None:
         "rounds": 1,
         "finish": "code",
     }
-    assert methods[3].given("bake", "flour") == {"question": "bake", "resources": "flour"}
-    assert methods[2].given("bake", "flour") == {"question": "bake (with flour)"}
+    assert methods[3].input(FLOUR) == {"question": "bake", "resources": "flour"}
+    assert methods[2].input(FLOUR) == {"question": "bake (with flour)"}
 
 
 def test_the_seed_of_a_sample_is_for_what_takes_one() -> None:
@@ -386,23 +391,23 @@ def test_methods_take_the_kind_of_answer_that_is_named_for_them_or_for_all() -> 
     ("lines", "problem"),
     [
         ([], "no questions|empty"),
-        (['{"answer": "x"}'], "1 has no question; give each record one under 'question'"),
-        (['{"question": " "}'], "1 has no question"),
-        (['{"question": ["a"]}'], "1 has a question that is no text"),
+        (['{"answer": "x"}'], "1 cannot be used: question"),
+        (['{"question": " "}'], "1 cannot be used: question"),
+        (['{"question": ["a"]}'], "1 cannot be used: question"),
         (['{"question": "a"}', "nonsense"], "2 cannot be read"),
         (
             ['{"question": "a", "id": 1}', '{"question": "b", "id": "1"}'],
-            "2 has the id '1' of line 1",
+            "2 has the id '1' of an earlier record",
         ),
         (
             ['{"question": "a", "id": 0}', '{"question": "b", "id": 0}'],
-            "2 has the id '0' of line 1",
+            "2 has the id '0' of an earlier record",
         ),
         (
             ['{"question": "a", "Answer": "b"}'],
             "1 has a field 'Answer'; names are written in lower case",
         ),
-        (['{"question": "a", "answers": [{}]}'], "1 has an answers that is no text"),
+        (['{"question": "a", "answers": [{}]}'], "1 cannot be used: answers"),
     ],
 )
 def test_questions_that_cannot_be_used(tmp_path: Path, lines: list[str], problem: str) -> None:

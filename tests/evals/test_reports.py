@@ -5,7 +5,6 @@ import csv
 import gzip
 import io
 import json
-import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from typer.testing import CliRunner
 
 from stepcraft.cli import app
 from stepcraft.evals.compare import paired_methods
-from stepcraft.evals.directory import Outcome, RunDirectory
+from stepcraft.evals.directory import SAMPLES, Outcome, run_directory
 from stepcraft.evals.reports.markdown import markdown, warnings
 from stepcraft.evals.reports.page import page
 from stepcraft.evals.summary import summarise
@@ -68,7 +67,7 @@ def evaluation(
         if benchmark
         else {},
     }
-    with RunDirectory(directory, configuration) as kept:
+    with run_directory(directory, configuration, SAMPLES) as [kept]:
         for place, (name, own) in enumerate(zip(names, scores.values(), strict=True)):
             for number, score in enumerate(own):
                 output = {"answer": f"Answer {number} of {name}.", "evidence": [PASSAGE]}
@@ -107,11 +106,25 @@ def evaluation(
         {
             "kind": "vote", "judge": f"openai:judge{poison}", "method": f"{name}{poison}", "against": names[0],
             "id": f"q{number}" + (f" {poison}" if poison else ""), "number": 0, "reply": "", "error": "", "usage": {}, "verdict": kinds[letter],
-            "shown_first": number % 2 == 0, "longer": number,
+            "shown_first": number % 2 == 0,
         }
         for name, letters in (votes or {}).items()
         for number, letter in enumerate(letters)
     ]  # fmt: skip
+    if poison:
+        call = {
+            "node": poison,
+            "model": poison,
+            "prompt": [[poison, poison]],
+            "reply": poison,
+            "error": "",
+            "tokens": {},
+            "seconds": 0.1,
+        }
+        for name in names:
+            line = {"method": name, "id": "q0", "calls": [call]}
+            with (directory / "calls.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(poisoned(line, "")) + "\n")
     if lines:
         support = {
             **lines[0],
@@ -144,7 +157,7 @@ HALF = [1, 0, 1, 0, 1, 0, 1, 0]
 BETTER = [1, 1, 1, 1, 1, 1, 1, 0]
 
 
-def test_the_page_has_the_figures_of_the_summary_and_of_the_paper(tmp_path: Path) -> None:
+def test_the_page_has_the_figures_of_the_summary(tmp_path: Path) -> None:
     run = evaluation(
         tmp_path / "run", {"rag": HALF, "rat": BETTER}, votes={"rat": "wwwwwwtu"}, benchmark="gsm8k"
     )
@@ -153,16 +166,10 @@ def test_the_page_has_the_figures_of_the_summary_and_of_the_paper(tmp_path: Path
     assert {"2 methods", "8 samples", "openai:writer"} <= set(seen.texts("li"))
     cells = seen.texts("td")
     assert any(cell.startswith("0.500 (") for cell in cells)
-    assert "3 / 0 / 5" in cells
-    assert "0.250" in cells  # McNemar's p of three wins
-    assert [row.text for row in seen.all("tr", "paper")] == [
-        "baseline, GPT-3.5 paper: RAT0.659",
-        "RAT, GPT-3.5 paper: RAT0.714",
-    ]
-    assert "6 / 0 / 1" in cells
+    assert "0.25" in cells  # the signs of three wins
     assert "gsm8k: licence: MIT; paper: A paper of 2021." in seen.texts("p", "note")
     [verdict] = seen.texts("p", "verdict")
-    assert "No difference in right could be shown between rat and rag (8 samples)" in verdict
+    assert "No difference in right could be shown between rat and rag" in verdict
     assert (
         "rat takes 2.0 times the calls, 1.9 times the tokens and 2.0 times the seconds of rag."
         in verdict
@@ -174,7 +181,6 @@ def test_the_page_has_the_figures_of_the_summary_and_of_the_paper(tmp_path: Path
         "right against calls a sample",
         "right against seconds a sample",
         "Difference in right",
-        "TrueSkill, judge openai:judge",
         "Support, judge openai:judge",
     ]
     assert "1 of 8 replies of openai:judge on rat and rag could not be read" in " ".join(
@@ -191,28 +197,25 @@ def test_costs_are_compared_on_the_samples_that_both_methods_have(tmp_path: Path
         line["usage"]["input_tokens"] *= 100 if line["id"] in {"q2", "q3"} else 1
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     summary = summarise(run)
-    assert (summary.cheapest, summary.comparisons[0].factor) == ("rag", 2.0)
+    [comparison] = summary.comparisons
+    assert (comparison.against, comparison.factors["tokens"]) == ("rag", 2.0)
     assert (
         "rat takes 2.0 times the calls, 2.0 times the tokens and 2.0 times the seconds of rag."
         in markdown(summary)
     )
 
 
-def test_trueskill_goes_by_the_majority_on_each_sample(tmp_path: Path) -> None:
-    run = evaluation(tmp_path / "run", {"rag": HALF, "rat": HALF}, votes={"rat": "wwwwwwwt"})
-    rated = {one.method: one.rating for one in summarise(run).ratings}
-    assert rated["rag"].mean < 22 < 28 < rated["rat"].mean
-    assert rated["rat"].low < rated["rat"].mean < rated["rat"].high
-    assert "| openai:judge | rat | 30." in markdown(summarise(run))
-
-
-def test_mcnemar_is_for_scores_of_0_and_1_alone(tmp_path: Path) -> None:
-    exact = summarise(evaluation(tmp_path / "a", {"rag": [0] * 6, "rat": [1] * 6})).comparisons[0]
-    assert (exact.mcnemar_p, exact.sign_p, exact.record) == (2 / 64, 2 / 64, (6, 0, 0))
-    partly = summarise(evaluation(tmp_path / "b", {"rag": [0] * 6, "rat": [0.5] * 6})).comparisons[
-        0
-    ]
-    assert (partly.mcnemar_p, partly.sign_p) == (None, 2 / 64)
+def test_of_right_and_wrong_the_exact_test_decides(tmp_path: Path) -> None:
+    """Five wins of twenty: the t-test has p = 0.021, the exact sign test 2/32."""
+    [few] = summarise(
+        evaluation(tmp_path / "a", {"rag": [0] * 20, "rat": [1] * 5 + [0] * 15})
+    ).comparisons
+    assert (few.wins, few.losses, few.p, few.sign_p, few.is_shown) == (5, 0, 2 / 32, 2 / 32, False)
+    assert few.difference.p < 0.05
+    [partly] = summarise(
+        evaluation(tmp_path / "b", {"rag": [0] * 20, "rat": [0.5] * 5 + [0] * 15})
+    ).comparisons
+    assert (partly.sign_p, partly.p, partly.is_shown) == (2 / 32, partly.difference.p, True)
 
 
 def test_directories_stand_side_by_side_and_share_their_samples(tmp_path: Path) -> None:
@@ -221,9 +224,11 @@ def test_directories_stand_side_by_side_and_share_their_samples(tmp_path: Path) 
     text = page_of(one, two)
     assert Reader(text).texts("h1") == ["mini · large"]
     held = samples_of(text)
-    assert held["runs"] == ["mini: rag", "large: rag"]
-    assert len(held["samples"]) == 8
-    assert [run["scores"]["right"] for run in held["samples"][1]["runs"]] == [0, 1]
+    assert len(held) == 8
+    assert {name: run["scores"]["right"] for name, run in held[1]["runs"].items()} == {
+        "mini: rag": 0,
+        "large: rag": 1,
+    }
 
 
 def test_figures_of_judges_name_their_directory(tmp_path: Path) -> None:
@@ -240,31 +245,36 @@ def test_warnings_stand_on_every_page(tmp_path: Path) -> None:
     )
     told = warnings(summarise(run))
     assert told[0].startswith("The keyless model wrote these answers")
-    assert told[1] == "rag failed on 1 of 2 samples; what failed has no score."
+    assert told[1].startswith("rag failed on 1 of 2 samples; what failed has no score")
     shown = Reader(page_of(run)).texts("li")
     assert set(told) <= set(shown)
     assert all(f"**{one}**" in markdown(summarise(run)) for one in told)
     assert told[0] in stepcraft("compare", run, "rag", "rat").stdout
 
 
-def test_samples_are_cut_until_they_fit_and_the_page_says_so(tmp_path: Path) -> None:
-    numbers = random.Random(0)
-    run = evaluation(tmp_path / "run", {"rag": [1] * 40})
-    lines = [json.loads(line) for line in (run / "samples.jsonl").read_text("utf-8").splitlines()]
-    for line in lines:
-        line["output"]["answer"] = f"{numbers.getrandbits(16_000):x}"
-    (run / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    whole, cut, few = (page_of(run, most_packed=most) for most in (10**7, 60_000, 4_000))
-    assert "are cut after" not in whole
-    assert "40 texts are cut after 1,000 characters; the whole is in samples.jsonl" in cut
-    assert len(samples_of(cut)["samples"]) == 40
-    kept = len(samples_of(few)["samples"])
-    assert 0 < kept < 40
-    assert f"The first {kept} of 40 samples are shown, with texts cut after 100 characters" in few
-    assert (
-        samples_of(few)["texts"][samples_of(few)["samples"][-1]["question"]]
-        == f"Question {kept - 1}?"
-    )
+def test_long_texts_are_cut(tmp_path: Path) -> None:
+    run = evaluation(tmp_path / "run", {"rag": [1] * 2})
+    file = run / "samples.jsonl"
+    file.write_text(file.read_text("utf-8").replace("Answer 1", "x" * 5_000), "utf-8")
+    page = page_of(run)
+    assert "Texts are cut after 4,000 characters" in page
+    assert len(samples_of(page)[1]["runs"]["rag"]["answer"]) == 4_001
+
+
+def test_the_calls_of_a_sample_are_on_the_page(tmp_path: Path) -> None:
+    run = evaluation(tmp_path / "run", {"rag": [1]})
+    call = {
+        "node": "draft",
+        "model": "openai:writer",
+        "prompt": [["system", "Answer."], ["human", "Question 0?"]],
+        "reply": "Answer 0.",
+        "error": "",
+        "tokens": {"input_tokens": 7, "output_tokens": 2},
+        "seconds": 0.25,
+    }
+    line = {"method": "rag", "id": "q0", "calls": [call]}
+    (run / "calls.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
+    assert samples_of(page_of(run))[0]["runs"]["rag"]["calls"] == [call]
 
 
 def test_what_is_hostile_is_text(tmp_path: Path) -> None:
@@ -383,7 +393,7 @@ def test_a_sample_is_opened_by_keyboard_with_both_outputs(hostile: tuple[Tab, li
         "Answer 1 of rag",
         "Answer 1 of rat",
         "Warnings",
-        "1 against it",
+        "beside rag",
         "Stari Most",
     ):
         assert part in shown
@@ -445,10 +455,10 @@ def test_a_text_is_no_formula_of_a_spreadsheet(tmp_path: Path) -> None:
 def test_two_methods_are_compared_sample_by_sample(run: Path) -> None:
     methods = paired_methods(run, "rat", "rag")
     [right] = methods.comparisons
-    assert (right.score, right.record) == ("right", (3, 0, 5))
-    assert (right.mcnemar_p, right.sign_p) == (0.25, 0.25)
+    assert (right.score, right.wins, right.losses, right.samples) == ("right", 3, 0, 8)
+    assert right.sign_p == 0.25
     differing = methods.most_different("right", 10)
-    assert sorted(pair.first["id"] for pair in differing) == ["q1", "q3", "q5"]
+    assert sorted(ours["id"] for ours, _ in differing) == ["q1", "q3", "q5"]
     assert len(methods.most_different("right", 1)) == 1
     ran = stepcraft("compare", run, "rat", "rag")
     assert ran.exit_code == 0, ran.output
@@ -471,9 +481,8 @@ def no_common_sample(run: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "prepare", "problem"),
     [
-        (["compare", "{run}", "rag", "rta"], None, "has no method 'rta'; did you mean 'rat'?"),
-        (["compare", "{run}", "rag", "x"], None, "has no method 'x'; it has rag, rat"),
-        (["compare", "{run}", "rag", "rag"], None, "'rag' cannot be compared with itself"),
+        (["compare", "{run}", "rag", "rta"], None, "'rag' and 'rta' cannot be compared"),
+        (["compare", "{run}", "rag", "rag"], None, "'rag' and 'rag' cannot be compared"),
         (
             ["compare", "{run}", "rag", "rat", "--sample", "q9"],
             None,

@@ -72,14 +72,11 @@ def test_items_are_places_and_ids(items: str, ids: list[str]) -> None:
 @pytest.mark.parametrize(
     ("items", "problem"),
     [
-        ("5", "--items '5' cannot be used: the places are 1 to 4"),
-        ("0-2", "'0-2' cannot be used"),
+        ("5", "--items '5' names no sample; name places from 1 to 4"),
+        ("0-2", "'0-2' names no sample"),
         ("3-2", "the smaller one first"),
-        (
-            "HumanEvl/1",
-            "no sample has the id 'HumanEvl/1'; did you mean 'HumanEval/1', or name places from 1 to 4",
-        ),
-        ("zzz", "the first is 'HumanEval/0'"),
+        ("HumanEvl/1", "'HumanEvl/1' names no sample.* ids such as 'HumanEval/1'"),
+        ("zzz", "ids such as 'HumanEval/0'"),
         (" , ", "--items names no sample"),
     ],
 )
@@ -126,9 +123,7 @@ def test_other_items_into_the_same_directory_are_refused(tmp_path: Path) -> None
     ],
 )  # fmt: skip
 def test_prices(entries: list[str], model: str, usage: dict[str, int], usd: float | None) -> None:
-    assert Prices.of(entries).cost(usage, lambda _: model) == (
-        None if usd is None else pytest.approx(usd)
-    )
+    assert Prices.of(entries).cost(usage, model) == (None if usd is None else pytest.approx(usd))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +162,7 @@ def test_a_budget_in_usd_stops_it_and_the_rest_is_done_later(tmp_path: Path) -> 
     assert [one["usd"] for one in outcomes] == [1.5, 1.5, 1.5]
     assert outcomes[0]["usage"]["cached_input_tokens"] == 500_000
     assert seen[-1].usd == 4.5
-    assert "| 1.5000 |" in markdown(summarise(tmp_path))
+    assert "| 1.5 |" in markdown(summarise(tmp_path))
 
 
 def test_what_a_failed_sample_used_counts(tmp_path: Path) -> None:
@@ -185,28 +180,15 @@ def test_what_a_failed_sample_used_counts(tmp_path: Path) -> None:
 
 
 def test_a_budget_in_usd_needs_prices(tmp_path: Path) -> None:
-    with pytest.raises(
-        BadInput, match="that of ScriptedModel of direct is unknown; name it with --price"
-    ):
+    with pytest.raises(BadInput, match="that of ScriptedModel is unknown; name it with --price"):
         run(tmp_path, budget=Budget(usd=1.0), prices=Prices.of(["gpt-5=1/2"]))
 
 
 def test_a_line_tells_what_made_it(tmp_path: Path) -> None:
     outcomes = run(tmp_path)
     assert len({one["trace"] for one in outcomes}) == 3
-    assert all(one["models"] == ["scripted"] and one["usd"] is None for one in outcomes)
+    assert all([*one["usage"]["models"]] == ["scripted"] and one["usd"] is None for one in outcomes)
     assert outcomes[0]["versions"].keys() == {"stepcraft", "langgraph", "langchain-core"}
-    assert len({one["prompts"] for one in outcomes}) == 1
-
-
-def test_changed_prompts_into_the_same_directory_are_refused(tmp_path: Path) -> None:
-    run(tmp_path)
-    changed = Method("direct", "direct", {"answer_instructions": "Guess."})
-    with pytest.raises(
-        BadInput,
-        match=r"with other methods or settings and prompts \(an instruction or a reply format",
-    ):
-        run(tmp_path, methods=[changed])
 
 
 def test_a_graph_of_ones_own_is_a_method(tmp_path: Path) -> None:
@@ -223,7 +205,7 @@ def test_a_graph_of_ones_own_is_a_method(tmp_path: Path) -> None:
     mine = OwnMethod(
         "mine",
         builder.compile(),
-        given=lambda sample: {"query": sample["question"]},
+        input=lambda sample: {"query": sample["question"]},
         output=lambda result: {"answer": result["reply"][0].text},
     )
     outcomes = run(tmp_path / "run", methods=[mine, DIRECT])
@@ -231,11 +213,11 @@ def test_a_graph_of_ones_own_is_a_method(tmp_path: Path) -> None:
         1.0
     ] * 3
     assert all(one["usage"]["calls"] == 1 and one["usage"]["input_tokens"] for one in outcomes)
-    assert {one.name: one.samples for one in summarise(tmp_path / "run").methods} == {
+    assert {one.method: one.samples for one in summarise(tmp_path / "run").methods} == {
         "mine": 3,
         "direct": 3,
     }
-    raw = OwnMethod("mine", builder.compile(), mine.given)
+    raw = OwnMethod("mine", builder.compile(), mine.input)
     [outcome] = run(tmp_path / "raw", methods=[raw], count=1)
     assert "is not JSON serializable" in outcome["error"]
 
@@ -248,8 +230,8 @@ def test_a_model_that_fails_on_every_third_sample(tmp_path: Path) -> None:
     seen = list[Progress]()
     outcomes = run(tmp_path, reply, count=9, on_progress=seen.append)
     assert [one["id"] for one in outcomes if one["error"]] == ["2", "5", "8"]
-    assert (seen[-1].done, seen[-1].failed, seen[-1].running) == (9, 3, 0)
-    assert "| direct | 1.000" in markdown(summarise(tmp_path)), (
+    assert (seen[-1].done, seen[-1].failed) == (9, 3)
+    assert "| direct | ScriptedModel | 1.000" in markdown(summarise(tmp_path)), (
         "failures are kept apart from wrong answers"
     )
 
@@ -266,14 +248,6 @@ def test_what_is_there_twice(
 ) -> None:
     with pytest.raises(BadInput, match=problem):
         asyncio.run(evaluate(methods, given, tmp_path / "run", allow_keyless=True))
-
-
-def test_the_time_left_is_told_by_the_median(tmp_path: Path) -> None:
-    seen = list[Progress]()
-    run(tmp_path, count=5, on_progress=seen.append)
-    assert seen[0].seconds_left is None
-    known = [one.seconds_left for one in seen[1:] if one.seconds_left is not None]
-    assert known[-1] == 0.0
 
 
 def test_the_command_tells_what_it_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,4 +283,4 @@ def test_the_command_tells_what_it_costs(tmp_path: Path, monkeypatch: pytest.Mon
         )
     assert ran.exit_code == 1
     assert "the budget of 0.5 USD is used up: 1 of 2 samples are done" in ran.stderr
-    assert " USD, " in ran.stderr.splitlines()[0]
+    assert " USD" in ran.stderr.splitlines()[0]

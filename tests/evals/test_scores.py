@@ -5,8 +5,6 @@ import math
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from itertools import combinations
 
 import pytest
@@ -15,12 +13,11 @@ from hypothesis import strategies as st
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.scores import (
-    alias_accuracy,
     contains,
     exact_match,
     f1,
     normalise,
-    numbers_equal,
+    occurs,
     pass_at_k,
     rouge_lsum,
     steps_f1,
@@ -96,20 +93,9 @@ def test_contains_is_a_share(answer: str, needles: list[str | list[str]]) -> Non
     assert 0 <= contains(answer, needles) == contains(answer, needles[::-1]) <= 1
 
 
-@pytest.mark.parametrize(
-    ("answer", "aliases", "score"),
-    [
-        ("He was a politician.", ["Politician", "political leader"], 1),
-        ("Politician", ["politician"], 1),
-        ("POLITICIAN", ["politician"], 0),
-        ("He painted.", ["politician"], 0),
-        ("He painted.", ["", " "], 0),
-        ("", ["x"], 0),
-        ("x", [], 0),
-    ],
-)
-def test_alias_accuracy(answer: str, aliases: list[str], score: float) -> None:
-    assert alias_accuracy(answer, aliases) == score
+def test_an_answer_occurs() -> None:
+    assert occurs("He was a Politician.", ["politician", "writer"]) == 1
+    assert occurs("He painted.", ["politician"]) == occurs("x", []) == occurs("", ["x"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -195,12 +181,12 @@ def test_rouge_lsum_of_texts_without_latin_words(text: str) -> None:
     )
 
 
-def test_rouge_lsum_of_a_long_text_is_no_more_than_the_whole_would_have() -> None:
-    gold = " ".join(f"w{number}" for number in range(900))
+def test_rouge_lsum_compares_beginnings() -> None:
+    gold = " ".join(f"w{number}" for number in range(400))
     assert rouge_lsum(gold, gold) == 1
     assert rouge_lsum(f"{gold} {gold}", gold) == pytest.approx(2 / 3)
-    much = " ".join([gold] * 4)
-    assert 0.2 < rouge_lsum(much, much) < 0.5
+    long = " ".join(["word."] * 1_700)
+    assert rouge_lsum(long, f"{long} other" * 3) == 1, "what stands behind is not compared"
 
 
 def test_rouge_lsum_leaves_the_logging_of_the_process_alone() -> None:
@@ -251,77 +237,5 @@ def test_pass_at_k_is_the_share_of_all_choices_that_hold_a_correct_one(
     ("n", "c", "k"), [(5, 6, 1), (5, -1, 1), (5, 2, 6), (5, 2, 0), (0, 0, 1), (-1, 0, 1)]
 )
 def test_pass_at_k_of_what_cannot_be(n: int, c: int, k: int) -> None:
-    with pytest.raises(BadInput, match=f"pass@{k}|{c} of {n}"):
+    with pytest.raises(BadInput, match=f"pass@{k} cannot be estimated where {c} of {n}"):
         pass_at_k(n, c, k)
-
-
-@pytest.mark.parametrize(
-    ("answer", "gold", "equal"),
-    [
-        ("18", 18, True),
-        (" 18.0009\n", "18", True),
-        (18.0011, 18, False),
-        ("1,234,567", 1234567.0, True),
-        ("1,23", 123, False),
-        ("-0.0005", 0, True),
-        ("1e3", "1,000.00", True),
-        (123456789012345680, 1.2345678901234568e17, True),
-        (10**400, 10**400, False),
-        ("inf", "inf", False),
-        ("nan", "nan", False),
-        ("", "", False),
-        ("eighteen", "eighteen", False),
-        ("9" * 100_000, 9, False),
-        (True, 1, True),
-    ],
-)
-def test_numbers_equal(answer: str | float, gold: str | float, equal: bool) -> None:
-    assert numbers_equal(answer, gold) is equal
-    assert numbers_equal(gold, answer) is equal
-
-
-LONG = {
-    "prose": "Boil the water and add 3 leaves of tea. " * 2500,
-    "one word": "a" * 100_000,
-    "letters": "a " * 50_000,
-    "sentences": "Go. " * 25_000,
-    "lines": "go\n" * 33_000,
-    "Chinese": "\u70e7\u5f00\u6c34\u3002" * 8_500,
-    "punctuation": "?" * 100_000,
-}
-
-
-@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
-@pytest.mark.parametrize(
-    "score",
-    [
-        lambda one, other: exact_match(one, [other]),
-        lambda one, other: f1(one, [other]),
-        lambda one, other: contains(one, [other]),
-        lambda one, other: alias_accuracy(one, [other]),
-        lambda one, other: steps_f1([one], [other]),
-        lambda one, other: steps_f1(one.splitlines()[:500], other.splitlines()[:500]),
-        rouge_lsum,
-        lambda one, other: float(numbers_equal(one, other)),
-    ],
-    ids=["em", "f1", "contains", "alias", "step", "steps", "rouge", "numbers"],
-)
-def test_a_hundred_kilobytes_are_scored_within_a_second(
-    text: str, score: Callable[[str, str], float]
-) -> None:
-    rouge_lsum("so that", "it is loaded")
-    for one, other in ((text, text), (text, "Boil water."), ("Boil water.", text)):
-        began = time.process_time()
-        assert 0 <= score(one, other) <= 1
-        assert time.process_time() - began < 1
-
-
-def test_two_hundred_steps_are_aligned_within_two_seconds() -> None:
-    steps = [
-        f"Add {number} cups of flour to the bowl and stir {number % 7} times. " * 5
-        for number in range(200)
-    ]
-    began = time.process_time()
-    assert steps_f1(steps, steps) == pytest.approx(1)
-    assert 0.3 < steps_f1(steps, steps[::-1]) < 1
-    assert time.process_time() - began < 2

@@ -31,9 +31,7 @@ INFO = {
 
 
 class LangSmithServer:
-    """Keeps datasets, examples, sessions, runs and feedback by their ids; `requests` names what was asked.
-
-    After `limit` requests that write, it answers 503, which ends what was begun.
+    """Keeps runs, feedback and uploaded experiments by their ids; `requests` names what was asked.
 
     Args:
         compression: Whether it takes compressed traces.
@@ -48,10 +46,9 @@ class LangSmithServer:
         self.received = bytearray()
         """All that was posted as parts of traces, uncompressed."""
         self.kept: dict[str, dict[str, Record]] = {
-            kind: {} for kind in ("datasets", "examples", "sessions", "runs", "feedback")
+            kind: {} for kind in ("sessions", "runs", "feedback", "experiments")
         }
         self.requests: list[str] = []
-        self.limit: int | None = None
         self.refused_key = False
         self.elsewhere = ""
         """Where it sends all that is posted, but traces."""
@@ -75,15 +72,9 @@ class LangSmithServer:
         return list(self.kept[kind].values())
 
     def found(self, kind: str, query: dict[str, list[str]]) -> list[Record]:
-        if kind == "sessions":
-            names = {run.get("session_name", "default") for run in self.list("runs")}
-            return [self.project(name) for name in names & set(query["name"])]
-        if kind == "datasets":
-            return [one for one in self.list(kind) if one["name"] == query["name"][0]]
-        offset = int(query["offset"][0])
-        return [one for one in self.list(kind) if one["dataset_id"] == query["dataset"][0]][
-            offset : offset + 100
-        ]
+        assert kind == "sessions"
+        names = {run.get("session_name", "default") for run in self.list("runs")}
+        return [self.project(name) for name in names & set(query["name"])]
 
     def project(self, name: str) -> Record:
         """The project that runs are traced to."""
@@ -218,22 +209,11 @@ class _Handler(BaseHTTPRequestHandler):
             return self.end_headers()
         if self.path == "/runs/query":
             return self._answer("POST", 200, owner.query(json.loads(content)))
-        kind = self.path.split("/")[1]
+        is_experiment = self.path == "/datasets/upload-experiment"
+        kind = "experiments" if is_experiment else self.path.split("/")[1]
         if kind not in owner.kept:
             return self._answer("POST", 404, {"detail": "Not Found"})
-        body = json.loads(content)
-        if (
-            owner.limit is not None
-            and sum(one.startswith("POST") for one in owner.requests) >= owner.limit
-        ):
-            return self._answer("POST", 400, {"detail": "no"})
-        return self._answer("POST", *owner.add(kind, body))
-
-    def do_PATCH(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        _, kind, id_ = self.path.split("/")
-        self.server.owner.kept[kind][id_] |= body
-        self._answer("PATCH", 200, {})
+        return self._answer("POST", *owner.add(kind, json.loads(content)))
 
     def _content(self) -> bytes:
         if self.headers.get("Transfer-Encoding") == "chunked":

@@ -115,7 +115,6 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "stepcraft.UnreadableReply",
             "stepcraft.NoAnswer",
             "stepcraft.RunStopped",
-            "stepcraft.SandboxFailure",
         ),
     ),
 }

@@ -4,11 +4,11 @@
   const BATCH = 50;
   const by = (id) => document.getElementById(id);
 
-  function element(tag, given = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(given)) made.setAttribute(name, value);
-    made.append(...children);
-    return made;
+  function element(tag, attributes = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
   }
 
   async function read() {
@@ -19,9 +19,10 @@
     return new Response(unpacked).json();
   }
 
-  function begin({ runs, texts, samples }) {
+  function begin(samples) {
     const [first, second, score, show, words] = ["first", "second", "score", "show", "words"].map(by);
-    const names = [...new Set(samples.flatMap((one) => one.runs.flatMap((run) => Object.keys(run?.scores ?? {}))))];
+    const methods = [...new Set(samples.flatMap((sample) => Object.keys(sample.runs)))];
+    const names = [...new Set(samples.flatMap((sample) => Object.values(sample.runs).flatMap((run) => Object.keys(run?.scores ?? {}))))];
     const filters = {
       all: ["all samples", () => true],
       differs: ["where both differ", (a, b) => a !== null && b !== null && a !== b],
@@ -29,97 +30,120 @@
       worse: ["where the first is worse", (a, b) => a !== null && b !== null && a < b],
       right: ["where the first is right (full score)", (a) => a !== null && a >= 1],
       wrong: ["where the first is wrong (less)", (a) => a !== null && a < 1],
-      failed: ["where one of both failed", (a, b, one) => chosen(one).some((run) => run && texts[run.error])],
-      warned: ["where one of both has warnings", (a, b, one) => chosen(one).some((run) => run && run.warnings.length)],
+      failed: ["where one of both failed", (a, b, sample) => chosen(sample).some((run) => run?.error)],
+      warned: ["where one of both has warnings", (a, b, sample) => chosen(sample).some((run) => run?.warnings.length)],
     };
-    let found = [];
+    let matching = [];
     let shown = 0;
 
-    const chosen = (one) => (second.value === "" ? [one.runs[first.value]] : [one.runs[first.value], one.runs[second.value]]);
+    const compared = () => (second.value === "" ? [first.value] : [first.value, second.value]);
+    const chosen = (sample) => compared().map((method) => sample.runs[method]);
     const scored = (run) => run?.scores[score.value] ?? null;
     const figure = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(2));
+    const count = (number) => Number(number ?? 0).toLocaleString("en");
+    const text = (tag, content) => element(tag, { dir: "auto" }, content);
+    const prose = (content) => element("div", { class: "prose", dir: "auto" }, content);
+    const answer = (run) => run.answer || (run.steps ?? []).map((step, place) => `${place + 1}. ${step}`).join("\n");
 
-    function haystack(one) {
-      const said = chosen(one).flatMap((run) => (run ? [texts[run.answer], texts[run.error], ...run.evidence.map((part) => texts[part[1]])] : []));
-      return [one.id, texts[one.question], ...said].join("\n").toLowerCase();
+    function haystack(sample) {
+      const texts = chosen(sample).flatMap((run) => (run ? [answer(run), run.error, ...(run.evidence ?? []).map((part) => part.text)] : []));
+      return [sample.id, sample.question, ...texts].join("\n").toLowerCase();
     }
 
     function chip(run) {
       const value = scored(run);
-      if (run && texts[run.error]) return element("span", { class: "chip failed" }, "failed");
+      if (run?.error) return element("span", { class: "chip failed" }, "failed");
       if (value === null) return element("span", { class: "chip" }, "–");
       const kind = value >= 1 ? "full" : value <= 0 ? "none" : "part";
       return element("span", { class: `chip ${kind}` }, figure(value));
     }
 
-    function passage([title, text, source]) {
-      const inside = element("details", {}, element("summary", { dir: "auto" }, texts[title] || "Untitled"), element("div", { class: "prose", dir: "auto" }, texts[text]));
-      if (texts[source]) inside.append(element("div", { class: "from", dir: "auto" }, texts[source]));
+    function passage(part) {
+      const inside = element("details", {}, text("summary", part.title || "Untitled"), prose(part.text));
+      if (part.source) inside.append(element("div", { class: "from", dir: "auto" }, part.source));
       return element("li", {}, inside);
+    }
+
+    // Calls are folded twice, so that a prompt of some pages does not hide the reply.
+    function call(each) {
+      const tokens = (each.tokens.input_tokens ?? 0) + (each.tokens.output_tokens ?? 0);
+      const prompt = each.prompt.flatMap(([role, content]) => [element("h5", {}, role), prose(content)]);
+      return element("li", {}, element("details", {},
+        element("summary", {}, text("span", [each.node, each.model].filter(Boolean).join(" · ") || "model"), " ",
+          element("span", { class: "id" }, `${count(tokens)} tokens · ${count(each.seconds)} s`)),
+        element("h5", {}, each.error ? "error" : "reply"), prose(each.error || each.reply),
+        element("details", {}, element("summary", {}, "Prompt"), ...prompt)));
     }
 
     function listed(heading, tag, items) {
       return items.length ? [element("h4", {}, heading), element(tag, {}, ...items)] : [];
     }
 
-    function output(number, run) {
-      const card = element("article", {}, element("h3", { dir: "auto" }, runs[number]));
+    function output(method, run) {
+      const card = element("article", {}, text("h3", method));
       if (!run) {
         card.append(element("p", { class: "note" }, "Not run yet."));
         return card;
       }
+      const { calls, input_tokens, output_tokens } = run.usage;
       const scores = Object.entries(run.scores).map(([name, value]) => `${name} ${figure(value)}`);
-      const [calls, tokens, seconds] = run.cost;
-      const costs = [`${calls.toLocaleString("en")} ${calls === 1 ? "call" : "calls"}`, `${tokens.toLocaleString("en")} tokens`, `${seconds.toLocaleString("en")} s`];
+      const costs = [`${count(calls)} ${calls === 1 ? "call" : "calls"}`, `${count((input_tokens ?? 0) + (output_tokens ?? 0))} tokens`, `${count(run.seconds)} s`];
       card.append(element("p", { class: "note" }, [...scores, ...costs].join(" · ")));
-      if (texts[run.error]) card.append(element("p", { class: "failure", dir: "auto" }, texts[run.error]));
-      if (texts[run.answer]) card.append(element("div", { class: "prose answer", dir: "auto", tabindex: "0", role: "region", "aria-label": "Answer" }, texts[run.answer]));
-      const line = (text) => element("li", { dir: "auto" }, text);
+      if (run.error) card.append(element("p", { class: "failure", dir: "auto" }, run.error));
+      if (answer(run)) card.append(element("div", { class: "prose answer", dir: "auto", tabindex: "0", role: "region", "aria-label": "Answer" }, answer(run)));
+      const line = (content) => text("li", content);
       card.append(
-        ...listed("Warnings", "ul", run.warnings.map((one) => line(texts[one]))),
+        ...listed("Warnings", "ul", run.warnings.map(line)),
         ...listed("Judges", "ul", run.votes.map(line)),
-        ...listed("Evidence", "ol", run.evidence.map(passage)),
+        ...listed("Evidence", "ol", (run.evidence ?? []).map(passage)),
+        ...listed("Model calls", "ol", run.calls.map(call)),
       );
       return card;
     }
 
-    function fill(details, one) {
-      details.querySelectorAll(":scope > div").forEach((old) => old.remove());
-      if (one.right.length) {
-        const right = one.right.map((text) => element("div", { class: "prose", dir: "auto" }, texts[text]));
-        details.append(element("div", { class: "known" }, element("h4", {}, "What is right"), ...right));
-      }
-      const numbers = second.value === "" ? [first.value] : [first.value, second.value];
-      details.append(element("div", { class: numbers.length > 1 ? "side two" : "side" }, ...numbers.map((number) => output(number, one.runs[number]))));
+    function right(sample) {
+      const contained = (sample.contains ?? []).map((names) => `contains ${names.join(" or ")}`);
+      const steps = (sample.steps ?? []).map((step, place) => `${place + 1}. ${step}`);
+      return [...(sample.answers ?? []), ...(sample.long_answers ?? []), ...contained, ...(steps.length ? [steps.join("\n")] : [])];
     }
 
-    function item(one) {
-      const head = element("summary", {}, element("span", { class: "asked", dir: "auto" }, element("span", { class: "id" }, `${one.id} `), texts[one.question]), element("span", { class: "chips" }, ...chosen(one).map(chip)));
+    function fill(details, sample) {
+      details.querySelectorAll(":scope > div").forEach((old) => old.remove());
+      if (right(sample).length) {
+        details.append(element("div", { class: "known" }, element("h4", {}, "What is right"), ...right(sample).map(prose)));
+      }
+      const cards = compared().map((method) => output(method, sample.runs[method]));
+      details.append(element("div", { class: cards.length > 1 ? "side two" : "side" }, ...cards));
+    }
+
+    function item(sample) {
+      const asked = element("span", { class: "asked", dir: "auto" }, element("span", { class: "id" }, `${sample.id} `), sample.question);
+      const head = element("summary", {}, asked, element("span", { class: "chips" }, ...chosen(sample).map(chip)));
       const details = element("details", {}, head);
-      details.addEventListener("toggle", () => details.open && fill(details, one));
+      details.addEventListener("toggle", () => details.open && fill(details, sample));
       return element("li", {}, details);
     }
 
     function more() {
-      by("list").append(...found.slice(shown, shown + BATCH).map(item));
-      shown = Math.min(shown + BATCH, found.length);
-      by("more").hidden = shown >= found.length;
-      by("count").textContent = `${found.length.toLocaleString("en")} of ${samples.length.toLocaleString("en")} samples; the first ${shown.toLocaleString("en")} are listed.`;
+      by("list").append(...matching.slice(shown, shown + BATCH).map(item));
+      shown = Math.min(shown + BATCH, matching.length);
+      by("more").hidden = shown >= matching.length;
+      by("count").textContent = `${matching.length.toLocaleString("en")} of ${samples.length.toLocaleString("en")} samples; the first ${shown.toLocaleString("en")} are listed.`;
     }
 
     function update() {
       const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
       const [, keeps] = filters[show.value];
-      found = samples.filter((one) => {
-        const [a, b] = chosen(one).map(scored);
-        if (!keeps(a, b ?? null, one)) return false;
+      matching = samples.filter((sample) => {
+        const [a, b] = chosen(sample).map(scored);
+        if (!keeps(a, b ?? null, sample)) return false;
         if (!wanted.length) return true;
-        const text = haystack(one);
-        return wanted.every((word) => text.includes(word));
+        const content = haystack(sample);
+        return wanted.every((word) => content.includes(word));
       });
       if (["differs", "better", "worse"].includes(show.value)) {
-        const distance = (one) => Math.abs(scored(chosen(one)[0]) - scored(chosen(one)[1]));
-        found.sort((one, other) => distance(other) - distance(one));
+        const distance = (sample) => Math.abs(scored(chosen(sample)[0]) - scored(chosen(sample)[1]));
+        matching.sort((one, other) => distance(other) - distance(one));
       }
       by("list").replaceChildren();
       shown = 0;
@@ -130,11 +154,11 @@
       select.append(...pairs.map(([value, text]) => element("option", { value }, text)));
     }
 
-    options(first, runs.map((name, number) => [number, name]));
-    options(second, [["", "none"], ...runs.map((name, number) => [number, name])]);
+    options(first, methods.map((name) => [name, name]));
+    options(second, [["", "none"], ...methods.map((name) => [name, name])]);
     options(score, names.map((name) => [name, name]));
     options(show, Object.entries(filters).map(([name, [text]]) => [name, text]));
-    if (runs.length > 1) second.value = "1";
+    if (methods.length > 1) second.value = methods[1];
     for (const input of [first, second, score, show]) input.addEventListener("change", update);
     let waiting;
     words.addEventListener("input", () => {

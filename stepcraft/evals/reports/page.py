@@ -1,32 +1,26 @@
-"""The page of one or more evaluations: figures, plots and a browser of the samples, in one HTML file.
+"""The page of one or more evaluations: figures, plots and the samples, in one HTML file.
 
-It fetches nothing; its one script shows the samples, and tables and plots are there without it. All text of samples and
-models is escaped by the templates, or set as text by the script.
+It fetches nothing; its one script shows the samples, and tables and plots are there without it. All
+text of samples and models is escaped by the templates, or set as text by the script.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from stepcraft.evals.directory import SAMPLES
-from stepcraft.evals.published import Figure, published
+from stepcraft.evals.directory import SAMPLES as SAMPLES_FILE
 from stepcraft.evals.reports._plots import WIDTH, Plot, Value, rows, scatter
-from stepcraft.evals.reports._samples import packed
-from stepcraft.evals.reports.markdown import (
-    agreement_line,
-    alike_cells,
-    difference_text,
-    interval_text,
-    mauve_line,
-    origin_line,
-    p_text,
+from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed, samples_of
+from stepcraft.evals.reports.markdown import origin, verdict, warnings
+from stepcraft.evals.reports.tables import (
+    comparisons_of,
+    label,
+    methods_of,
     score_names,
-    verdict,
-    warnings,
+    supports_of,
+    tables,
 )
-from stepcraft.evals.stats import Interval
-from stepcraft.evals.summary import LEVEL, Comparison, MethodSummary, Summary
+from stepcraft.evals.summary import Summary
 from stepcraft.report.rendering import counted, rendered
 
 _HERE = files("stepcraft.evals.reports")
@@ -35,73 +29,30 @@ _PLOTTED_SCORES = 4
 """For so many scores there are plots against the costs."""
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A method in the tables and plots."""
-
-    number: int
-    label: str
-    """The name of the method; with several directories after that of its directory."""
-    model: str
-    summary: MethodSummary
-
-
-@dataclass(frozen=True)
-class _Group:
-    """What the page shows of one directory."""
-
-    name: str
-    verdict: str
-    rows: Sequence[_Row]
-    figures: Sequence[Figure]
-    summary: Summary
-
-
-def page(
-    directories: Mapping[str, Path],
-    summaries: Mapping[str, Summary],
-    *,
-    most_packed: int = 18_500_000,
-) -> str:
+def page(directories: Mapping[str, Path], summaries: Mapping[str, Summary]) -> str:
     """Return the page of evaluations, side by side.
 
     Args:
         directories: Their directories by name.
-        summaries: What `summarise` makes of each.
-        most_packed: The size of the samples, compressed, in bytes of the page; their texts are cut until they fit.
+        summaries: What `summarise` returns of each.
 
     Raises:
         BadInput: A directory is damaged.
     """
-    groups = _groups(summaries)
-    methods = [row for group in groups for row in group.rows]
-    names = list(dict.fromkeys(score for one in summaries.values() for score in score_names(one)))
-    samples = packed(
-        directories,
-        {(group.name, row.summary.name): row.label for group in groups for row in group.rows},
-        most_packed,
-    )
-    has_judges = any(
-        one.preferences or one.supports or one.agreements for one in summaries.values()
-    )
-    comparisons = [(group.name, one) for group in groups for one in group.summary.comparisons]
-    told = [
-        f"{name}: {text}" if len(groups) > 1 else text
-        for name, one in summaries.items()
-        for text in warnings(one)
-    ]
-    if samples.note:
-        told.append(samples.note)
-    sections = [
-        *([("warnings", "Warnings")] if told else []),
-        ("result", "Result"),
-        ("scores", "Scores and costs"),
-        *([("plots", "Quality and cost")] if names else []),
-        *([("differences", "Differences")] if comparisons else []),
-        *([("judges", "Judges")] if has_judges else []),
-        ("samples", "Samples"),
-        ("notes", "How to read it"),
-    ]
+    methods = methods_of(summaries)
+    numbers = {method.method: number for number, method in enumerate(methods, 1)}
+    labels = {
+        (name, method.method): label(summaries, name, method.method)
+        for name, summary in summaries.items()
+        for method in summary.methods
+    }
+    samples = samples_of(directories, labels)
+    plots: dict[str, list[Plot]] = {}
+    for section, plot in _plots(summaries, numbers):
+        plots.setdefault(section, []).append(plot)
+    every = tables(summaries)
+    titles = ["Result", *(table.title for table in every), "Samples"]
+    facts = [counted(len(methods), "method"), counted(len(samples), "sample")]
     return rendered(
         "evaluation.html.j2",
         folder=_HERE,
@@ -109,118 +60,58 @@ def page(
         script=(_HERE / "evaluation.js").read_text("utf-8"),
         title="Evaluation",
         heading=" · ".join(
-            dict.fromkeys(one.benchmark.get("name", name) for name, one in summaries.items())
+            dict.fromkeys(each.benchmark.get("name", name) for name, each in summaries.items())
         ),
-        facts=[
-            counted(len(methods), "method"),
-            counted(samples.count, "sample"),
-            *(
-                [counted(len(groups), "directory").replace("directorys", "directories")]
-                if len(groups) > 1
-                else []
-            ),
-            *sorted({row.model for row in methods if row.model}),
+        facts=facts + sorted({method.model for method in methods if method.model}),
+        sections=[(title.lower().replace(" ", "-"), title) for title in titles],
+        warnings=[
+            label(summaries, name, text)
+            for name, each in summaries.items()
+            for text in warnings(each)
         ],
-        sections=sections,
-        warnings=told,
-        groups=groups,
-        names=names,
-        is_priced=any(row.summary.usd is not None for row in methods),
-        tests=[(name, one, difference_text(one)) for name, one in comparisons],
-        has_exact=any(one.mcnemar_p is not None for _, one in comparisons),
-        has_judges=has_judges,
-        score_plots=[(name, _cost_plots(name, methods)) for name in names[:_PLOTTED_SCORES]],
-        difference_plots=_difference_plots(groups, methods),
-        judge_plots=_judge_plots(groups),
-        agreements=[agreement_line(one) for group in groups for one in group.summary.agreements],
-        alike=alike_cells,
-        mauve=mauve_line,
-        interval=interval_text,
-        p=p_text,
-        level=f"{LEVEL:.0%}",
-        origins=list(filter(None, map(origin_line, summaries.values()))),
-        samples=samples,
-        samples_file=SAMPLES,
+        verdicts=[
+            label(summaries, name, verdict(each).replace("**", ""))
+            for name, each in summaries.items()
+        ],
+        tables=every,
+        plots=plots,
+        numbers=numbers,
+        colours=_COLOURS,
+        origins=list(filter(None, map(origin, summaries.values()))),
+        data=packed(samples),
+        left_out=(
+            f"Texts are cut after {CHARACTERS:,} characters, and samples after the first "
+            f"{SAMPLES:,}; the whole is in {SAMPLES_FILE} of the directory."
+        ),
         width=WIDTH,
-        colour=_colour,
     )
 
 
-def _colour(number: int) -> int:
-    return (number - 1) % _COLOURS + 1
-
-
-def _groups(summaries: Mapping[str, Summary]) -> list[_Group]:
-    groups: list[_Group] = []
-    number = 0
-    for name, summary in summaries.items():
-        found: list[_Row] = []
-        for method in summary.methods:
-            number += 1
-            label = f"{name}: {method.name}" if len(summaries) > 1 else method.name
-            found.append(_Row(number, label, summary.models.get(method.name, ""), method))
-        groups.append(
-            _Group(
-                name, verdict(summary), found, published(summary.benchmark.get("name", "")), summary
-            )
-        )
-    return groups
-
-
-def _cost_plots(score: str, methods: Sequence[_Row]) -> list[Plot]:
-    known = [row for row in methods if score in row.summary.scores and row.summary.samples]
-    return [
-        scatter(
-            f"{score} against {cost} a sample",
-            f"{cost} a sample",
-            [
-                Value(row.number, row.label, row.summary.scores[score], row.summary.costs[cost])
-                for row in known
-            ],
-        )
-        for cost in ("tokens", "calls", "seconds")
-    ]
-
-
-def _difference_plots(groups: Sequence[_Group], methods: Sequence[_Row]) -> list[Plot]:
-    """For each score the differences from the cheapest method, around 0."""
-    numbers = {row.label: row.number for row in methods}
-    found: dict[str, list[Value]] = {}
-    for group in groups:
-        for one in group.summary.comparisons:
-            label = f"{group.name}: {one.method}" if len(groups) > 1 else one.method
-            told = f"{label} − {one.against}"
-            found.setdefault(one.score, []).append(Value(numbers[label], told, _as_interval(one)))
-    return [
-        rows(f"Difference in {score}", f"difference in {score}", values, base=0.0)
-        for score, values in found.items()
-    ]
-
-
-def _as_interval(one: Comparison) -> Interval:
-    return Interval(one.difference.mean, one.difference.low, one.difference.high)
-
-
-def _judge_plots(groups: Sequence[_Group]) -> list[Plot]:
-    """For each judge the support of the methods and their TrueSkill."""
+def _plots(
+    summaries: Mapping[str, Summary], numbers: Mapping[str, int]
+) -> Iterator[tuple[str, Plot]]:
+    """Yield the plots, each with the title of its section."""
+    for score in score_names(summaries)[:_PLOTTED_SCORES]:
+        for cost in ("tokens", "calls", "seconds"):
+            values = [
+                Value(numbers[each.method], each.method, each.scores[score], each.costs[cost])
+                for each in methods_of(summaries)
+                if score in each.scores
+            ]
+            title = f"{score} against {cost} a sample"
+            yield "Scores and costs", scatter(title, f"{cost} a sample", values)
+    differences: dict[str, list[Value]] = {}
+    for each in comparisons_of(summaries):
+        words = f"{each.method} − {each.against}"
+        value = Value(numbers[each.method], words, each.difference)
+        differences.setdefault(each.score, []).append(value)
     supports: dict[str, list[Value]] = {}
-    ratings: dict[str, list[Value]] = {}
-    for group in groups:
-        rows_of = {row.summary.name: row for row in group.rows}
-        for read in group.summary.supports:
-            if read.share and (row := rows_of.get(read.method)):
-                supports.setdefault(read.judge, []).append(Value(row.number, row.label, read.share))
-        for rated in group.summary.ratings:
-            if row := rows_of.get(rated.method):
-                where = f"{rated.judge}, {group.name}" if len(groups) > 1 else rated.judge
-                ratings.setdefault(where, []).append(Value(row.number, row.label, rated.rating))
-    return [
-        *(
-            rows(f"TrueSkill, judge {judge}", "TrueSkill", values, base=25.0)
-            for judge, values in ratings.items()
-        ),
-        *(
-            rows(f"Support, judge {judge}", "share of the sentences", values)
-            for judge, values in supports.items()
-        ),
-    ]
+    for read in supports_of(summaries):
+        if read.share:
+            value = Value(numbers[read.method], read.method, read.share)
+            supports.setdefault(read.judge, []).append(value)
+    for score, values in differences.items():
+        title = f"difference in {score}"
+        yield "Differences", rows(f"D{title[1:]}", title, values, has_base=True)
+    for judge, values in supports.items():
+        yield "Support", rows(f"Support, judge {judge}", "share of the sentences", values)

@@ -1,0 +1,1 @@
+"""The benchmarks and ablation tables of the papers that Stepcraft implements."""

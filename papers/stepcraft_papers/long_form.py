@@ -1,0 +1,114 @@
+"""ASQA and ELI5: questions that are answered at length (RPG §4).
+
+ASQA's ambiguous questions (Stelmakh et al. 2022) are read in the official format, `ASQA.json` (its
+split `dev`), as rows of the Hugging Face hub, and as ALCE's, which have `question` and retrieved
+passages (`docs`). ELI5 (Fan et al. 2019) is read in ALCE's format, `eli5_eval_bm25_top100.json`,
+and in KILT's, `eli5-dev-kilt.jsonl`. Passages are pooled as the corpus.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from stepcraft.evals.samples import Sample
+from stepcraft.evals.scores import contains, need_rouge, rouge_lsum
+from stepcraft.text.clean import stems
+from stepcraft_papers.entries import (
+    Entry,
+    entries,
+    file_benchmark,
+    mapping_of,
+    objects_of,
+    text_of,
+    texts_of,
+    whole,
+)
+
+
+def long_answer_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
+    """Score a long answer.
+
+    STR-EM is the share of the readings of which a short answer occurs, ROUGE-Lsum that against the
+    best long answer, both as in ASQA's and ALCE's official scripts. "claim words" is the mean over
+    ALCE's claims of the share of a claim's words, stemmed and without stop words, that the answer
+    has. The definition is ours, in place of a model of 11 billion parameters: it bounds what an
+    answer can entail, and does not see what contradicts a claim.
+    """
+    answer = str(output.get("answer") or "")
+    scores: dict[str, float] = {}
+    if readings := sample.get("contains"):
+        scores["STR-EM"] = contains(answer, readings)
+    if references := sample.get("long_answers"):
+        scores["ROUGE-Lsum"] = max(rouge_lsum(answer, reference) for reference in references)
+    words = stems(answer)
+    claims = [claimed for claim in sample.get("claims", ()) if (claimed := stems(claim))]
+    if claims:
+        scores["claim words"] = fmean(len(claimed & words) / len(claimed) for claimed in claims)
+    return scores
+
+
+def _asqa(file: Path) -> list[Sample]:
+    need_rouge()
+    samples: list[Sample] = []
+    for entry in _asqa_entries(file):
+        question = text_of(entry.fields, "ambiguous_question", "question")
+        pairs = objects_of(entry.fields.get("qa_pairs"))
+        readings = [names for pair in pairs if (names := texts_of(pair.get("short_answers")))]
+        annotations = objects_of(entry.fields.get("annotations"))
+        answers = [text for each in annotations if (text := text_of(each, "long_answer"))]
+        if not question or not readings or not answers:
+            entry.refuse(
+                "ASQA", "question, no short_answers in qa_pairs, or no long_answer in annotations"
+            )
+        samples.append(
+            Sample(id=entry.id, question=question, contains=readings, long_answers=answers)
+        )
+    return samples
+
+
+def _asqa_entries(file: Path) -> Iterator[Entry]:
+    dev = mapping_of(whole(file), "dev")
+    if not dev:
+        yield from entries(file, "sample_id", "id")
+    for name, fields in dev.items():
+        yield Entry(mapping_of(fields), f"{file}, {name}", name)
+
+
+def _eli5(file: Path) -> list[Sample]:
+    need_rouge()
+    samples: list[Sample] = []
+    for entry in entries(file, "id", "example_id"):
+        question = text_of(entry.fields, "question", "input")
+        outputs = [entry.fields, *objects_of(entry.fields.get("output"))]
+        answers = [text for each in outputs if (text := text_of(each, "answer"))]
+        if not question or not answers:
+            entry.refuse("ELI5", "question or no answer")
+        sample = Sample(id=entry.id, question=question, long_answers=answers)
+        if claims := texts_of(entry.fields.get("claims")):
+            sample["claims"] = claims
+        samples.append(sample)
+    return samples
+
+
+ASQA = file_benchmark(
+    "asqa",
+    "ambiguous questions with long answers: short answers of each reading (STR-EM), ROUGE-Lsum",
+    _asqa,
+    source="https://github.com/google-research/language/tree/master/language/asqa",
+    licence="Apache 2.0",
+    citation="Stelmakh et al., ASQA: Factoid Questions Meet Long-Form Answers, EMNLP 2022",
+    score=long_answer_scores,
+    settings={"kind": "long"},
+)
+ELI5 = file_benchmark(
+    "eli5",
+    "questions that want an explanation: ROUGE-Lsum, and the words of the claims if there are any",
+    _eli5,
+    source="https://github.com/princeton-nlp/ALCE",
+    licence="not stated; questions and answers are from Reddit",
+    citation="Fan et al., ELI5: Long Form Question Answering, ACL 2019; Gao et al., Enabling Large "
+    "Language Models to Generate Text with Citations, EMNLP 2023",
+    score=long_answer_scores,
+    settings={"kind": "long"},
+)

@@ -1,0 +1,102 @@
+"""PopQA and PubHealth: questions that are answered in a few words (RPG §4).
+
+PopQA (Mallen et al. 2023) is read in the official format, `popQA.tsv` (`id`, `question`,
+`possible_answers` as a JSON list), and in that of Self-RAG's long tail with `answers`. PubHealth
+(Kotonya and Toni 2020) is read in the official format, `test.tsv` (`claim`, `label` as a word, or
+as the number that the Hugging Face hub gives it); rows that are broken or have no label, of which
+the official file has some, are left out, as usual.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stepcraft.errors import BadInput
+from stepcraft.evals.samples import Sample
+from stepcraft.records import records
+from stepcraft_papers.entries import entries, file_benchmark, text_of, texts_of
+
+LABELS = ("false", "mixture", "true", "unproven")
+"""In the order of their numbers."""
+_LABEL = re.compile(rf"((?:\bnot|n't|\bnever)\s+(?:\w+\s+)?)?\b({'|'.join(LABELS)})\b")
+"""A label, and what denies it."""
+_CLAIM = (
+    "Is this claim true, false, a mixture of both, or unproven? Answer with one word: true, false, "
+    "mixture or unproven.\nClaim: {}"
+)
+
+
+def alias_accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
+    """Whether an alias of the answer occurs, as in PopQA's official script.
+
+    An alias is looked for as it is written, in lower case, and with a capital first letter alone.
+    """
+    answer = str(output.get("answer") or "")
+    forms = [
+        form
+        for alias in sample.get("answers", ())
+        for form in (alias, alias.lower(), alias.capitalize())
+    ]
+    return {"accuracy": float(any(form in answer for form in forms))}
+
+
+def label_accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
+    """Whether the label that an answer names first is the right one.
+
+    A label that is denied ("not true", "not entirely true") is passed over.
+    """
+    answer = str(output.get("answer") or "").lower()
+    labels = [match[2] for match in _LABEL.finditer(answer) if not match[1]]
+    return {"accuracy": float(labels[:1] == sample.get("answers"))}
+
+
+def _popqa(file: Path) -> list[Sample]:
+    samples: list[Sample] = []
+    for entry in entries(file, "id"):
+        question = text_of(entry.fields, "question")
+        answers = texts_of(entry.fields.get("possible_answers", entry.fields.get("answers")))
+        if not question or not answers:
+            entry.refuse("PopQA", "question or no possible_answers")
+        samples.append(Sample(id=entry.id, question=question, answers=answers))
+    return samples
+
+
+def _pubhealth(file: Path) -> list[Sample]:
+    samples: list[Sample] = []
+    for number, record in enumerate(records(file), 1):
+        fields = record.values or {"claim": "", "label": ""}
+        if not {"claim", "label"} <= fields.keys():
+            raise BadInput(
+                f"{file}:{record.line} is no record of PubHealth: it has no claim or no label; "
+                "name its official file with --data"
+            )
+        claim, label = text_of(fields, "claim"), str(fields["label"]).strip().lower()
+        if label.isdecimal() and int(label) < len(LABELS):
+            label = LABELS[int(label)]
+        if claim and label in LABELS:
+            samples.append(Sample(id=str(number), question=_CLAIM.format(claim), answers=[label]))
+    return samples
+
+
+POPQA = file_benchmark(
+    "popqa",
+    "short questions on entities of all degrees of fame: whether an alias of the answer occurs",
+    _popqa,
+    source="https://github.com/AlexTMallen/adaptive-retrieval",
+    licence="MIT",
+    citation="Mallen et al., When Not to Trust Language Models, ACL 2023",
+    score=alias_accuracy,
+    settings={"kind": "short"},
+)
+PUBHEALTH = file_benchmark(
+    "pubhealth",
+    "claims on public health that are true, false, a mixture or unproven: accuracy",
+    _pubhealth,
+    source="https://github.com/neemakot/Health-Fact-Checking",
+    licence="MIT",
+    citation="Kotonya and Toni, Explainable Automated Fact-Checking for Public Health Claims, "
+    "EMNLP 2020",
+    score=label_accuracy,
+    settings={"kind": "short"},
+)

@@ -1,0 +1,118 @@
+"""Benchmarks: samples under a name, with what scores them and what methods need for them.
+
+LGStep is the only benchmark of this package. Other distributions, such as `stepcraft-papers`,
+register theirs as entry points of the group `stepcraft.benchmarks`; each loads a `Benchmark`:
+
+    [project.entry-points."stepcraft.benchmarks"]
+    gsm8k = "stepcraft_papers.gsm8k:GSM8K"
+"""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import entry_points
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from stepcraft.errors import BadInput
+from stepcraft.evals.samples import Sample, read_samples
+from stepcraft.evals.scoring import Scorer, default_scores
+
+GROUP = "stepcraft.benchmarks"
+_DATA = Path(str(files("stepcraft.evals") / "data"))
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The samples of a benchmark or of a file, ready to be evaluated."""
+
+    samples: Sequence[Sample]
+    scorers: Sequence[Scorer] = (default_scores,)
+    """The scores of an output, by name; each function may return several and may be async."""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Settings of the methods, unless the user names others, such as the memory and the sources.
+
+    Under the name of a graph, those of this graph alone: `{"rat": {"finish": "code"}}`.
+    """
+    version: str = ""
+    """Identifies what decides scores beside the samples, such as the SHA-256 of a file of tests."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A named set of questions.
+
+    `load` is called with the file that the user named (`--data`; None for the published one) and
+    with the number of samples (None for all). It raises BadInput where the file cannot be used and
+    SourceFailure where it cannot be downloaded.
+    """
+
+    name: str
+    description: str
+    """What it measures, in one line."""
+    load: Callable[[Path | None, int | None], Questions]
+    source: str = ""
+    """The address of its samples."""
+    licence: str = ""
+    citation: str = ""
+    """The paper that it was published with: authors, title, venue, year."""
+
+    def origin(self) -> dict[str, str]:
+        """Return what a report and the configuration of an evaluation say of it."""
+        names = ("name", "source", "licence", "citation")
+        return {name: getattr(self, name) for name in names}
+
+
+def benchmark_names() -> list[str]:
+    """Return the names of the installed benchmarks, those of this package first."""
+    return [*_LGSTEP, *sorted(entry_points(group=GROUP).names)]
+
+
+def get_benchmark(name: str) -> Benchmark:
+    """Return a benchmark by its name.
+
+    Raises:
+        BadInput: No installed package has a benchmark with this name.
+    """
+    if name in _LGSTEP:
+        return _LGSTEP[name]
+    for entry in entry_points(group=GROUP, name=name):
+        benchmark = entry.load()
+        if not isinstance(benchmark, Benchmark):
+            raise BadInput(f"the entry point {entry.value} of {name!r:.80} is no Benchmark")
+        return benchmark
+    near = difflib.get_close_matches(name, benchmark_names(), 1)
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else "for those of papers: pip install stepcraft-papers"
+    )
+    raise BadInput(f"there is no file and no benchmark {name!r:.80}; {hint}")
+
+
+def _load_lgstep(
+    split: str, settings: Mapping[str, Any], data: Path | None, limit: int | None
+) -> Questions:
+    return Questions(read_samples(data or _DATA / f"{split}.jsonl", limit), settings=settings)
+
+
+_LGSTEP = {
+    name: Benchmark(
+        name=name,
+        description=f"procedures for LangGraph and LangSmith, {which}",
+        load=partial(_load_lgstep, name, settings),
+        source="this package",
+        licence="that of this package",
+    )
+    for split, size in (("val", "the 24 of middle length"), ("test", "the 42 longest"))
+    for name, which, settings in (
+        (f"lgstep-{split}", f"{size}; the memory is the bundled one", {}),
+        (
+            f"lgstep-renamed-{split}",
+            f"{size}, with every product and API name replaced, so that no model knows them",
+            {"memory": str(_DATA / "lgstep-renamed-memory.jsonl")},
+        ),
+    )
+}

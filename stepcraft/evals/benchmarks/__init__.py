@@ -1,1 +1,0 @@
-"""The benchmarks that come with the package, one file each."""

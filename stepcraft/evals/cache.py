@@ -1,0 +1,68 @@
+"""A cache of models' replies, so that samples that were in flight cost nothing again."""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from langchain_core.caches import BaseCache
+from langchain_core.messages import message_to_dict, messages_from_dict
+from langchain_core.outputs import ChatGeneration, Generation
+
+from stepcraft.errors import BadInput
+
+
+class ReplyCache(BaseCache):
+    """Replies of chat models in one SQLite file, for LangChain's `set_llm_cache` or the `cache` of a model.
+
+    A reply is found by the prompt and the parameters of its model, of which a hash is kept.
+
+    Args:
+        folder: The folder of the file; it is created if need be.
+
+    Raises:
+        BadInput: The file cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._lock = Lock()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._replies = sqlite3.connect(
+                folder / "replies.db", isolation_level=None, check_same_thread=False
+            )
+            self._replies.execute(
+                "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, messages TEXT)"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise BadInput(f"the cache in {folder} cannot be written: {error}") from error
+
+    def lookup(self, prompt: str, llm_string: str) -> Sequence[Generation] | None:
+        """Return the reply to a prompt, None where it is not there."""
+        query = "SELECT messages FROM replies WHERE key = ?"
+        with self._lock:
+            row = self._replies.execute(query, (_key(prompt, llm_string),)).fetchone()
+        if row is None:
+            return None
+        return [
+            ChatGeneration(message=message) for message in messages_from_dict(json.loads(row[0]))
+        ]
+
+    def update(self, prompt: str, llm_string: str, return_val: Sequence[Generation]) -> None:
+        """Keep a reply."""
+        messages = [message_to_dict(g.message) for g in return_val if isinstance(g, ChatGeneration)]
+        row = (_key(prompt, llm_string), json.dumps(messages, ensure_ascii=False))
+        with self._lock:
+            self._replies.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", row)
+
+    def clear(self, **_: Any) -> None:  # noqa: ANN401 - the signature of the class
+        """Remove all replies."""
+        with self._lock:
+            self._replies.execute("DELETE FROM replies")
+
+
+def _key(prompt: str, llm_string: str) -> str:
+    return hashlib.sha256(f"{llm_string}\n{prompt}".encode()).hexdigest()

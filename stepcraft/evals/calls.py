@@ -1,0 +1,115 @@
+"""The model calls of a run: what they used, and, if wanted, what was asked and replied."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+from typing_extensions import TypedDict
+
+from stepcraft.secrets import without_secrets
+
+
+class Call(TypedDict):
+    """One call of a model."""
+
+    node: str
+    """The node of the graph that made it, also where a subgraph did."""
+    model: str
+    """As its provider names it, or else as it was asked for; "" if neither says."""
+    prompt: list[tuple[str, str]]
+    """The messages: the role and the text of each."""
+    reply: str
+    error: str
+    tokens: dict[str, int]
+    """What the provider reports: `input_tokens`, `output_tokens`, `cached_input_tokens`."""
+    seconds: float
+
+
+class Calls(BaseCallbackHandler):
+    """Follows the model calls of a run, those of a run that fails included."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        # Threads of one run add calls of their own: a dict takes that without a lock.
+        self._calls: dict[UUID, Call] = {}
+
+    @property
+    def ignore_chain(self) -> bool:
+        """Steps of a graph are no calls."""
+        return True
+
+    def calls(self) -> list[Call]:
+        """Return the calls in the order in which they began."""
+        return list(self._calls.values())
+
+    def usage(self) -> dict[str, Any]:
+        """Return the calls and tokens in all, and under `models` by model."""
+        models: dict[str, Counter[str]] = {}
+        for call in self.calls():
+            counts = models.setdefault(call["model"], Counter(no_tokens()))
+            counts.update(calls=1, **call["tokens"])
+        total = Counter(no_tokens())
+        for counts in models.values():
+            total.update(counts)
+        return {**total, "models": {name: dict(counts) for name, counts in models.items()}}
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],  # noqa: ARG002 - the signature of the handler
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,  # noqa: ANN401
+    ) -> None:
+        """Note the prompt."""
+        about = metadata or {}
+        self._calls[run_id] = Call(
+            node=str(about.get("langgraph_checkpoint_ns", "")).partition(":")[0],
+            model=str(about.get("ls_model_name") or ""),
+            prompt=[(message.type, without_secrets(message.text)) for message in messages[0]],
+            reply="",
+            error="",
+            tokens={},
+            seconds=time.monotonic(),
+        )
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
+        """Note the reply, the tokens and the provider's name of the model."""
+        generation = response.generations[0][0]
+        message = generation.message if isinstance(generation, ChatGeneration) else None
+        call = self._ended(run_id)
+        call["reply"] = without_secrets(generation.text)
+        if isinstance(message, AIMessage):
+            about, tools = message.response_metadata, message.tool_calls
+            call["model"] = str(about.get("model_name") or about.get("model") or call["model"])
+            call["reply"] += "".join(f"\n[{tool['name']} {tool['args']}]" for tool in tools)
+            call["tokens"] = tokens_of(message)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
+        """Note why there is no reply."""
+        self._ended(run_id)["error"] = without_secrets(f"{type(error).__name__}: {error}")[:1000]
+
+    def _ended(self, run_id: UUID) -> Call:
+        call = self._calls[run_id]
+        call["seconds"] = round(time.monotonic() - call["seconds"], 3)
+        return call
+
+
+def no_tokens() -> dict[str, int]:
+    """Return the usage of no call."""
+    return {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+
+
+def tokens_of(message: AIMessage) -> dict[str, int]:
+    """Return the tokens of a reply as its provider reports them."""
+    reported: Mapping[str, Any] = message.usage_metadata or {}
+    tokens = {name: int(reported.get(name, 0)) for name in ("input_tokens", "output_tokens")}
+    cached = (reported.get("input_token_details") or {}).get("cache_read")
+    return {**tokens, "cached_input_tokens": cached} if cached else tokens

@@ -1,0 +1,90 @@
+"""An evaluation in LangSmith: each method as an experiment, uploaded in one call."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from langsmith import Client
+from langsmith.utils import LangSmithError, get_api_key, get_api_url
+from requests import RequestException
+
+from stepcraft.errors import BadInput, RunStopped
+from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
+from stepcraft.secrets import anonymizer
+
+_TIMEOUT_MS = 3_000, 60_000
+
+
+def check_key() -> None:
+    """Check that LangSmith can be asked.
+
+    Raises:
+        BadInput: There is no key.
+    """
+    if not get_api_key(None):
+        raise BadInput(f"an upload to {get_api_url(None)} needs a key; set LANGSMITH_API_KEY")
+
+
+def upload(directory: Path, name: str) -> list[str]:
+    """Upload each method of an evaluation as an experiment; return the experiments' names.
+
+    Experiments on the same questions share the dataset. Each upload is an experiment of its own.
+
+    Args:
+        directory: The directory of the evaluation.
+        name: What the names of the dataset and the experiments begin with.
+
+    Raises:
+        BadInput: There is no evaluation, or no key.
+        RunStopped: LangSmith does not take it.
+    """
+    check_key()
+    configuration = read_configuration(directory)
+    outcomes = {(each["method"], each["id"]): each for each in read_outcomes(directory)}
+    client = Client(auto_batch_tracing=False, timeout_ms=_TIMEOUT_MS, info={"version": "0"})
+    now, experiments = datetime.now(UTC), list[str]()
+    for method, settings in configuration["methods"].items():
+        rows = [_row(each) for (of, _), each in outcomes.items() if of == method]
+        experiments.append(f"{name} {method} {now:%Y-%m-%d %H:%M:%S}")
+        experiment: dict[str, Any] = {
+            "experiment_name": experiments[-1],
+            "dataset_name": f"{name} {configuration['samples']['fingerprint']}",
+            "experiment_metadata": {**settings, "stepcraft_version": configuration["version"]},
+            "experiment_start_time": min((row["start_time"] for row in rows), default=f"{now}"),
+            "experiment_end_time": max((row["end_time"] for row in rows), default=f"{now}"),
+            "results": rows,
+        }
+        try:
+            client.request_with_retries(
+                "POST", "/datasets/upload-experiment", json=anonymizer()(experiment)
+            )
+        except (LangSmithError, RequestException) as error:
+            raise RunStopped(
+                f"LangSmith at {get_api_url(None)} did not take {method!r} "
+                f"({type(error).__name__}); check LANGSMITH_API_KEY and start again"
+            ) from error
+    return experiments
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    fields: dict[str, Any] = {**outcome["sample"]}
+    question = {name: fields.pop(name) for name in ("question", "resources") if name in fields}
+    began = datetime.fromisoformat(outcome.get("began", "2000-01-01T00:00:00+00:00"))
+    return {
+        # The same question has the same row in every experiment, by which LangSmith compares them.
+        "row_id": str(uuid5(NAMESPACE_URL, f"{outcome['id']} {outcome['sample']['question']}")),
+        "inputs": question,
+        "expected_outputs": fields,
+        "actual_outputs": outcome["output"],
+        "evaluation_scores": [
+            {"key": key, "score": score} for key, score in outcome["scores"].items()
+        ],
+        "start_time": began.isoformat(),
+        "end_time": (began + timedelta(seconds=outcome["seconds"])).isoformat(),
+        "run_name": outcome["method"],
+        "error": outcome["error"] or None,
+        "run_metadata": {
+            name: outcome.get(name) for name in ("trace", "usage", "usd", "warnings", "versions")
+        },
+    }

@@ -1,0 +1,62 @@
+"""The scores of an output that fit what a sample says of a right answer."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from stepcraft.evals.samples import Gold, Sample
+from stepcraft.evals.scores import contains, exact_match, f1, occurs, rouge_lsum, steps_f1
+from stepcraft.text.lists import read_steps
+
+Scores = Mapping[str, float]
+Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
+"""Returns the scores of an output by name; none where the sample does not say what is right."""
+
+
+def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
+    """Return the scores for which the sample has something to compare with.
+
+    Of `answers`: exact match, F1, and whether one occurs. Of `contains`: the share of the names. Of
+    `steps`: the F1 of aligned steps. Of `long_answers`: ROUGE-Lsum with the best of them. Of
+    `gold`: the recall of gold passages and gold sentences.
+    """
+    answer = str(output.get("answer") or "")
+    scores: dict[str, float] = {}
+    if answers := sample.get("answers"):
+        scores |= {
+            "exact match": exact_match(answer, answers),
+            "F1": f1(answer, answers),
+            "occurs": occurs(answer, answers),
+        }
+    if parts := sample.get("contains"):
+        scores["contains"] = contains(answer, parts)
+    if steps := sample.get("steps"):
+        scores["steps"] = steps_f1(output.get("steps") or read_steps(answer), steps)
+    if long_answers := sample.get("long_answers"):
+        scores["ROUGE-Lsum"] = max(rouge_lsum(answer, gold) for gold in long_answers)
+    return scores | gold_scores(sample.get("gold", ()), output.get("evidence") or ())
+
+
+def gold_scores(gold: Sequence[Gold], evidence: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the recall of gold passages and gold sentences in the evidence of an output.
+
+    A gold passage is recalled if a passage of the evidence has its title, or holds one of its
+    sentences where it has no title; a sentence, if such a passage holds it, blanks apart.
+    """
+    passages = [
+        (_folded(passage.get("title")).casefold(), _folded(passage.get("text")))
+        for passage in evidence
+    ]
+    recalled: list[bool] = []
+    sentences: list[bool] = []
+    for wanted in gold:
+        title = _folded(wanted["title"]).casefold()
+        texts = [text for name, text in passages if not title or name == title]
+        hits = [any(_folded(each) in text for text in texts) for each in wanted["sentences"]]
+        recalled.append(bool(texts) if title else any(hits))
+        sentences += hits
+    scores = {"gold passages": recalled, "gold sentences": sentences}
+    return {name: sum(hits) / len(hits) for name, hits in scores.items() if hits}
+
+
+def _folded(text: object) -> str:
+    return " ".join(str(text or "").split())

@@ -1,0 +1,98 @@
+"""Methods in inspect_ai, and its logs as an evaluation."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("inspect_ai")
+
+import inspect_ai
+from inspect_ai.log import EvalLog
+
+from stepcraft.evals.directory import read_configuration, read_outcomes
+from stepcraft.evals.evaluate import evaluate
+from stepcraft.evals.inspect import import_logs, task
+from stepcraft.evals.methods import Method
+from stepcraft.evals.reports.markdown import markdown
+from stepcraft.evals.summary import summarise
+from tests.evals.asked import samples
+from tests.scripted import ScriptedModel
+
+
+def number(_node: str, prompt: str) -> str:
+    digit = prompt.partition("Question ")[2].partition("?")[0]
+    return digit if digit != "1" else "no idea"
+
+
+def evaluated(folder: Path, method: Method, **options: Any) -> EvalLog:
+    [log] = inspect_ai.eval(
+        task(method, samples(4), **options),
+        model="none/none",
+        log_dir=str(folder),
+        display="none",
+    )
+    return log
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_round_trip_has_the_same_answers_and_scores(tmp_path: Path) -> None:
+    method = Method("direct", "direct", options={"model": ScriptedModel(number)})
+    log = evaluated(tmp_path / "logs", method)
+    assert log.status == "success", log.error
+    assert log.results
+    means = {score.name: score.metrics["mean"].value for score in log.results.scores}
+    assert means["exact match"] == 0.75
+    other = evaluated(tmp_path / "logs", method, name="again")
+    import_logs([log.location, other.location], tmp_path / "run")
+    asyncio.run(evaluate([method], samples(4), tmp_path / "ours"))
+    ours = {one["id"]: one for one in read_outcomes(tmp_path / "ours")}
+    theirs = [one for one in read_outcomes(tmp_path / "run") if one["method"] == "direct"]
+    assert len(theirs) == 4
+    for one in theirs:
+        mine = ours[one["id"]]
+        assert one["output"] == mine["output"]
+        assert (one["scores"], one["usage"]) == (mine["scores"], mine["usage"])
+        assert one["sample"]["question"] == mine["sample"]["question"]
+    assert list(read_configuration(tmp_path / "run")["methods"]) == ["direct", "again"]
+    assert "No difference in exact match, F1 and occurs could be shown" in markdown(
+        summarise(tmp_path / "run")
+    )
+    import_logs([log.location, other.location], tmp_path / "run")
+    assert len(list(read_outcomes(tmp_path / "run"))) == 8, "what is there stays"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_log_that_is_none_of_ours(tmp_path: Path) -> None:
+    from inspect_ai import Task  # noqa: PLC0415
+    from inspect_ai.dataset import Sample  # noqa: PLC0415
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model  # noqa: PLC0415
+    from inspect_ai.scorer import includes  # noqa: PLC0415
+
+    questions = [
+        Sample(id="a", input="Say default.", target="Default"),
+        Sample(id="b", input="Other?", target="x"),
+    ]
+    reply = ModelOutput.from_content("mockllm/model", "Default output")
+    reply.usage = ModelUsage(input_tokens=7, output_tokens=2, total_tokens=9)
+    [log] = inspect_ai.eval(
+        Task(name="theirs", dataset=questions, scorer=includes(), epochs=2),
+        model=get_model("mockllm/model", custom_outputs=[reply] * 4),
+        log_dir=str(tmp_path / "logs"),
+        display="none",
+    )
+    import_logs([log.location], tmp_path / "run")
+    outcomes = {one["id"]: one for one in read_outcomes(tmp_path / "run")}
+    assert sorted(outcomes) == ["a", "a#2", "b", "b#2"]
+    assert outcomes["a#2"]["sample"] == {
+        "id": "a#2",
+        "question": "Say default.",
+        "answers": ["Default"],
+        "task": "a",
+    }
+    assert [outcomes[id_]["scores"]["includes"] for id_ in ("a", "b")] == [1.0, 0.0]
+    assert outcomes["a"]["output"]["answer"].startswith("Default output")
+    assert outcomes["a"]["usage"]["models"]["mockllm/model"]["input_tokens"] == 7
+    [method] = summarise(tmp_path / "run").methods
+    assert (method.model, method.scores["includes"].mean) == ("mockllm/model", 0.5)

@@ -1,0 +1,166 @@
+"""Samples: gold passages and their recall, lists in CSV, and searching the passages of a file."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from stepcraft import BadInput
+from stepcraft.cli import app
+from stepcraft.evals.directory import read_outcomes
+from stepcraft.evals.passages import cached, pooled
+from stepcraft.evals.samples import Gold, read_samples
+from stepcraft.evals.scoring import default_scores, gold_scores
+
+GOLD = [
+    Gold(title="Mostar", sentences=["It has a bridge.", "A town."]),
+    Gold(title="Una", sentences=["A river."]),
+    Gold(title="", sentences=["It flows north."]),
+]
+
+
+def evidence(**texts: str) -> list[dict[str, str]]:
+    return [{"id": title, "title": title, "text": text} for title, text in texts.items()]
+
+
+def written(folder: Path, **fields: Any) -> Path:
+    file = folder / "questions.json"
+    file.write_text(json.dumps([{"question": "Who?", **fields}]))
+    return file
+
+
+def test_the_gold_of_a_record(tmp_path: Path) -> None:
+    gold = [{"title": "Mostar", "sentences": ["It has a bridge."]}, "Una"]
+    [sample] = read_samples(written(tmp_path, gold=gold))
+    assert sample["gold"] == [
+        Gold(title="Mostar", sentences=["It has a bridge."]),
+        Gold(title="Una", sentences=[]),
+    ]
+
+
+@pytest.mark.parametrize("gold", [[{"sentences": []}], [True], [{"title": 5, "sentences": [{}]}]])
+def test_gold_that_cannot_be_read(tmp_path: Path, gold: Any) -> None:
+    with pytest.raises(BadInput, match=r"questions\.json:1 cannot be used: gold"):
+        read_samples(written(tmp_path, gold=gold))
+
+
+@pytest.mark.parametrize("passage", [7, {"titel": "x"}, None, {"sentences": 5}])
+def test_passages_that_cannot_be_read(tmp_path: Path, passage: Any) -> None:
+    with pytest.raises(BadInput, match="has a passage that is none"):
+        pooled(written(tmp_path, passages=[passage]))
+
+
+def test_lists_in_the_cells_of_csv_are_lists(tmp_path: Path) -> None:
+    file = tmp_path / "questions.csv"
+    rows = [
+        ["question", "answers", "steps", "contains"],
+        ["Who?", '["Ann", "Bob"]', '["Mix.", "Bake."]', '[["x", "y"], "z"]'],
+        ["[1, 2]?", "Ann", "", "x"],
+    ]
+    with file.open("w", newline="") as lines:
+        csv.writer(lines).writerows(rows)
+    first, second = read_samples(file)
+    assert first["answers"] == ["Ann", "Bob"]
+    assert first["steps"] == ["Mix.", "Bake."]
+    assert first["contains"] == [["x", "y"], ["z"]]
+    assert default_scores(first, {"answer": "Bob"})["exact match"] == 1
+    assert (second["question"], second["answers"]) == ("[1, 2]?", ["Ann"])
+    file.write_text('question,answers\nWho?,"[""Ann"", oops"\n')
+    with pytest.raises(BadInput, match=r"2 has in 'answers' no list in JSON"):
+        read_samples(file)
+
+
+def test_long_answers_are_scored_by_rouge(tmp_path: Path) -> None:
+    [sample] = read_samples(written(tmp_path, long_answers=["Tea is hot.", "Water boils."]))
+    assert default_scores(sample, {"answer": "Water boils."}) == {"ROUGE-Lsum": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("found", "passages", "sentences"),
+    [
+        ({"Mostar": "A town. It has a bridge."}, 1 / 3, 2 / 4),
+        ({"MOSTAR": "A town.\nIt has a\nbridge.", "Una": "It flows north."}, 3 / 3, 3 / 4),
+        ({"Other": "A town. It has a bridge. A river."}, 0.0, 0.0),
+        ({}, 0.0, 0.0),
+    ],
+)
+def test_recall(found: dict[str, str], passages: float, sentences: float) -> None:
+    assert gold_scores(GOLD, evidence(**found)) == {
+        "gold passages": pytest.approx(passages),
+        "gold sentences": pytest.approx(sentences),
+    }
+
+
+def test_titles_alone_have_no_sentences_to_find() -> None:
+    assert gold_scores([Gold(title="Una", sentences=[])], evidence(Una="x")) == {
+        "gold passages": 1.0
+    }
+    assert gold_scores([], evidence(Una="x")) == {}
+
+
+def test_the_same_lines_are_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = cached("my file/1", [{"text": "a"}])
+    assert first == cached("my file/1", [{"text": "a"}]) != cached("my file/1", [{"text": "b"}])
+    assert first
+    assert first.read_text() == '{"text": "a"}\n'
+    assert cached("none", []) is None
+    assert len(list((tmp_path / "stepcraft/evals").iterdir())) == 2
+
+
+def test_a_file_of_ones_own_is_searched_in_its_passages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("STEPCRAFT_EMBEDDINGS", "none")
+    file = tmp_path / "own.json"
+    shared = {"title": "Rivers", "text": "A river is water that flows."}
+    records = [
+        {
+            "question": f"Who built the bridge of {town}?",
+            "answer": builder,
+            "passages": [
+                {
+                    "title": f"Bridge of {town}",
+                    "text": f"The bridge of {town} was built by {builder}.",
+                },
+                shared,
+            ],
+            "gold": [f"Bridge of {town}"],
+        }
+        for town, builder in (("Arvel", "Oda"), ("Brint", "Ulf"))
+    ]
+    file.write_text(json.dumps(records))
+    command = [
+        "eval",
+        "run",
+        str(file),
+        "--methods",
+        "rag:k=1",
+        "--allow-keyless",
+        "--into",
+        str(tmp_path / "run"),
+    ]
+    ran = CliRunner().invoke(app, command)
+    assert ran.exit_code == 0, ran.output
+    outcomes = list(read_outcomes(tmp_path / "run"))
+    assert [one["scores"]["gold passages"] for one in outcomes] == [1.0, 1.0]
+    assert "| gold passages |" in ran.stdout
+    assert CliRunner().invoke(app, command).stdout == ran.stdout
+    of_memory = CliRunner().invoke(
+        app, [*command[:-1], str(tmp_path / "memory"), "--memory", str(_memory(tmp_path))]
+    )
+    assert of_memory.exit_code == 0, of_memory.output
+    assert [one["scores"]["gold passages"] for one in read_outcomes(tmp_path / "memory")] == [
+        0.0,
+        0.0,
+    ]
+
+
+def _memory(folder: Path) -> Path:
+    file = folder / "procedures.jsonl"
+    file.write_text('{"output": "a bridge", "input": "stones", "steps": ["Lay stones."]}\n')
+    return file
