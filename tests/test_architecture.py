@@ -32,6 +32,7 @@ LAYERS = [
     "registered",
     "files",
     "errors",
+    "tracing",
     "secrets",
 ]
 """From the highest to the lowest; a part imports itself and what stands below it."""

