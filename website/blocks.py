@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _COPIED = ("docs", "examples", "README.md", "langgraph.json")
 _LONGEST_S = 120
 _BLOCK = re.compile(
-    r"(?P<marks>(?:^[ ]*<!-- .*? -->\s*\n)*)"
+    r"(?P<marks>(?:^[ ]*<!-- [^\n]* -->\s*\n)*)"
     r"^(?P<indent>[ ]*)(?P<fence>`{3,})(?P<language>sh|python)\b[^\n`]*\n"
     r"(?P<code>.*?)^(?P=indent)(?P=fence)[ ]*$"
     r"(?P<output>\s*\n[ ]*<!-- output -->[ ]*$)?",
