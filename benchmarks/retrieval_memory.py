@@ -41,7 +41,7 @@ from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ALPHA, ProcedureMemory
-from stepcraft.memory.weaviate import objects
+from stepcraft.memory.weaviate import memory as weaviate_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from tests.servers.weaviate_server import WeaviateServer
 
@@ -196,7 +196,7 @@ def main() -> None:
             )
     elif options.weaviate:
         with in_weaviate(procedures, options.embeddings) as memory:
-            console.print(*by_alpha("Memory in Weaviate", memory, asked, objects.ALPHA), sep="\n")
+            console.print(*by_alpha("Memory in Weaviate", memory, asked, weaviate_memory.ALPHA), sep="\n")
     else:
         with open_memory(embeddings=options.embeddings) as memory:
             console.print(*by_alpha("Local memory", memory, asked, ALPHA), sep="\n")

@@ -184,13 +184,15 @@ def _read_csv(path: Path, delimiter: str = ",") -> Iterator[Record]:
         except csv.Error as error:
             yield Record(line, None, f"it is not CSV: {error}")
             continue
+        if not row:
+            continue  # a blank line, also before the header
         if header is None:
-            header = [name.strip() for name in row] or None  # blank lines may stand before it
+            header = [name.strip() for name in row]
         elif reason := _not_utf8("".join(row)):
             yield Record(line, None, reason)
-        elif row and len(row) != len(header):
+        elif len(row) != len(header):
             yield Record(line, None, f"it has {len(row)} cells, and the header has {len(header)}")
-        elif row:
+        else:
             yield Record(line, dict(zip(header, row, strict=True)))
 
 

@@ -89,8 +89,7 @@ def langgraph_log(pytestconfig: pytest.Config, langgraph_server: str) -> Callabl
 def weaviate_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a real Weaviate, started once a run.
 
-    It is the server at STEPCRAFT_TEST_WEAVIATE_URL, else the one that `scripts/weaviate install` built, else the
-    embedded one. Without any the test skips; with CI set it fails.
+    It is the server at STEPCRAFT_TEST_WEAVIATE_URL, else the one that `scripts/weaviate install` built. Without any the test skips; with CI set it fails.
     """
     with found_weaviate(tmp_path_factory.mktemp("weaviate")) as found:
         if not found.startswith("weaviate://"):
@@ -188,8 +187,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(min(shared)))
         elif "own_weaviate" in fixtures:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
-        elif "[server]" in item.nodeid:
-            item.add_marker(pytest.mark.xdist_group("langgraph_server"))
         elif "postgres" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("postgres_url"))
         elif "embedded" in item.nodeid:

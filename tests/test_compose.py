@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from stepcraft.memory.weaviate.program import VERSION
+from tests.servers.ports import VERSION
 
 COMPOSE = yaml.safe_load((Path(__file__).parents[1] / "compose.yaml").read_text(encoding="utf-8"))
 SERVICE = COMPOSE["services"]["weaviate"]

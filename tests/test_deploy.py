@@ -103,16 +103,11 @@ def test_weaviate_has_the_settings_of_the_one_for_development_and_asks_for_a_key
 def test_weaviate_is_sent_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = SERVICES["worker"]["environment"]
     monkeypatch.setenv("STEPCRAFT_KEY_HOSTS", environment["STEPCRAFT_KEY_HOSTS"])
-    server = parse_url(
-        environment["STEPCRAFT_MEMORY"].removeprefix("${STEPCRAFT_MEMORY:-").removesuffix("}")
-    ).server
-    assert server
-    assert (server.host in SERVICES, server.port, server.grpc_port, server.may_have_key) == (
-        True,
-        8080,
-        50051,
-        True,
-    )
+    monkeypatch.setenv("WEAVIATE_API_KEY", "k")
+    memory = environment["STEPCRAFT_MEMORY"].removeprefix("${STEPCRAFT_MEMORY:-")
+    address = parse_url(memory.removesuffix("}"))
+    place = (address.host in SERVICES, address.port, address.grpc_port, address.key())
+    assert place == (True, 8080, 50051, "k")
 
 
 def test_the_image_is_built_as_the_deployment_expects(tmp_path: Path) -> None:

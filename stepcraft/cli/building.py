@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from typer import Argument, Exit, Option
 
-from stepcraft.cli.memory import FieldNames, field_names, headline, opened
+from stepcraft.cli.memory import FieldNames, compare, field_names, headline, opened
 from stepcraft.cli.options import (
     AsJson,
     ChangedMemory,
@@ -209,7 +209,6 @@ def _line(entry: "Procedure | tuple[Procedure, str] | Failed") -> str:
 def _check_file(memory: str, file: Path, names: dict[str, str]) -> dict[str, Any]:
     from stepcraft.memory.files import read_procedures
     from stepcraft.memory.procedure import Procedure
-    from stepcraft.memory.transfer import compare
 
     expected: list[Procedure] = []
     for _, outcome in read_procedures(file, fields=names):

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,7 +20,7 @@ from stepcraft.cli.output import (
     show_counts,
     show_failed,
 )
-from stepcraft.errors import AddReport, BadInput
+from stepcraft.errors import AddReport, BadInput, Failed
 
 if TYPE_CHECKING:
     from stepcraft.memory.procedure import Procedure
@@ -54,7 +56,7 @@ def import_(
     """Add the procedures of files and skills; the exit code is 1 if one could not be read."""
     from stepcraft.memory.files import import_file, read_procedures
     from stepcraft.memory.procedure import Procedure
-    from stepcraft.memory.skills import import_skills, is_skills_path, read_skills
+    from stepcraft.memory.skills import Skill, is_skills_path, read_skills
 
     report, names = AddReport(), field_names(fields)
     for file in files:  # before a memory is made for them
@@ -68,10 +70,14 @@ def import_(
             if not is_skills_path(file):
                 report.include(import_file(target, file, fields=names, progress=count))
                 continue
-            skills = import_skills(target, file, progress=count)
-            report.include(skills)
-            for path, others in skills.extras.items():
-                note(f"{path}: only the text was imported, not {', '.join(others)}")
+            for skill in (outcomes := list(read_skills(file))):
+                if isinstance(skill, Failed):
+                    report.failed.append(skill)
+                elif skill.extras:
+                    extras = ", ".join(skill.extras)
+                    note(f"{skill.path}: only the text was imported, not {extras}")
+            skills = (skill.procedure for skill in outcomes if isinstance(skill, Skill))
+            report.include(target.add(skills, progress=count))
     _show_report(report, as_json=as_json)
 
 
@@ -145,7 +151,7 @@ def list_(memory: Memory = None, as_json: AsJson = False) -> None:
 @memory_app.command()
 def show(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
     """Show one procedure."""
-    from stepcraft.memory.feedback import counts, votes
+    from stepcraft.memory.feedback import counts
 
     procedure = _read(memory, id_)
     if as_json:
@@ -154,11 +160,8 @@ def show(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
     say(f"{procedure.output}\n\nid      {procedure.id}\nneeds   {procedure.input}")
     if procedure.source:
         say(f"source  {procedure.source}")
-    if cast := votes(procedure):
-        reasons = [
-            f"\n        {vote['vote']:+}  {one_line(vote['why'])}" for vote in cast if vote["why"]
-        ]
-        say(f"votes   {counts(procedure)}{''.join(reasons)}")
+    if any(votes := counts(procedure)):
+        say(f"votes   {votes}")
     if stale := procedure.metadata.get("stale"):
         say(f"stale   {one_line(str(stale))}")
     say("")
@@ -207,8 +210,8 @@ def export(
             raise BadInput(f"{to} is the memory that is exported; name another file")
         if folder:
             skills = write_skills(source, folder)
-            counts = f"{skills.created} created, {skills.updated} updated"
-            note(f"{counts}, {skills.unchanged} unchanged in {folder}")
+            counts = f"{skills.added} created, {skills.updated} updated"
+            note(f"{counts}, {skills.present} unchanged in {folder}")
         elif to:
             note(f"{write_jsonl(source, to)} written to {to}")
         else:
@@ -232,12 +235,10 @@ def copy(
 ) -> None:
     """Copy all procedures of one memory to another; a copy that was interrupted is completed.
 
-    Vectors are copied, not computed, if both memories have the same embeddings and template.
+    The vectors are made anew.
     """
-    from stepcraft.memory.transfer import copy as copy_procedures
-
     with opened(source) as read, opened(target, embeddings, create=True) as filled:
-        report = copy_procedures(read, filled, progress=counter("procedures copied"))
+        report = filled.add(read, progress=counter("procedures copied"))
     _show_report(report, as_json=as_json)
 
 
@@ -245,8 +246,6 @@ def copy(
 def rate(
     id_: Id,
     vote: Annotated[Literal["+1", "1", "-1"], Argument(help="+1 or -1.")],
-    why: Annotated[str, Option(help="The reason.")] = "",
-    by: Annotated[str, Option(help="Who votes.")] = "",
     memory: ChangedMemory = None,
 ) -> None:
     """Vote for a procedure or against it; searches rank it higher or lower."""
@@ -256,11 +255,44 @@ def rate(
     number: Literal[1, -1] = -1 if vote == "-1" else 1
     with opened(memory) as target:
         procedure = by_short_id(target, id_)
-        say(
-            headline(
-                target.update(procedure.id, lambda old: with_vote(old, number, why=why, by=by))
-            )
-        )
+        say(headline(target.update(procedure.id, lambda stored: with_vote(stored, number))))
+
+
+@dataclass
+class Comparison:
+    """The differences between a memory and the procedures that it should hold."""
+
+    same: int = 0
+    missing: "list[Procedure]" = field(default_factory=list)
+    """Not in the memory."""
+    extra: "list[Procedure]" = field(default_factory=list)
+    """In the memory alone."""
+    different: "list[Procedure]" = field(default_factory=list)
+    """In the memory under the same id, and adding them would change it."""
+
+
+def compare(memory: "ProcedureMemory", expected: "Iterable[Procedure]") -> Comparison:
+    """Compare a memory with the procedures that it should hold, the last one of each id.
+
+    Votes that the memory alone has are no difference, as they are none to `add`.
+
+    Raises:
+        MemoryFailure: The memory cannot be read.
+    """
+    from stepcraft.memory.batches import merged
+
+    rest = {procedure.id: procedure for procedure in expected}
+    comparison = Comparison()
+    for stored in memory:
+        procedure = rest.pop(stored.id, None)
+        if procedure is None:
+            comparison.extra.append(stored)
+        elif merged(stored, procedure) == stored:
+            comparison.same += 1
+        else:
+            comparison.different.append(procedure)
+    comparison.missing = list(rest.values())
+    return comparison
 
 
 def opened(

@@ -55,7 +55,6 @@ class _Rate(BaseModel):
     vote: Literal["up", "down"] = Field(
         description="up if following it worked, down if it did not."
     )
-    why: str = Field(default="", description="What worked or went wrong, in one sentence.")
 
 
 def memory_tools(
@@ -126,13 +125,11 @@ def memory_tools(
         content = f"The procedure is {done} with the id {procedure.id}: {procedure.output}"
         return content, {"saved": True, "procedure": procedure.to_dict()}
 
-    def rate(id: str, vote: str, config: RunnableConfig, why: str = "") -> Reply:
+    def rate(id: str, vote: str, config: RunnableConfig) -> Reply:
         memory = opened()
         voted = partial(
             with_vote,
             vote=1 if vote == "up" else -1,
-            why=why,
-            by=caller() or "",
             call=_call(config, id),
         )
         procedure = memory.update(by_short_id(memory, id).id, voted)

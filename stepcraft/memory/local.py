@@ -3,14 +3,14 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import CachedEmbedder, Embedder, Entry, Hit, LocalIndex, recorded_settings
 from stepcraft.memory.batches import add_in_batches, merged
 from stepcraft.memory.files import read_all
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
-from stepcraft.memory.protocol import ALPHA, ProcedureMemory, unknown_id
+from stepcraft.memory.protocol import ALPHA, ProcedureMemory, changed, unknown_id
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:
@@ -111,23 +111,17 @@ class LocalMemory(ProcedureMemory):
         self._check_writable()
         return add_in_batches(procedures, _BATCH, self._put, progress)
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
         """Read a procedure, change it and write it; no change of another process is lost.
 
         `change` is called again where another process changed the procedure meanwhile.
         """
         self._check_writable()
 
-        def changed(entry: Entry) -> Entry:
-            procedure = change(_procedure(entry))
-            if procedure.id != entry.id:
-                raise BadInput(
-                    f"an update of {entry.id} made a procedure with the id {procedure.id}; "
-                    "keep the id, as dataclasses.replace does"
-                )
-            return self._entry(procedure)
+        def changed_entry(entry: Entry) -> Entry:
+            return self._entry(changed(self, _procedure(entry), id, change))
 
-        entry = self._index.update(id, changed)
+        entry = self._index.update(id, changed_entry)
         if entry is None:
             raise unknown_id(self, id)
         return _procedure(entry)
@@ -141,7 +135,7 @@ class LocalMemory(ProcedureMemory):
         weight = ALPHA if alpha is None else alpha
         return _results(await self._index.asearch(query, k, alpha=weight))
 
-    def get(self, id: str) -> Procedure | None:  # noqa: A002 - a field
+    def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
         entry = self._index.get(id)
         return _procedure(entry) if entry else None
@@ -183,11 +177,7 @@ def _results(hits: Iterable[Hit]) -> list[Found]:
 
 
 def _procedure(entry: Entry) -> Procedure:
-    stored: dict[str, Any] = dict(entry.payload)
-    try:
-        return Procedure.of_kept(**stored)
-    except TypeError:  # another program wrote it, so that it must be checked
-        return Procedure.from_dict(stored)
+    return Procedure.of_kept(**entry.payload)
 
 
 def _merged(stored: Entry, added: Entry) -> Entry:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepcraft.errors import BadInput
-from stepcraft.memory.postgres_url import SCHEME as POSTGRES
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.urls import REMOTE_STORES, is_text, path_of, scheme_of
+from stepcraft.memory.urls import POSTGRES, is_text, path_of, scheme_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -18,7 +17,7 @@ BUNDLED = "the bundled procedures"
 """The name of the memory with the procedures that ship with the package."""
 
 MEMORY_VARIABLE = "STEPCRAFT_MEMORY"
-"""The environment variable with the URL that is used where none is given."""
+"""The environment variable with the URL that is used where none is passed."""
 
 
 def open_memory(
@@ -32,45 +31,43 @@ def open_memory(
     """Open a memory by its URL.
 
     Args:
-        url: `procedures.db` (a SQLite file), `procedures.jsonl`, `.json` or `.csv` (read into memory,
-            read-only), `store:` or `store:name/space` (LangGraph's store, given as `store`),
-            `store+http://host:2024/name/space` (the store of a LangGraph server, also `store+https`),
-            `store+postgresql://user@host/database/name/space` (such a store in a database, see PostgresMemory),
-            `weaviate://host:8080/Collection`, `weaviate+embedded:///folder/Collection` or
-            `weaviate+cloud://cluster/Collection` (see WeaviateMemory). None means the URL in
-            STEPCRAFT_MEMORY, or else the procedures that ship with the package (read-only).
-        embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object. None means the
-            model that an existing database was made with, or else STEPCRAFT_EMBEDDINGS, or else the best one that needs
-            no key.
-        template: how a procedure is written as one text; None means the template that an existing database was made
-            with, or else TEMPLATE.
-        store: the store that a `store:` URL names.
-        create: whether a missing database or collection is created.
+        url: `procedures.db` (a SQLite file), `procedures.jsonl`, `.json` or `.csv` (read into
+            memory, read-only), `store:` or `store:name/space` (LangGraph's store, passed as
+            `store`), `store+postgresql://user@host/database/name/space` (such a store in a
+            database, see PostgresMemory), `weaviate://host:8080/Collection`,
+            `weaviate+embedded:///folder/Collection` or `weaviate+cloud://cluster/Collection` (see
+            WeaviateMemory). None means the URL in STEPCRAFT_MEMORY, or else the procedures that
+            ship with the package (read-only).
+        embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object. None
+            means the model that an existing database was made with, or else STEPCRAFT_EMBEDDINGS,
+            or else the best one that needs no key.
+        template: How a procedure is written as one text; None means the template that an existing
+            database was made with, or else TEMPLATE.
+        store: The store that a `store:` URL names.
+        create: Whether a missing database or collection is created.
 
     Raises:
-        BadInput: the URL is malformed or not allowed, or its file cannot be read as procedures.
-        MemoryFailure: the database cannot be opened, or was made with other embeddings or another template.
+        BadInput: The URL is malformed or not allowed, or its file cannot be read as procedures.
+        MemoryFailure: The database cannot be opened, or was made with other embeddings or another
+            template.
     """
     where = os.fspath(url if url is not None else os.environ.get(MEMORY_VARIABLE, "")).strip()
     scheme = scheme_of(where)
     if scheme == "store":
-        from stepcraft.memory.base_store import StoreMemory  # noqa: PLC0415 - loads langgraph
+        from stepcraft.memory.store import StoreMemory  # noqa: PLC0415 - loads langgraph
 
         if store is None:
             raise BadInput(
-                f"{where} names LangGraph's store: compile the graph with a store, or pass store= to open_memory"
+                f"{where} names LangGraph's store: compile the graph with a store, or pass store= "
+                "to open_memory"
             )
         return StoreMemory(store, where[len("store:") :], template=template)
-    if scheme in REMOTE_STORES:
-        from stepcraft.memory.remote_store import RemoteStoreMemory  # noqa: PLC0415 - loads langgraph
-
-        return RemoteStoreMemory(where, template=template)
     if scheme == POSTGRES:
-        from stepcraft.memory.postgres import PostgresMemory  # noqa: PLC0415 - loads langgraph and the driver
+        from stepcraft.memory.postgres import PostgresMemory  # noqa: PLC0415 - loads the driver
 
         return PostgresMemory(where, embeddings=embeddings, template=template, create=create)
     if scheme.startswith("weaviate"):
-        from stepcraft.memory.weaviate.memory import WeaviateMemory  # noqa: PLC0415 - loads the client
+        from stepcraft.memory.weaviate.memory import WeaviateMemory  # noqa: PLC0415 - loads grpc
 
         return WeaviateMemory(where, embeddings=embeddings, template=template, create=create)
     from stepcraft.memory.local import LocalMemory  # noqa: PLC0415 - loads numpy
@@ -78,7 +75,6 @@ def open_memory(
     bundled = Path(str(files("stepcraft.memory") / "lgstep.jsonl"))
     path = path_of(where) if where else bundled
     if is_text(path):
-        return LocalMemory.of_file(
-            path, name="" if where else BUNDLED, embeddings=embeddings, template=template
-        )
+        name = "" if where else BUNDLED
+        return LocalMemory.of_file(path, name=name, embeddings=embeddings, template=template)
     return LocalMemory(path, embeddings=embeddings, template=template, create=create)

@@ -1,26 +1,65 @@
 """A memory in the LangGraph store of a Postgres database, opened by its URL."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from stepcraft.errors import AddReport, BadInput, MemoryFailure
-from stepcraft.memory.base_store import StoreMemory, checked_namespace
-from stepcraft.memory.postgres_url import parse_postgres_url
-from stepcraft.memory.procedure import Procedure
+from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.index import query_words
+from stepcraft.memory.batches import same_text
+from stepcraft.memory.procedure import Found, Procedure
+from stepcraft.memory.store import StoreMemory, checked_namespace, procedure_of
+from stepcraft.memory.urls import POSTGRES
 from stepcraft.models.embeddings import resolve_embeddings
+from stepcraft.secrets import without_secrets
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _CONNECT_S = 5
 _POOL = 8
-_WAIT_S = 60
-"""How long a change waits for other processes that change the same namespace."""
-_DIMENSIONS = """
-SELECT to_regclass('store') IS NOT NULL, (
-    SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass('store_vectors') AND attname = 'embedding'
+_PAGE = 1000
+
+_EXISTING = """
+SELECT to_regclass('store') IS NOT NULL,
+    (SELECT atttypmod FROM pg_attribute
+        WHERE attrelid = to_regclass('store_vectors') AND attname = 'embedding'),
+    EXISTS (SELECT FROM pg_attribute
+        WHERE attrelid = to_regclass('store') AND attname = 'stepcraft_words')
+"""
+"""Whether there is a store, of which dimensions its vectors are, and whether it has our column."""
+
+# Postgres would take names such as `a.b` and `a/b` for one word each. A text of more than a
+# megabyte of words is refused by a tsvector, so it is cut before.
+_WORDS = r"""
+SELECT pg_advisory_xact_lock(hashtextextended('stepcraft words', 0));
+ALTER TABLE store ADD COLUMN IF NOT EXISTS stepcraft_words tsvector GENERATED ALWAYS AS (
+    to_tsvector('english'::regconfig, translate(
+        left(coalesce(value->>'text', ''), 100000) || ' '
+            || left(coalesce(value->>'cjk', ''), 100000),
+        E'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~', repeat(' ', 32)))) STORED;
+CREATE INDEX IF NOT EXISTS stepcraft_words ON store USING gin (stepcraft_words)
+"""
+
+# BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank knows
+# nothing of how rare a word is. The length of a text is the number of its different words.
+_BEST_WORDS = """
+WITH hits AS MATERIALIZED (
+    SELECT key, lexeme, cardinality(positions) AS times, length(stepcraft_words) AS size
+    FROM store, unnest(stepcraft_words)
+    WHERE prefix = %(prefix)s AND stepcraft_words @@ %(query)s::tsquery AND lexeme = ANY (%(words)s)
+), rarity AS (
+    SELECT jsonb_object_agg(lexeme, ln(1 + (total - texts + 0.5) / (texts + 0.5))) AS weights
+    FROM (SELECT lexeme, count(*) AS texts FROM hits GROUP BY lexeme) AS counted,
+        (SELECT count(*) AS total FROM store WHERE prefix = %(prefix)s) AS everything
+), best AS (
+    SELECT key, sum((weights->>lexeme)::float8 * times * 2.2
+        / (times + 1.2 * (0.25 + 0.75 * size / average))) AS score
+    FROM hits, rarity, (SELECT avg(size)::float8 AS average FROM hits) AS sizes
+    GROUP BY key ORDER BY score DESC, key LIMIT %(count)s
 )
+SELECT value, score / max(score) OVER () AS score
+FROM best JOIN store USING (key) WHERE prefix = %(prefix)s
 """
 
 _LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
@@ -30,21 +69,25 @@ _LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
 class PostgresMemory(StoreMemory):
     """Procedures in a namespace of the LangGraph store that a Postgres database holds.
 
-    The tables are those of `langgraph.store.postgres.PostgresStore`, so that a graph which is compiled with such a store
-    finds the same procedures under `store:name/space`. A database has vectors of one length for all namespaces: the length
-    is checked, but not which embedding model they were made with. Search by vectors is exact, unless the table
-    has an approximate index.
+    The tables are those of `langgraph.store.postgres.PostgresStore`, so that a graph which is
+    compiled with such a store finds the same procedures under `store:name/space`. One column is
+    added to them, with the words of each text. A database has vectors of one length for all
+    namespaces: the length is checked, but not which embedding model they were made with. Search by
+    vectors is exact, unless the table has an approximate index.
 
     Args:
-        url: `store+postgresql://user@host:5432/database/name/space`; the password comes from PGPASSWORD or ~/.pgpass.
-        embeddings: as `open_memory` takes them. None means no vectors in a store that was made without, else the default.
-            A store that has vectors can be read, and searched by words, with "none".
-        template: how a procedure is written as one text.
-        create: whether the tables are created where they are missing.
+        url: `store+postgresql://user@host:5432/database/name/space`; the password comes from
+            PGPASSWORD or ~/.pgpass.
+        embeddings: As `open_memory` takes them. None means no vectors in a store that was made
+            without, else the default. A store that has vectors can be read, and searched by words,
+            with "none".
+        template: How a procedure is written as one text.
+        create: Whether the tables are created where they are missing.
 
     Raises:
-        BadInput: the URL is malformed, or the package langgraph-checkpoint-postgres is missing.
-        MemoryFailure: the database is out of reach or has no store, or its vectors do not fit the embeddings.
+        BadInput: The URL is malformed, or the package langgraph-checkpoint-postgres is missing.
+        MemoryFailure: The database is out of reach or has no store, or its vectors do not fit the
+            embeddings.
     """
 
     def __init__(
@@ -55,34 +98,32 @@ class PostgresMemory(StoreMemory):
         template: str | None = None,
         create: bool = True,
     ) -> None:
-        parsed = parse_postgres_url(url)
-        self._url = parsed.name
-        checked_namespace(parsed.namespace)
-        try:
-            import psycopg  # noqa: PLC0415 - optional
-            from langgraph.store.postgres import PostgresStore  # noqa: PLC0415 - optional
-            from psycopg.rows import dict_row  # noqa: PLC0415 - optional
-            from psycopg_pool import ConnectionPool  # noqa: PLC0415 - optional
-        except ImportError as error:
-            raise BadInput(
-                f"{url} needs the packages of Postgres ({error}): pip install 'stepcraft[postgres]'"
-            ) from error
+        database, namespace = _parts(url)
+        self._url = url
+        self._prefix = ".".join(checked_namespace(namespace))
+        import psycopg  # noqa: PLC0415 - optional
+        from langgraph.store.postgres import PostgresStore  # noqa: PLC0415 - optional
+        from psycopg.rows import dict_row  # noqa: PLC0415 - optional
+        from psycopg_pool import ConnectionPool  # noqa: PLC0415 - optional
+
         options: dict[str, Any] = {"autocommit": True, "connect_timeout": _CONNECT_S}
         try:
-            with psycopg.connect(parsed.database, **options) as connection:
-                made, dimensions = connection.execute(_DIMENSIONS).fetchone() or (False, None)
+            with psycopg.connect(database, **options) as connection:
+                row = connection.execute(_EXISTING).fetchone()
         except psycopg.Error as error:
             reason = str(error).strip().partition("\n")[0]
             raise MemoryFailure(f"{url} cannot be opened: {reason}") from error
-        index = self._index(embeddings, made=made, dimensions=dimensions)
-        if not made and not create:
+        exists, dimensions, has_words = row or (False, None, False)
+        self._has_words: bool = has_words
+        index = self._index(embeddings, exists=exists, dimensions=dimensions)
+        if not exists and not create:
             raise MemoryFailure(
                 f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`"
             )
         self._has_unread_vectors = dimensions is not None and index is None
-        self._connect: Callable[[], Any] = lambda: psycopg.connect(parsed.database, **options)
+        self._connect: Callable[[], Any] = lambda: psycopg.connect(database, **options)
         self._pool: Any = ConnectionPool(
-            parsed.database,
+            database,
             min_size=1,
             max_size=_POOL,
             timeout=_CONNECT_S,
@@ -94,10 +135,11 @@ class PostgresMemory(StoreMemory):
         )
         try:
             store = PostgresStore(self._pool, index=index)
-            super().__init__(store, parsed.namespace, template=template)
+            super().__init__(store, namespace, template=template)
             if create:
                 with self._plain_failures():
                     store.setup()
+                    self._add_words(psycopg.errors.InsufficientPrivilege)
         except BaseException:
             self._pool.close()
             raise
@@ -107,87 +149,157 @@ class PostgresMemory(StoreMemory):
         """The URL that opens it."""
         return self._url
 
-    def add(
-        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
-    ) -> AddReport:
-        """Add procedures, a hundred at a time.
+    def count(self) -> int:
+        """Return the number of procedures."""
+        [row] = self._rows(
+            "SELECT count(*) FROM store WHERE prefix = %s"
+            " AND value ?& ARRAY['input', 'output', 'steps']",
+            (self._prefix,),
+        )
+        return int(row["count"])
 
-        Raises:
-            MemoryFailure: the store has vectors and was opened without embeddings, or it cannot be written.
-        """
-        if self._has_unread_vectors:
-            raise MemoryFailure(
-                f"{self.name} has vectors: open it with the embeddings that it was made with to add"
-            )
-        return super().add(procedures, progress=progress)
+    def is_empty(self) -> bool:
+        """Tell whether there is no procedure."""
+        return next(iter(self), None) is None
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
-        """Read a procedure, change it and write it; no version or vote of another process is lost.
-
-        Raises:
-            MemoryFailure: the text changes, and the store has vectors and was opened without embeddings.
-        """
-
-        def checked(kept: Procedure) -> Procedure:
-            changed = change(kept)
-            if self._has_unread_vectors and changed.text(self.template) != kept.text(self.template):
-                raise MemoryFailure(
-                    f"{self.name} has vectors: open it with the embeddings that it was made with to change a text"
-                )
-            return changed
-
-        return super().update(id, checked)
-
-    @contextmanager
-    def _exclusively(self) -> Generator[None]:
-        """Keep others from changing what is stored, also other processes that use this class."""
-        # A connection of its own: those of the pool might all wait for one that none of them gives back.
-        with super()._exclusively():
-            with self._plain_failures():
-                connection = self._connect()
-            with connection:
-                with self._plain_failures():
-                    connection.execute(f"SET lock_timeout = '{_WAIT_S}s'")
-                    connection.execute(_LOCK, (super().name,))
-                yield
+    def __iter__(self) -> Iterator[Procedure]:
+        """All procedures in the order of their ids, a page at a time."""
+        last = ""
+        while page := self._rows(
+            "SELECT key, value FROM store WHERE prefix = %s AND key > %s ORDER BY key LIMIT %s",
+            (self._prefix, last, _PAGE),
+        ):
+            yield from filter(None, (procedure_of(row["value"]) for row in page))
+            last = page[-1]["key"]
 
     def close(self) -> None:
         """Close the connections."""
         super().close()
         self._pool.close()
 
+    def _write(self, procedures: Iterable[Procedure]) -> None:
+        procedures = list(procedures)
+        if self._has_unread_vectors:
+            stored = self._stored(procedure.id for procedure in procedures)
+            for procedure in procedures:
+                if procedure.id not in stored or not same_text(stored[procedure.id], procedure):
+                    raise MemoryFailure(
+                        f"{self.name} has vectors: open it with the embeddings that it was made "
+                        "with to add or change a text"
+                    )
+        super()._write(procedures)
+
+    def _best_words(self, query: str, count: int) -> dict[str, Found]:
+        if not self._has_words:
+            return super()._best_words(query, count)
+        [row] = self._rows(
+            "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words",
+            (" ".join(query_words(query)),),
+        )
+        words: list[str] = row["words"]
+        any_word = " | ".join(f"'{word}'" for word in words)
+        rows = self._rows(
+            _BEST_WORDS,
+            {"query": any_word, "words": words, "prefix": self._prefix, "count": count},
+        )
+        return {
+            procedure.id: Found(procedure, row["score"])
+            for row in rows
+            if (procedure := procedure_of(row["value"]))
+        }
+
+    def _add_words(self, refusal: type[Exception]) -> None:
+        """Add the column of words; whoever may not alter the table ranks words as in any store."""
+        if not self._has_words:
+            try:
+                with self._pool.connection() as connection:
+                    connection.execute(_WORDS, prepare=False)
+            except refusal:
+                return
+            self._has_words = True
+
+    def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg
+        with self._plain_failures(), self._pool.connection() as connection:
+            # Planned for these values: a plan for any values compares each word with all others.
+            rows: list[dict[str, Any]] = connection.execute(query, values, prepare=False).fetchall()
+        return rows
+
+    @contextmanager
+    def _exclusively(self) -> Generator[None]:
+        """Keep others from changing what is stored, also other processes that use this class."""
+        # A connection of its own: those of the pool might all wait for one that none gives back.
+        with super()._exclusively():
+            with self._plain_failures():
+                connection = self._connect()
+            with connection:
+                with self._plain_failures():
+                    connection.execute("SET lock_timeout = '60s'")
+                    connection.execute(_LOCK, (self._prefix,))
+                yield
+
     def _index(
-        self, embeddings: "str | Embeddings | None", *, made: bool, dimensions: int | None
+        self, embeddings: "str | Embeddings | None", *, exists: bool, dimensions: int | None
     ) -> Any:  # noqa: ANN401 - a TypedDict of an optional package
-        """The vector index of the store; None without one."""
-        if made and dimensions is None and embeddings in (None, "none"):
+        """Return the vector index of the store; None without one."""
+        if exists and dimensions is None and embeddings in (None, "none"):
             return None
         embedder = resolve_embeddings(embeddings)
         if embedder is None:
             return None
-        if made and dimensions is None:
+        if exists and dimensions is None:
             raise MemoryFailure(
-                f"{self._url} was made without vectors: open it with embeddings 'none', or copy it into another database"
+                f"{self._url} was made without vectors: open it with embeddings 'none', or copy it "
+                "into another database"
             )
-        given = len(embedder.embed_query("dimensions"))
-        if dimensions not in (None, given):
+        length = len(embedder.embed_query("dimensions"))
+        if dimensions not in (None, length):
             raise MemoryFailure(
-                f"{self._url} has vectors of {dimensions} dimensions, and {embedder.name} gives {given}: name the "
-                "embeddings that it was made with, or copy it into another database"
+                f"{self._url} has vectors of {dimensions} dimensions, and {embedder.name} gives "
+                f"{length}: name the embeddings that it was made with, or copy it into another "
+                "database"
             )
 
         def embed(texts: Iterable[str]) -> list[list[float]]:
             vectors: list[list[float]] = embedder.embed_documents(list(texts)).tolist()
             return vectors
 
-        return {
-            "dims": given,
-            "embed": embed,
-            "fields": ["text"],
-            "ann_index_config": {"kind": "flat"},
-        }
+        flat = {"kind": "flat"}
+        return {"dims": length, "embed": embed, "fields": ["text"], "ann_index_config": flat}
 
 
 def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optional package
-    """Have pgvector read on in an HNSW index until enough rows of the namespace are found; older ones ignore it."""
+    """Have pgvector read on in an HNSW index until enough rows of the namespace are there.
+
+    Older versions ignore it.
+    """
     connection.execute("SET hnsw.iterative_scan = strict_order")
+
+
+def _parts(url: str) -> tuple[str, str]:
+    """Return how libpq connects to the database, and the namespace of the store in it.
+
+    Raises:
+        BadInput: The URL is malformed, names no database, or holds a password; or the packages of
+            Postgres are missing.
+    """
+    shown = without_secrets(url)
+    try:
+        from psycopg import ProgrammingError  # noqa: PLC0415 - optional
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise BadInput(
+            f"{shown} needs the packages of Postgres ({error}): pip install 'stepcraft[postgres]'"
+        ) from error
+    try:
+        info: Any = conninfo_to_dict(url.removeprefix("store+"))
+    except ProgrammingError as error:
+        raise BadInput(f"{shown} is no URL of a database: {error}".strip()) from error
+    if "password" in info:
+        raise BadInput(
+            "a password does not belong into the URL of a memory; set PGPASSWORD to it, or use "
+            "~/.pgpass"
+        )
+    database, _, namespace = info.pop("dbname", "").partition("/")
+    if not database:
+        raise BadInput(f"{shown} names no database; write {POSTGRES}://host:5432/database/name")
+    return make_conninfo(**info, dbname=database), namespace

@@ -13,7 +13,7 @@ from langgraph.store.base import BaseStore
 from stepcraft.contexts.base import SearchSettings, Settings
 from stepcraft.errors import BadInput
 from stepcraft.memory.open import BUNDLED, MEMORY_VARIABLE
-from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.registered import MEMORIES, SOURCES, chosen, registered
 from stepcraft.retrieval.opening import memory_opening, source_opening
 from stepcraft.secrets import excerpt, without_secrets
@@ -47,8 +47,7 @@ class Searched:
 
     def is_empty(self) -> bool:
         """Tell whether this is a memory without procedures."""
-        count = getattr(self.memory, "is_empty", None)
-        return bool(count and count())
+        return self.memory is not None and self.memory.is_empty()
 
 
 @dataclass(frozen=True)
@@ -90,11 +89,7 @@ class RetrievalTarget:
                 raise BadInput(_refusal("source", sources))
             sources = {_name_of(source, place): source for place, source in enumerate(sources, 1)}
         for value in memories.values():
-            if not isinstance(value, str) and not callable(getattr(value, "search", None)):
-                raise BadInput(
-                    f"a memory is a URL or an object with search, not {type(value).__name__}: "
-                    f"{excerpt(value)}"
-                )
+            check_memory(value)
         for source in sources.values():
             if not isinstance(source, BaseRetriever | str):
                 raise BadInput(_refusal("source", source))

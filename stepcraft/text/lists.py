@@ -114,9 +114,10 @@ def _lines(text: str, *, step_words: bool = True) -> list[_Line]:
 
 def _unwrapped(text: str) -> str:
     """Return the text without a code fence around all of its list."""
-    first, *rest = list(markdown.fences(text)) or [None]
-    if first is None:
+    marks = list(markdown.fences(text))
+    if not marks:
         return text
+    first, *rest = marks
     head, body = text[: first.start], text[first.stop :].partition("\n")[2]
     begins = _ITEM.match(body.lstrip())
     if not begins or any(_ITEM.match(row.lstrip()) for row in head.split("\n")):

@@ -1,4 +1,4 @@
-"""`stepcraft memory` beside building: procedures in and out, votes, versions, copies."""
+"""`stepcraft memory` beside building: procedures in and out, votes, copies."""
 
 from __future__ import annotations
 
@@ -96,11 +96,9 @@ def test_what_a_procedure_holds_is_shown_as_it_is(db: Path) -> None:
 
 def test_votes_are_counted_and_move_a_search(db: Path) -> None:
     tea = ids(db)[0]
-    assert run("memory", "rate", tea, "-1", "--why", "it burns", "-m", db).stdout.endswith(
-        "(+0 -1)\n"
-    )
+    assert run("memory", "rate", tea, "-1", "-m", db).stdout.endswith("(+0 -1)\n")
     assert run("memory", "rate", tea, "+1", "-m", db).stdout.endswith("(+1 -1)\n")
-    assert "votes   +1 -1\n        -1  it burns\n" in run("memory", "show", tea, "-m", db).stdout
+    assert "votes   +1 -1\n" in run("memory", "show", tea, "-m", db).stdout
     best = run("memory", "search", "boil", "-k", "1", "-m", db).stdout.split()[1]
     for _ in range(10):
         run("memory", "rate", best, "-1", "-m", db)

@@ -10,15 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft import BadInput, Procedure, open_memory
+from stepcraft import Procedure, open_memory
 from stepcraft.memory.feedback import (
     FEEDBACK_WEIGHT,
-    MAX_VOTES,
-    MAX_WHY,
     adjustment,
     counts,
     reranked,
-    votes,
     with_vote,
 )
 from stepcraft.memory.local import LocalMemory
@@ -73,27 +70,22 @@ def test_a_stale_procedure_moves_down_by_the_whole_weight() -> None:
 
 @given(up=st.integers(0, 60), down=st.integers(0, 60))
 def test_a_further_vote_never_moves_the_other_way(up: int, down: int) -> None:
-    given_votes = [{"vote": 1}] * up + [{"vote": -1}] * down
-    before = adjustment(replace(dish(1), metadata={"votes": given_votes}))
-    after = adjustment(replace(dish(1), metadata={"votes": [*given_votes, {"vote": 1}]}))
-    assert after >= before
-    assert abs(after) <= FEEDBACK_WEIGHT
+    rated = replace(dish(1), metadata={"votes": {"up": up, "down": down}})
+    assert adjustment(with_vote(rated, 1)) >= adjustment(rated)
+    assert abs(adjustment(rated)) <= FEEDBACK_WEIGHT
 
 
-def test_what_a_vote_holds() -> None:
-    [vote] = votes(with_vote(dish(1), -1, why=" it burns ", by="Ana"))
-    assert (vote["vote"], vote["why"], vote["by"], vote["at"][:2]) == (-1, "it burns", "Ana", "20")
-    for field in ({"why": "x" * (MAX_WHY + 1)}, {"by": "x" * (MAX_WHY + 1)}):
-        with pytest.raises(BadInput, match=r"1,001 characters; at most 1,000 are kept"):
-            with_vote(dish(1), 1, **field)
-
-
-def test_the_oldest_votes_go_and_a_tool_call_votes_once() -> None:
-    many = replace(dish(1), metadata={"votes": [{"vote": -1}] * MAX_VOTES})
-    assert counts(with_vote(many, 1)) == (1, MAX_VOTES - 1)
+def test_a_tool_call_votes_once() -> None:
     once = with_vote(dish(1), 1, call="a")
     assert with_vote(once, 1, call="a") == once
     assert counts(with_vote(once, 1, call="b")) == (2, 0)
+
+
+@pytest.mark.parametrize("odd", [None, "2", [{"vote": 1}], {"up": "2"}, {"up": -1, "down": 0.5}])
+def test_what_somebody_else_keeps_under_votes_counts_for_nothing(odd: object) -> None:
+    procedure = replace(dish(1), metadata={"votes": odd})
+    assert counts(procedure) == (0, 0)
+    assert counts(with_vote(procedure, -1)) == (0, 1)
 
 
 def found(memory: ProcedureMemory, k: int = 3, **options: float) -> list[str]:

@@ -201,6 +201,12 @@ def test_csv_rows_are_named_by_the_line_they_start_on(tmp_path: Path):
     ]
 
 
+def test_a_csv_file_may_begin_with_blank_lines(tmp_path: Path):
+    path = tmp_path / "p.csv"
+    path.write_text("\n\r\noutput,input,steps\n\ntea,leaves,Boil.\n", newline="")
+    assert [(line, item.output) for line, item in read_procedures(path)] == [(5, "tea")]
+
+
 def test_a_long_cell_is_one_record_and_the_next_is_read(tmp_path: Path):
     path = tmp_path / "p.csv"
     path.write_text(

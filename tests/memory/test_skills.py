@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepcraft.errors import BadInput, Failed, MemoryFailure
-from stepcraft.memory.local import LocalMemory
+from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.skills import Exported, import_skills, read_skills, write_skills
+from stepcraft.memory.skills import Skill, read_skills, write_skills
 
 CODE = (
     "Write the file:\n\n```python\nprint('1. not a step')\n\n\n# not a heading\n```\n\nand run it."
@@ -97,7 +95,7 @@ def read(folder: Path) -> list[Procedure]:
 
 
 def test_a_round_trip_loses_nothing(tmp_path: Path) -> None:
-    assert write_skills(SEVERAL, tmp_path) == Exported(created=len(SEVERAL))
+    assert write_skills(SEVERAL, tmp_path) == AddReport(added=len(SEVERAL))
     assert {found.id: found for found in read(tmp_path)} == {kept.id: kept for kept in SEVERAL}
 
 
@@ -158,11 +156,11 @@ def test_other_agents_can_read_what_is_exported(tmp_path: Path) -> None:
 def test_exporting_again_updates_and_leaves_other_files_alone(tmp_path: Path) -> None:
     foreign = written(tmp_path, FOREIGN, "serve-tea")
     bread, tea = SEVERAL[0], SEVERAL[5]
-    assert write_skills([bread, tea], tmp_path) == Exported(created=2)
+    assert write_skills([bread, tea], tmp_path) == AddReport(added=2)
     beside = tmp_path / "bake-a-white-bread" / "notes.txt"
     beside.write_text("mine")
     changed = Procedure("flour", "bake a toast", ("Mix.", "Toast."), id=bread.id)
-    assert write_skills([changed, tea], tmp_path) == Exported(updated=1, unchanged=1)
+    assert write_skills([changed, tea], tmp_path) == AddReport(updated=1, present=1)
     assert (foreign.read_text("utf-8"), beside.read_text()) == (FOREIGN, "mine")
     assert one(tmp_path / "bake-a-white-bread") == changed
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -214,12 +212,6 @@ def test_what_somebody_edited_counts_and_the_id_stays(tmp_path: Path) -> None:
         source="a book",
         metadata={"n": 1},
     )
-    path.write_text(
-        re.sub("description: .*", "description: A bread. Use for toast.", path.read_text()), "utf-8"
-    )
-    described = one(path)
-    assert described.steps == edited.steps
-    assert described.metadata["skill"]["description"] == "A bread. Use for toast."
 
 
 def test_line_ends_and_the_name_of_the_folder_may_change(tmp_path: Path) -> None:
@@ -267,29 +259,25 @@ UNREADABLE = {
     "no front matter": ("# Only a text\n\n1. a\n2. b\n", "front matter"),
     "no description": ("---\nname: x\n---\n1. a\n2. b\n", "no description"),
     "no instructions": ("---\nname: x\ndescription: y\n---\n\n", "no instructions"),
-    "no mapping": ("---\n- x\n---\n1. a\n2. b\n", "not a mapping"),
+    "no mapping": ("---\n- x\n---\n1. a\n2. b\n", "is a mapping"),
     "broken YAML": ("---\nname: [\n---\n1. a\n2. b\n", "not YAML"),
     "an object": (
         "---\nname: x\ndescription: !!python/object/apply:os.abort []\n---\n1. a\n2. b\n",
         "no description",
     ),
     "aliases": (f"---\nname: x\ndescription: y\n{BOMB}---\n1. a\n2. b\n", "alias"),
-    "nesting": (f"---\nname: x\ndescription: y\nz: {'[' * 3_000}\n---\n1. a\n2. b\n", "not YAML"),
+    "nesting": (f"---\nname: x\ndescription: y\nz: {'[' * 3_000}\n---\n1. a\n2. b\n", "is damaged"),
     "another's id": (
-        "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-id: ../../etc\n---\n1. a\n2. b\n",
+        """---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: '{"id": "../../etc", "input": "i", "output": "o", "steps": ["s"]}'\n---\n1. a\n2. b\n""",
         "UUID",
     ),
     "damaged metadata": (
-        "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-id: x\n  stepcraft-metadata: '{'\n---\n1. a\n2. b\n",
-        "not JSON",
+        "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: '{'\n---\n1. a\n2. b\n",
+        "stepcraft-procedure in it, is damaged",
     ),
     "a list for a text": (
-        "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-digest: [2]\n---\n1. a\n2. b\n",
-        "its stepcraft-digest is no text",
-    ),
-    "half a character": (
-        '---\nname: x\ndescription: "\\ud800"\nmetadata:\n  stepcraft-id: x\n---\n1. a\n2. b\n',
-        "UUID",
+        "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: [2]\n---\n1. a\n2. b\n",
+        "stepcraft-procedure in it, is damaged",
     ),
     "too long": ("---\nname: x\ndescription: y\n---\n" + "1. a\n" * 250_000, "larger than"),
 }
@@ -301,12 +289,10 @@ def test_a_skill_that_cannot_be_read_is_named_and_the_others_go_in(
 ) -> None:
     path = written(tmp_path, text, "broken")
     written(tmp_path, FOREIGN, "pdf-forms")
-    before = time.process_time()
-    with LocalMemory(":memory:", embeddings="none") as memory:
-        report = import_skills(memory, tmp_path)
-    assert time.process_time() - before < 2
-    [failed] = report.failed
-    assert (report.added, failed.where) == (1, str(path))
+    failed, skill = read_skills(tmp_path)
+    assert isinstance(failed, Failed)
+    assert isinstance(skill, Skill)
+    assert (failed.where, skill.path.parent.name) == (str(path), "pdf-forms")
     assert reason in failed.reason
 
 
@@ -314,9 +300,9 @@ def test_scripts_and_references_are_told_of(tmp_path: Path) -> None:
     path = written(tmp_path, FOREIGN)
     (path.parent / "scripts").mkdir()
     (path.parent / "reference.md").write_text("1. no step")
-    with LocalMemory(":memory:", embeddings="none") as memory:
-        report = import_skills(memory, path)
-    assert report.extras == {str(path): ("reference.md", "scripts/")}
+    [skill] = read_skills(path)
+    assert isinstance(skill, Skill)
+    assert skill.extras == ("reference.md", "scripts/")
 
 
 def test_a_folder_without_skills_is_refused(tmp_path: Path) -> None:

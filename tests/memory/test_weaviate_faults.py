@@ -16,11 +16,8 @@ import pytest
 
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import AddStopped, StepcraftError
-from stepcraft.memory.weaviate.memory import WeaviateMemory
-from stepcraft.memory.weaviate.program import Ports
+from tests.servers.ports import Ports
 from tests.servers.weaviate_server import WeaviateServer
-
-LIMIT_S = 5.0
 
 
 def procedures(count: int) -> Iterator[Procedure]:
@@ -30,8 +27,12 @@ def procedures(count: int) -> Iterator[Procedure]:
     )
 
 
+LIMIT_S = 5.0
+
+
 @contextmanager
 def fails_soon(match: str) -> Iterator[None]:
+    """The bound is the promise itself; the client alone takes a minute."""
     start = time.monotonic()
     with pytest.raises(StepcraftError, match=match):
         yield
@@ -69,7 +70,7 @@ def url(own_weaviate: WeaviateServer) -> Iterator[str]:
 
 
 def test_nobody_listens():
-    with Ports(1) as (port,), fails_soon("Connection refused"):
+    with Ports(1) as (port,), fails_soon("cannot be reached"):
         open_memory(f"weaviate://127.0.0.1:{port}/Dishes")
 
 
@@ -90,7 +91,7 @@ def test_a_server_that_does_not_answer():
 
 @pytest.mark.parametrize(
     ("version", "reason"),
-    [("1.26.4", r"is Weaviate 1\.26\.4, which is too old; it takes 1\.27"), ("", "no Weaviate")],
+    [("1.26.4", r"1\.26\.4 is not supported.*1\.27"), ("", "/Dishes failed: ")],
 )
 def test_a_server_too_old_or_of_something_else(version, reason):
     with serving(version) as port, fails_soon(reason):
@@ -101,11 +102,11 @@ def test_wrong_ports_and_tls(own_weaviate: WeaviateServer):
     http, grpc = own_weaviate.port, own_weaviate.grpc_port
     with Ports(1) as (closed,), fails_soon("its gRPC port does not"):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={closed}")
-    with fails_soon("its gRPC port does not"):
+    with fails_soon("names one port for HTTP and gRPC"):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={http}")
-    with fails_soon("does not speak plain HTTP"):
-        open_memory(f"weaviate://127.0.0.1:{grpc}/Dishes?grpc={grpc}")
-    with fails_soon("over TLS"):
+    with fails_soon("cannot be reached.*check host, port"):
+        open_memory(f"weaviate://127.0.0.1:{grpc}/Dishes?grpc={http}")
+    with fails_soon("cannot be reached.*tls="):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={grpc}&tls=true")
 
 
@@ -157,8 +158,6 @@ def test_a_server_that_hangs(own_weaviate: WeaviateServer, url: str):
             with fails_soon("did not answer"):
                 memory.search("dish 7")
             with fails_soon("did not answer"):
-                memory.add(procedures(11))
-            with fails_soon("did not answer"):
                 open_memory(url)
         finally:
             own_weaviate.thaw()
@@ -166,68 +165,29 @@ def test_a_server_that_hangs(own_weaviate: WeaviateServer, url: str):
         assert memory.count() == 11
 
 
-class Restart:
-    """The progress of an import, at a point of which the server is killed and started again."""
+def test_an_import_into_a_server_that_is_killed_is_completed_by_a_second_one(
+    own_weaviate: WeaviateServer, url: str
+):
+    """Also what the server had taken and had not written when it was killed."""
 
-    def __init__(self, server: WeaviateServer, count: int) -> None:
-        self.server = server
-        self.count = count
-        self.starting = threading.Thread(target=server.start)
-
-    def __call__(self, count: int) -> None:
-        if count == self.count:
-            self.server.kill()
-            self.starting.start()
-
-
-def test_an_import_waits_for_a_server_that_was_killed(own_weaviate: WeaviateServer, url: str):
-    restart = Restart(own_weaviate, 3000)
-    with open_memory(url, embeddings="wordllama") as memory:
-        report = memory.add(procedures(6000), progress=restart)
-        restart.starting.join()
-        assert (report.added, report.present, report.updated, report.failed) == (6000, 0, 0, [])
-        assert {item.id for item in memory} == {item.id for item in procedures(6000)}
-        for item in islice(procedures(6000), 2950, 5050, 100):
-            assert memory.search(item.text(), 1, alpha=1)[0].score > 0.999
-
-
-def test_updates_that_a_killed_server_forgot_are_sent_again(own_weaviate: WeaviateServer, url: str):
-    before = list(procedures(3000))
-    changed = [replace(item, source="a book") for item in before]
-    again = [replace(item, source="the last book") for item in changed[500:1000]]
-    with open_memory(url, embeddings="wordllama") as memory:
-        memory.add(before)
-
-        def kill_and_forget(count: int) -> None:
-            if count == 1000:
-                own_weaviate.kill()
-                own_weaviate.start()
-                assert memory.add(before[:500]).updated == 500
-
-        given = [*changed[:2000], *again, *changed[2000:]]
-        report = memory.add(given, progress=kill_and_forget)
-        assert (report.added, report.present, report.updated, report.failed) == (0, 0, 3500, [])
-        assert {item.id: item.source for item in memory} == {
-            item.id: item.source for item in [*changed, *again]
-        }
-
-
-def test_an_import_whose_server_stays_away_tells_what_is_in(own_weaviate: WeaviateServer, url: str):
     def kill_at(count: int) -> None:
         if count == 4000:
             own_weaviate.kill()
 
-    known = list(procedures(10_000))
-    with WeaviateMemory(url, embeddings="wordllama", reconnect_timeout_s=1) as memory:
-        with pytest.raises(
-            AddStopped, match=r"the first 4,000 procedures were dealt with.*add again"
-        ) as stop:
+    known = list(procedures(8000))
+    changed = [replace(item, source="a book") for item in known]
+    with open_memory(url, embeddings="wordllama") as memory:
+        with pytest.raises(AddStopped, match="the first 4,000 procedures were dealt with") as stop:
             memory.add(known, progress=kill_at)
-        report, sent = stop.value.report, stop.value.report.added + len(stop.value.in_doubt)
-        assert (stop.value.done, report.failed) == (4000, [])
-        assert {item.id for item in known[4000:sent]} >= set(stop.value.in_doubt)
+        assert (stop.value.done, stop.value.report.added) == (4000, 4000)
         own_weaviate.start()
         again = memory.add(known)
-        assert (again.updated, again.failed) == (0, [])
-        assert again.added + again.present == memory.count() == 10_000
-        assert {item.id for item in memory} == {item.id for item in known}
+        assert again.failed == []
+        assert again.added + again.present + again.updated == memory.count() == 8000
+        for item in islice(known, 0, None, 97):
+            assert memory.search(item.text(), 1, alpha=1)[0].score > 0.999
+        with pytest.raises(AddStopped):
+            memory.add(changed, progress=kill_at)
+        own_weaviate.start()
+        assert memory.add(changed).failed == []
+        assert {item.id: item.source for item in memory} == {item.id: "a book" for item in known}

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from stepcraft.memory.weaviate.program import Ports
 from tests.servers.openai_server import OpenAIServer
+from tests.servers.ports import Ports
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
-from stepcraft.memory.weaviate.program import Ports
+from tests.servers.ports import Ports
 
 URL_VARIABLE = "STEPCRAFT_TEST_POSTGRES_URL"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from stepcraft.memory.weaviate.program import ServerPorts, listens, program
+from tests.servers.ports import ServerPorts, listens, program
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER_VARIABLE = "STEPCRAFT_TEST_WEAVIATE_BIN"
@@ -50,34 +50,14 @@ def binary() -> Path:
 
 @contextmanager
 def found_weaviate(data: Path) -> Iterator[str]:
-    """The URL of the server that the environment names, of the binary, or of an embedded one; else why there is none."""
+    """The URL of the server that the environment names, or of the binary; else why there is none."""
     if named := os.environ.get(URL_VARIABLE):
         yield named
     elif binary().exists():
         with WeaviateServer(data) as server:
             yield server.url("")
     else:
-        yield from _embedded(data)
-
-
-def _embedded(data: Path) -> Iterator[str]:
-    """A server of the client's own program, which an embedded server downloads."""
-    from weaviate.embedded import DEFAULT_BINARY_PATH  # noqa: PLC0415 - as below
-
-    from stepcraft.errors import MemoryFailure  # noqa: PLC0415 - scripts/weaviate runs without the client
-    from stepcraft.memory.weaviate import embedded  # noqa: PLC0415
-    from stepcraft.memory.weaviate.url import parse_url  # noqa: PLC0415
-
-    address = parse_url(f"weaviate+embedded://{data}/Held")
-    try:
-        embedded.acquire_server(address)
-    except MemoryFailure as error:
-        yield f"run scripts/weaviate install, or set {URL_VARIABLE}; {error}"
-        return
-    embedded.release_server(address)
-    os.environ[FOLDER_VARIABLE] = str(DEFAULT_BINARY_PATH)
-    with WeaviateServer(data) as server:
-        yield server.url("")
+        yield f"run scripts/weaviate install, or set {URL_VARIABLE}"
 
 
 def own_collection(base: str, **options: str) -> str:

@@ -1,54 +1,74 @@
 """A memory in Weaviate: in a server, embedded, or in its cloud."""
 
 import asyncio
+import json
 import uuid
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from weaviate.classes.data import DataObject
+from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
+from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
 
 from stepcraft.concurrency import shared_lock
-from stepcraft.errors import AddReport, BadInput, MemoryFailure
-from stepcraft.index import Matrix, aquery_vector, query_vector, query_words
-from stepcraft.memory.history import revised
-from stepcraft.memory.procedure import Procedure, is_uuid
-from stepcraft.memory.protocol import Found, MadeWith, VectorMemory, WithVector, unknown_id
-from stepcraft.memory.weaviate import objects
-from stepcraft.memory.weaviate.connection import Connection, Objects
-from stepcraft.memory.weaviate.embedded import acquire_server, locator, release_server
-from stepcraft.memory.weaviate.importer import Import, send, vectors_of
-from stepcraft.memory.weaviate.schema import open_collection
-from stepcraft.memory.weaviate.url import Address, parse_url
+from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
+from stepcraft.index import Matrix, cjk_words, embedded, query_vector, query_words
+from stepcraft.memory.batches import add_in_batches, merged, outcome, same_text, to_write
+from stepcraft.memory.procedure import Found, Procedure, is_uuid
+from stepcraft.memory.protocol import ProcedureMemory, changed, check_search
+from stepcraft.memory.weaviate.connection import Connection, Objects, start_embedded
+from stepcraft.memory.weaviate.schema import SEARCHED, open_collection
+from stepcraft.memory.weaviate.url import parse_url
+from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_Result = TypeVar("_Result")
+ALPHA = 0.5
+"""The weight of vectors in a hybrid search by default.
+
+Weaviate stretches the scores of the nearest 100 vectors over 0 to 1, as it does those of words. The
+cosines of a local memory lie closer together, so that they take a larger weight to count as much.
+"""
+
+_BATCH = 1000
+_AT_ONCE = 2
+"""How many messages of so many objects are sent at once, as by the client's own batch."""
+
+_LEAST_BY_WORDS = 100
+"""Weaviate 1.39 misses better procedures, and gives other scores, if it looks for fewer."""
+
+_CONTENT = ["input", "output", "steps", "source", "metadata"]
+
+Stored = Mapping[str, tuple[Procedure, Matrix]]
+"""Procedures with their vectors, of length 0 where they have none, by id."""
 
 
-class WeaviateMemory(VectorMemory):
-    """Procedures in a collection of Weaviate; many threads, event loops, processes and machines may use it at once.
+class WeaviateMemory(ProcedureMemory):
+    """Procedures in a collection of Weaviate, for many threads, event loops and machines at once.
 
-    The server may go away and come back: the next call reconnects, and an import under way waits for it. Any other
-    call to a server that is gone fails within 5 seconds. `asearch` and `aclose` await on any event loop; the other
-    methods block the calling thread.
+    A call to a server that is gone fails within 5 seconds, and the next call after its return
+    succeeds.
 
     Args:
         url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051) and `tls=true`;
             `weaviate+embedded:///folder/Collection`, with `?binary=` (folder of the program); or
-            `weaviate+cloud://cluster/Collection`. Each takes `tenant=`, and for a new collection `replicas=` (not
-            embedded), `quantizer=` (rq, pq, bq, sq) and the settings of its HNSW index, `ef=` (1024),
-            `ef_construction=` (256) and `max_connections=` (64). `ef` is changed in an existing collection too.
-        embeddings: as in `open_memory`.
-        template: as in `open_memory`.
-        create: whether a missing collection or tenant is created.
-        reconnect_timeout_s: how long an import waits for a server that went away, in seconds.
+            `weaviate+cloud://cluster/Collection`. Each takes `tenant=`, and for a new collection
+            `replicas=` (not embedded), `quantizer=` (rq, pq, bq, sq) and the settings of its HNSW
+            index, `ef=` (1024), `ef_construction=` (256) and `max_connections=` (64). `ef` is
+            changed in an existing collection too.
+        embeddings: As in `open_memory`.
+        template: As in `open_memory`.
+        create: Whether a missing collection or tenant is created.
 
     Raises:
-        BadInput: the URL is malformed, or there is no such collection or tenant.
-        MemoryFailure: the server cannot be used, or the collection has another shape, index, embeddings or template.
+        BadInput: The URL is malformed, or there is no such collection or tenant.
+        MemoryFailure: The server cannot be used, or the collection has another shape, index,
+            embeddings or template.
     """
 
     def __init__(
@@ -58,17 +78,17 @@ class WeaviateMemory(VectorMemory):
         embeddings: "str | Embeddings | None" = None,
         template: str | None = None,
         create: bool = True,
-        reconnect_timeout_s: float = 60,
     ) -> None:
-        self._reconnect_timeout_s = reconnect_timeout_s
-        self._address = parse_url(url)
-        self._changing = shared_lock(("changing", self._address.name))
-        acquire_server(self._address)
-        self._connection = Connection(self._address, locator(self._address))
-        self._release = weakref.finalize(self, _release, self._connection, self._address)
+        address = parse_url(url)
+        if address.folder:
+            start_embedded(address.folder, address.options.binary)
+        self._url = url
+        self._changing = shared_lock(("changing", url))
+        self._connection = Connection(address)
+        self._release = weakref.finalize(self, self._connection.close)
         try:
             self._embedder, self._made_with = open_collection(
-                self._connection, self._address, embeddings, template, create=create
+                self._connection, address, embeddings, template, create=create
             )
         except BaseException:
             self.close()
@@ -77,164 +97,287 @@ class WeaviateMemory(VectorMemory):
     @property
     def name(self) -> str:
         """The URL that opens it."""
-        return self._address.name
+        return self._url
 
     @property
     def template(self) -> str:
         """How a procedure is written as one text."""
         return self._made_with.template
 
-    @property
-    def made_with(self) -> MadeWith:
-        """What the collection was made with."""
-        return self._made_with
-
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
         """Add procedures in batches; memory use does not grow with their number.
 
-        A server that goes away meanwhile is waited for.
-
         Raises:
-            AddStopped: it did not come back, or the collection became read-only; with an exact account.
-            MemoryFailure: it failed before anything was sent.
+            AddStopped: The server went away, or became read-only. Adding again does the rest, also
+                what a server that was killed has lost of what it had taken.
+            MemoryFailure: It failed before anything was sent.
         """
-        return self.add_with_vectors(
-            ((procedure, None) for procedure in procedures), progress=progress
-        )
+        return add_in_batches(procedures, _BATCH * _AT_ONCE, self._put, progress)
 
-    def add_with_vectors(
-        self, items: Iterable[WithVector], *, progress: Callable[[int], None] | None = None
-    ) -> AddReport:
-        """As `add`; only vectors that are None are made."""
-        importing = Import(
-            self._connection,
-            self._embedder,
-            self._made_with,
-            self._reconnect_timeout_s,
-            self._changing,
-        )
-        return importing.run(items, progress)
-
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002 - the field is called id
-        """Read a procedure, change it and write it; of two processes that do so at the same moment, the last one wins."""
-        if not is_uuid(id):
-            raise unknown_id(self, id)
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
+        """Read a procedure, change it and write it; of two processes the last one wins."""
         with self._changing:
-            found = self._call(partial(objects.stored_with_vector, name=str(uuid.UUID(id))))
-            if found is None or found[0].procedure is None:
-                raise unknown_id(self, id)
-            kept, vector, created = found[0].procedure, found[1], found[0].created
-            changed = revised(kept, change(kept))
-            if changed == kept:
-                return kept
-            made: Matrix | None = vector
-            if changed.text(self.template) != kept.text(self.template):
-                made = vectors_of([changed], self._embedder, self._made_with)[changed.id]
-            if made is None:
-                raise MemoryFailure(
-                    f"{id} was not changed: the embedding model {self._made_with.embeddings} gave a vector that is not finite"
-                )
-            item = (changed, made, created or datetime.now(UTC))
-            for refused in self._call(partial(send, items=[item])):
+            stored = self._connection.call(partial(_stored, ids=[id]))
+            before = next((procedure for procedure, _ in stored.values()), None)
+            procedure = changed(self, before, id, change)
+            for refused in self._write({procedure.id: procedure}, stored):
                 raise MemoryFailure(f"{id} was not changed: {refused.reason}")
-        return changed
+        return procedure
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """Find the k procedures that fit best, by Weaviate's approximate vector index and BM25."""
-        weight = _weight(k, alpha)
+        """Return the k procedures that fit best, by Weaviate's vector index and BM25."""
+        weight = ALPHA if alpha is None else alpha
+        check_search(k, weight)
         vector = query_vector(self._embedder, clean(query)) if weight and self._embedder else None
-        search = self._search(query, vector, k, weight)
-        return self._call(search) if search else []
+        self._check_length(vector)
+        words = "" if weight == 1 and vector is not None else " ".join(query_words(query))
+        if vector is None and not words:
+            return []
+        numbers = None if vector is None else vector.tolist()
+        search = partial(_search, words=words, vector=numbers, k=k, alpha=weight)
+        return self._connection.call(search)
 
-    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """As `search`, without blocking the event loop."""
-        weight = _weight(k, alpha)
-        vector = (
-            await aquery_vector(self._embedder, clean(query)) if weight and self._embedder else None
-        )
-        search = self._search(query, vector, k, weight)
-        return (
-            await self._connection.acall(lambda session: search(session.objects)) if search else []
-        )
-
-    def get(self, id: str) -> Procedure | None:  # noqa: A002 - the field is called id
+    def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
-        if not is_uuid(id):
-            return None
-        found = self._call(partial(objects.stored, ids=[id]))
-        return next((item.procedure for item in found.values()), None)
+        stored = self._connection.call(partial(_stored, ids=[id]))
+        return next((procedure for procedure, _ in stored.values()), None)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the ids existed."""
-        return self._call(partial(objects.delete, ids=list(ids)))
+        return self._connection.call(partial(_delete, ids=list(ids)))
 
     def count(self) -> int:
         """Return the number of procedures."""
-        return self._call(objects.count)
-
-    def is_empty(self) -> bool:
-        """Whether there is no procedure; reads one at most."""
-        return self._call(objects.is_empty)
+        return self._connection.call(_count)
 
     def __iter__(self) -> Iterator[Procedure]:
-        """All procedures in the order of their ids, a page at a time: each as it is when its page is read."""
-        return (procedure for procedure, _ in self._read(vectors=False))
-
-    def with_vectors(self) -> Iterator[WithVector]:
-        """All procedures with their vectors, as `__iter__`."""
-        return (
-            (procedure, objects.vector_of(item)) for procedure, item in self._read(vectors=True)
-        )
+        """All procedures in the order of their ids, a page at a time."""
+        last: uuid.UUID | None = None
+        while page := self._connection.call(partial(_page, after=last)):
+            yield from (item for each in page if (item := _procedure(each)))
+            last = page[-1].uuid
 
     def close(self) -> None:
-        """Close the connection, and an embedded server that nobody else uses; it may be called twice."""
-        self._connection.close()
-        self._release()
+        """Close the connection; it may be called twice."""
+        self._release.detach()
+        self._connection.close().result()
 
-    async def aclose(self) -> None:
-        """As `close`, without blocking the event loop."""
-        await asyncio.to_thread(self.close)
-
-    def _call(self, action: Callable[[Objects], Awaitable[_Result]]) -> _Result:
-        return self._connection.call(lambda session: action(session.objects))
-
-    def _search(
-        self, query: str, vector: Matrix | None, k: int, weight: float
-    ) -> Callable[[Objects], Awaitable[list[Found]]] | None:
-        """The search to make, or None where there is nothing to search for."""
-        if vector is not None and len(vector) != self._made_with.dimensions:
+    def _check_length(self, vector: Matrix | None) -> None:
+        dimensions = self._made_with.dimensions
+        if vector is not None and len(vector) not in (0, dimensions):
             raise MemoryFailure(
-                f"{self.name} holds vectors of {self._made_with.dimensions} dimensions, and the embedding model "
+                f"{self.name} holds vectors of {dimensions} dimensions, and the embedding model "
                 f"gives {len(vector)}: open it with the model that it was made with"
             )
-        words = "" if weight == 1 and vector is not None else " ".join(query_words(query))
-        if vector is None and not words:
-            return None
-        numbers: list[float] | None = None if vector is None else vector.tolist()
-        return partial(objects.search, words=words, vector=numbers, k=k, alpha=weight)
 
-    def _read(self, *, vectors: bool) -> Iterator[tuple[Procedure, Any]]:
-        """Each procedure with its object."""
-        last: str | None = None
-        while True:
-            page = self._call(partial(objects.page_after, after=last, vectors=vectors))
-            for item in page:
-                if procedure := objects.procedure_of(str(item.uuid), item.properties):
-                    yield procedure, item
-            if len(page) < objects.BATCH:
-                return
-            last = str(page[-1].uuid)
+    def _put(self, procedures: list[Procedure]) -> AddReport:
+        added = {procedure.id: procedure for procedure in procedures}
+        if not self._connection.call(partial(_stored, ids=added)):
+            return outcome(len(procedures), added, {}, self._write(added, {}))
+        with self._changing:  # what is replaced may have changed since it was read
+            stored = self._connection.call(partial(_stored, ids=added))
+            before = {id_: procedure for id_, (procedure, _) in stored.items()}
+            new = to_write(added, before)
+            for id_ in self._connection.call(partial(self._delete_broken, stored=stored)):
+                new[id_] = merged(before[id_], added[id_])
+            return outcome(len(procedures), new, before, self._write(new, stored))
+
+    def _write(self, procedures: Mapping[str, Procedure], stored: Stored) -> list[Failed]:
+        """Send procedures, several messages at once; return those that were refused."""
+        vectors = self._vectors(procedures.values(), stored)
+        items = [
+            _object(procedure, vector)
+            for id_, procedure in procedures.items()
+            if (vector := vectors[id_]) is not None
+        ]
+
+        async def write(objects: Objects) -> list[Failed]:
+            starts = range(0, len(items), _BATCH)
+            parts = [_insert(objects, items[first : first + _BATCH]) for first in starts]
+            return [failure for refused in await asyncio.gather(*parts) for failure in refused]
+
+        reason = (
+            f"the embedding model {self._made_with.embeddings} gave a vector that is not finite"
+        )
+        unusable = [Failed(id_, reason) for id_, vector in vectors.items() if vector is None]
+        return unusable + self._connection.call(write)
+
+    def _vectors(self, procedures: Iterable[Procedure], stored: Stored) -> dict[str, Matrix | None]:
+        """Return the vector of each procedure; None if it is not finite, of length 0 without one.
+
+        The vector of a text that is stored is not made anew.
+        """
+        vectors: dict[str, Matrix | None] = {}
+        texts: dict[str, str] = {}
+        for item in procedures:
+            if item.id in stored and same_text(stored[item.id][0], item):
+                vectors[item.id] = stored[item.id][1]
+            else:
+                texts[item.id] = item.text(self.template)
+        if not self._embedder and texts and self._made_with.embeddings != "none":
+            raise MemoryFailure(
+                f"{self.name} was made with embeddings {self._made_with.embeddings!r}: open it "
+                "with them to add"
+            )
+        rows = embedded(self._embedder, list(texts.values())) if self._embedder else {}
+        for id_, text in texts.items():
+            row = rows.get(text, b"")
+            vectors[id_] = None if row is None else np.frombuffer(row, np.float32)
+            self._check_length(vectors[id_])
+        return vectors
+
+    async def _delete_broken(self, objects: Objects, stored: Stored) -> set[str]:
+        """Delete what a server that was killed has stored without its place in the index.
+
+        Sending the object again would not help, since it has not changed.
+        """
+        vectors = {id_ for id_, (_, vector) in stored.items() if vector.size}
+        if not vectors:
+            return vectors
+        near = await objects.query.near_vector(
+            [1.0] + [0.0] * (self._made_with.dimensions - 1),
+            filters=Filter.by_id().contains_any(list(vectors)),
+            limit=len(vectors),
+            return_properties=[],
+        )
+        broken = vectors - {str(item.uuid) for item in near.objects}
+        await _delete(objects, list(broken))
+        return broken
 
 
-def _weight(k: int, alpha: float | None) -> float:
-    weight = objects.ALPHA if alpha is None else alpha
-    if k < 1 or not 0 <= weight <= 1:
-        raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
-    return weight
+async def _search(
+    objects: Objects, words: str, vector: list[float] | None, k: int, alpha: float
+) -> list[Found]:
+    """Search by vector, by words (BM25), or by both, weighted by alpha.
+
+    Scores are cosines by vector alone, and else relative to the best.
+    """
+    shared: dict[str, Any] = {"limit": k, "return_properties": _CONTENT}
+    if not words:
+        reply: Any = await objects.query.near_vector(
+            vector or [], return_metadata=MetadataQuery(distance=True), **shared
+        )
+        scores = [(item, 1 - item.metadata.distance) for item in reply.objects]
+    else:
+        shared["limit"] = max(k, _LEAST_BY_WORDS)
+        reply = await objects.query.hybrid(
+            words,
+            vector=vector,
+            alpha=0 if vector is None else alpha,
+            query_properties=list(SEARCHED),
+            fusion_type=HybridFusion.RELATIVE_SCORE,
+            return_metadata=MetadataQuery(score=True),
+            **shared,
+        )
+        scores = [(item, item.metadata.score) for item in reply.objects[:k]]
+    return [Found(item, score) for each, score in scores if (item := _procedure(each))]
 
 
-def _release(connection: Connection, address: Address) -> None:
-    connection.release()
-    release_server(address)
+async def _stored(objects: Objects, ids: Iterable[str]) -> Stored:
+    possible = [id_ for id_ in ids if is_uuid(id_)]
+    if not possible:
+        return {}
+    reply = await objects.query.fetch_objects_by_ids(
+        possible, limit=len(possible), return_properties=_CONTENT, include_vector=True
+    )
+    return {
+        procedure.id: (procedure, np.asarray(item.vector.get("default", ()), np.float32))
+        for item in reply.objects
+        if (procedure := _procedure(item))
+    }
+
+
+async def _page(objects: Objects, after: uuid.UUID | None) -> Sequence[Any]:
+    reply = await objects.query.fetch_objects(limit=_BATCH, after=after, return_properties=_CONTENT)
+    return reply.objects
+
+
+async def _count(objects: Objects) -> int:
+    return (await objects.aggregate.over_all(total_count=True)).total_count or 0
+
+
+async def _delete(objects: Objects, ids: list[str]) -> int:
+    possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
+    deleted = 0
+    for first in range(0, len(possible), _BATCH):
+        reply = await objects.data.delete_many(
+            where=Filter.by_id().contains_any(possible[first : first + _BATCH])
+        )
+        deleted += reply.successful
+        if reply.successful < reply.matches:  # which the client reports nowhere else
+            raise MemoryFailure(
+                f"{deleted} procedures were deleted, and Weaviate keeps the others in "
+                f"{objects.name}; it is read-only then, by an order or for want of disk space: see "
+                "the server's log"
+            )
+    return deleted
+
+
+async def _insert(
+    objects: Objects,
+    items: Sequence[DataObject[dict[str, Any], None]],
+) -> list[Failed]:
+    """Send objects, and return those that the server refused, with its reasons.
+
+    Raises:
+        ReadOnlyMemory: The collection is read-only.
+    """
+    if not items:
+        return []
+    try:
+        errors = (await objects.data.insert_many(items)).errors
+        reasons = {place: error.message for place, error in errors.items()}
+    except WeaviateInsertManyAllFailedError as error:
+        reasons = dict.fromkeys(range(len(items)), str(error).rpartition("set of all errors: ")[2])
+    except WeaviateQueryError as error:
+        if "larger than max" not in str(error):
+            raise
+        if len(items) > 1:
+            half = len(items) // 2
+            first = await _insert(objects, items[:half])
+            return first + await _insert(objects, items[half:])
+        reasons = {0: "it is larger than a message to Weaviate may be; shorten it"}
+    for reason in reasons.values():
+        if "read-only" in reason:
+            raise ReadOnlyMemory(
+                f"the collection {objects.name} takes nothing more ({reason[:200]}); make room on "
+                "the disk of the server, and set its shards READY again"
+            )
+    return [
+        Failed(str(items[place].uuid), " ".join(without_secrets(reason).split())[:300])
+        for place, reason in reasons.items()
+    ]
+
+
+def _object(procedure: Procedure, vector: Matrix) -> DataObject[dict[str, Any], None]:
+    """Return an object; empty properties are left out, and zero vectors, which have no angle."""
+    texts = [procedure.input, procedure.output, *procedure.steps]
+    optional = {
+        "source": procedure.source,
+        "metadata": json.dumps(dict(procedure.metadata), ensure_ascii=False)
+        if procedure.metadata
+        else "",
+        # Weaviate takes a run of such characters for one word.
+        "cjk": cjk_words("\n".join(texts)),
+    }
+    properties: dict[str, Any] = {
+        "input": procedure.input,
+        "output": procedure.output,
+        "steps": list(procedure.steps),
+        **{name: text for name, text in optional.items() if text},
+    }
+    numbers = vector.tolist() if vector.any() else None
+    return DataObject(properties=properties, uuid=procedure.id, vector=numbers)
+
+
+def _procedure(item: Any) -> Procedure | None:  # noqa: ANN401 - the client's class is generic
+    values: Any = item.properties
+    try:
+        metadata = json.loads(values.get("metadata") or "{}")
+        fields = {name: values.get(name) for name in _CONTENT}
+        fields |= {"id": str(item.uuid), "source": values.get("source") or "", "metadata": metadata}
+        return Procedure.of_kept(**fields)
+    except (BadInput, ValueError):
+        return None

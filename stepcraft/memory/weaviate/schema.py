@@ -1,20 +1,18 @@
-"""The layout of a collection of procedures in Weaviate: creating one, and agreeing with an existing one."""
+"""The collection of procedures in Weaviate: made, or agreed with where there is one."""
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from weaviate.classes.config import Configure, DataType, Property, Reconfigure, VectorDistances
-from weaviate.collections.classes.config import CollectionConfig
 
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Embedder
 from stepcraft.memory.procedure import TEMPLATE, checked_template
-from stepcraft.memory.protocol import MadeWith
-from stepcraft.memory.weaviate.connection import Connection, Session
-from stepcraft.memory.weaviate.url import Address, IndexSettings
+from stepcraft.memory.weaviate.connection import Connection, Objects
+from stepcraft.memory.weaviate.url import Address
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:
@@ -23,16 +21,10 @@ if TYPE_CHECKING:
 SEARCHED = ("input", "output", "steps", "cjk")
 """The properties whose words are searched."""
 
-CONTENT = ("input", "output", "steps", "source", "metadata")
-"""The properties that make up a procedure."""
-
-DEFAULT_INDEX = IndexSettings(ef=1024, ef_construction=256, max_connections=64)
-"""The HNSW settings of a new collection.
-
-Procedures of one domain lie close together, where Weaviate's own defaults miss many of the nearest: recall@10 of
-0.86 among 100,000 procedures and 0.77 among 1,000,000. These settings find 0.987 among 100,000 (ef=512: 0.975) for a
-few milliseconds a search, where a run spends seconds in the model.
-"""
+# Procedures of one domain lie close together, where Weaviate's own defaults miss many of the
+# nearest: recall@10 of 0.86 among 100,000 procedures. These settings find 0.987 (ef=512: 0.975) for
+# a few milliseconds a search, where a run spends seconds in the model.
+_INDEX = {"ef": 1024, "ef_construction": 256, "max_connections": 64}
 
 _TYPES = {
     "input": DataType.TEXT,
@@ -40,10 +32,18 @@ _TYPES = {
     "steps": DataType.TEXT_ARRAY,
     "source": DataType.TEXT,
     "metadata": DataType.TEXT,
-    "created": DataType.DATE,
     "cjk": DataType.TEXT,
 }
-_DESCRIPTION = "Procedures of stepcraft, made with "
+
+
+@dataclass(frozen=True)
+class MadeWith:
+    """The embedding model and template behind the vectors of a collection."""
+
+    embeddings: str
+    """The name of the model; "none" for a collection without vectors."""
+    dimensions: int
+    template: str
 
 
 def open_collection(
@@ -54,175 +54,144 @@ def open_collection(
     *,
     create: bool,
 ) -> tuple[Embedder | None, MadeWith]:
-    """Open the collection, created if it is missing, and return its embedder and what it was made with.
+    """Return the embedder of the collection and what it was made with; create it if it is missing.
 
     Raises:
-        BadInput: there is no such collection, tenant or embedding model.
-        MemoryFailure: the collection has another shape or index, or was made with other embeddings or another
-            template.
+        BadInput: There is no such collection, tenant or embedding model.
+        MemoryFailure: The collection has another shape or index, or was made with other embeddings
+            or another template.
     """
-    found = connection.call(lambda session: _made_with(session, address))
-    asked = embeddings if embeddings is not None else os.environ.get(VARIABLE) or None
-    if found is None:
-        if not create:
-            raise BadInput(
-                f"{address.name}: there is no collection {address.collection}; check the name, or import procedures first"
-            )
-        embedder = resolve_embeddings(asked)
-        dimensions = len(embedder.embed_query("procedure")) if embedder else 0
+    wanted = embeddings if embeddings is not None else os.environ.get(VARIABLE) or None
+    made_with = connection.call(partial(_made_with, address=address))
+    if made_with:
+        embedder = _agreed_embedder(address, made_with, wanted, template)
+    elif not create:
+        raise BadInput(
+            f"{address.name}: there is no collection {address.collection}; check the name, or "
+            "import procedures first"
+        )
+    else:
+        embedder = resolve_embeddings(wanted)
         made_with = MadeWith(
             embedder.name if embedder else "none",
-            dimensions,
+            len(embedder.embed_query("procedure")) if embedder else 0,
             checked_template(template or TEMPLATE),
         )
-        connection.call(lambda session: _create(session, address, made_with))
-    else:
-        made_with = found
-        embedder = _agreed_embedder(address, made_with, asked, template)
-    if address.tenant:
-        connection.call(lambda session: _open_tenant(session, address, create=create))
+        connection.call(partial(_create, connection, address, made_with))
+    if address.options.tenant:
+        connection.call(partial(_open_tenant, address=address, create=create))
     return embedder, made_with
 
 
-async def _made_with(session: Session, address: Address) -> MadeWith | None:
-    """What the collection was made with, as its description says; None if there is no collection."""
-    if not await session.client.collections.exists(address.collection):
+async def _made_with(objects: Objects, address: Address) -> MadeWith | None:
+    """Return what the collection was made with, as its description says; None if it is missing."""
+    if not await objects.exists():
         return None
-    collection = session.client.collections.use(address.collection)
-    config = await collection.config.get()
-    _check_shape(config, address)
+    config = await objects.config.get()
     try:
-        found = json.loads((config.description or "").removeprefix(_DESCRIPTION))
-        made_with = MadeWith(
-            str(found["embeddings"]), int(found["dimensions"]), str(found["template"])
-        )
-    except (ValueError, LookupError, TypeError) as error:
+        made_with = MadeWith(**json.loads(config.description or ""))
+    except (ValueError, TypeError) as error:
         raise MemoryFailure(
-            f"the collection {address.collection} does not say which embeddings it was made with, so that stepcraft "
-            "did not make it; name another one"
+            f"the collection {address.collection} does not say which embeddings it was made with, "
+            "so that stepcraft did not make it; name another one"
         ) from error
-    if ef := _changed_ef(config, address):
-        await collection.config.update(
-            vector_config=Reconfigure.Vectors.update(
-                name="default", vector_index_config=Reconfigure.VectorIndex.hnsw(ef=ef)
+    if config.multi_tenancy_config.enabled != bool(tenant := address.options.tenant):
+        raise BadInput(
+            f"{address.name}: the collection {address.collection} "
+            + (
+                f"has no tenants; leave out {tenant=}"
+                if tenant
+                else "has tenants; add ?tenant=NAME"
             )
+        )
+    index: Any = (config.vector_config or {})["default"].vector_index_config
+    wanted = _named_index(address)
+    for name in ("ef_construction", "max_connections"):
+        if wanted.get(name, getattr(index, name)) != getattr(index, name):
+            raise MemoryFailure(
+                f"{address.name}: the collection {address.collection} was created with "
+                f"{name}={getattr(index, name)}, which cannot be changed to {wanted[name]}: leave "
+                f"{name}= out of the URL, or copy the procedures into a new collection (stepcraft "
+                "memory copy)"
+            )
+    if wanted.get("ef", index.ef) != index.ef:
+        hnsw = Reconfigure.VectorIndex.hnsw(ef=wanted["ef"])
+        await objects.config.update(
+            vector_config=Reconfigure.Vectors.update(name="default", vector_index_config=hnsw)
         )
     return made_with
 
 
-def _changed_ef(config: CollectionConfig, address: Address) -> int | None:
-    """The `ef` to set, None if it is as the URL says.
-
-    Raises:
-        MemoryFailure: the URL names a value that cannot be changed in an existing collection.
-    """
-    index = config.vector_config["default"].vector_index_config if config.vector_config else None
-    found = {name: getattr(index, name, None) for name in asdict(address.index)}
-    for name, wanted in asdict(address.index).items():
-        if wanted not in (None, found[name]) and (name != "ef" or found["ef"] is None):
-            raise MemoryFailure(
-                f"{address.name}: the collection {address.collection} was created with {name}={found[name]}, which "
-                f"cannot be changed to {wanted}: leave {name}= out of the URL, or copy the procedures into a new "
-                "collection (stepcraft memory copy)"
-            )
-    return address.index.ef if address.index.ef != found["ef"] else None
-
-
-async def _create(session: Session, address: Address, made_with: MadeWith) -> None:
-    named = {name: value for name, value in asdict(address.index).items() if value is not None}
-    index = replace(DEFAULT_INDEX, **named)
-    kinds = Configure.VectorIndex.Quantizer
-    quantizers: Mapping[str, Any] = {"rq": kinds.rq, "pq": kinds.pq, "bq": kinds.bq, "sq": kinds.sq}
-    await session.client.collections.create(
+async def _create(
+    connection: Connection, address: Address, made_with: MadeWith, _: Objects
+) -> None:
+    client, options = await connection.client(), address.options
+    index = {**_INDEX, **_named_index(address)}
+    quantizer = getattr(Configure.VectorIndex.Quantizer, options.quantizer or "none")
+    await client.collections.create(
         address.collection,
-        description=_DESCRIPTION + json.dumps(asdict(made_with), ensure_ascii=False),
+        description=json.dumps(asdict(made_with), ensure_ascii=False),
         properties=[
             Property(
                 name=name,
                 data_type=kind,
-                index_searchable=None if kind is DataType.DATE else name in SEARCHED,
+                index_searchable=name in SEARCHED,
                 index_filterable=name == "source",
             )
             for name, kind in _TYPES.items()
         ],
         vector_config=Configure.Vectors.self_provided(
-            quantizer=quantizers[address.quantizer]() if address.quantizer else None,
+            quantizer=quantizer() if options.quantizer else None,
             vector_index_config=Configure.VectorIndex.hnsw(
                 distance_metric=VectorDistances.COSINE,
-                ef=index.ef,
-                ef_construction=index.ef_construction,
-                max_connections=index.max_connections,
+                ef=index["ef"],
+                ef_construction=index["ef_construction"],
+                max_connections=index["max_connections"],
             ),
         ),
-        replication_config=Configure.replication(factor=address.replicas)
-        if address.replicas
+        replication_config=Configure.replication(factor=options.replicas)
+        if options.replicas
         else None,
-        multi_tenancy_config=Configure.multi_tenancy(enabled=True) if address.tenant else None,
+        multi_tenancy_config=Configure.multi_tenancy() if options.tenant else None,
     )
 
 
-async def _open_tenant(session: Session, address: Address, *, create: bool) -> None:
-    tenants = session.client.collections.use(address.collection).tenants
-    if await tenants.exists(address.tenant):
+async def _open_tenant(objects: Objects, *, address: Address, create: bool) -> None:
+    tenant = address.options.tenant
+    if await objects.tenants.exists(tenant):
         return
     if not create:
         raise BadInput(
-            f"{address.name}: the collection {address.collection} has no tenant {address.tenant!r}; "
+            f"{address.name}: the collection {address.collection} has no tenant {tenant!r}; "
             "check the name, or import procedures into it first"
         )
-    await tenants.create(address.tenant)
+    await objects.tenants.create(tenant)
 
 
-def _check_shape(config: CollectionConfig, address: Address) -> None:
-    found = {item.name: item.data_type for item in config.properties}
-    wrong = [
-        f"its property {name} is {found[name].value}, not {kind.value}"
-        if name in found
-        else f"it has no property {name} ({kind.value})"
-        for name, kind in _TYPES.items()
-        if found.get(name) is not kind
-    ]
-    vector = (config.vector_config or {}).get("default")
-    if vector is None:
-        wrong.append("it has no vector called default")
-    elif (
-        metric := getattr(vector.vector_index_config, "distance_metric", None)
-    ) is not VectorDistances.COSINE:
-        wrong.append(f"its vectors are compared by {metric}, not by cosine")
-    if wrong:
-        raise MemoryFailure(
-            f"the collection {address.collection} has another shape: {'; '.join(wrong)}; name another collection"
-        )
-    if config.multi_tenancy_config.enabled and not address.tenant:
-        raise BadInput(
-            f"{address.name} names no tenant, and the collection has tenants; add ?tenant=NAME"
-        )
-    if address.tenant and not config.multi_tenancy_config.enabled:
-        raise BadInput(
-            f"{address.name} names a tenant, and the collection has none; leave out tenant={address.tenant}"
-        )
+def _named_index(address: Address) -> dict[str, int]:
+    return {name: value for name in _INDEX if (value := getattr(address.options, name))}
 
 
 def _agreed_embedder(
-    address: Address, made_with: MadeWith, asked: "str | Embeddings | None", template: str | None
+    address: Address, made_with: MadeWith, wanted: "str | Embeddings | None", template: str | None
 ) -> Embedder | None:
     if template is not None and checked_template(template) != made_with.template:
         raise MemoryFailure(
             f"{address.name} was made with template {made_with.template!r}, not {template!r}: "
             "leave it out, or fill a new collection"
         )
-    if asked is None:
-        try:
-            return resolve_embeddings(made_with.embeddings)
-        except BadInput as error:
-            raise MemoryFailure(
-                f"{address.name} was made with embeddings {made_with.embeddings!r} ({error}); "
-                "give them as embeddings=, or 'none' to search by words alone"
-            ) from error
-    embedder = resolve_embeddings(asked)
+    try:
+        embedder = resolve_embeddings(made_with.embeddings if wanted is None else wanted)
+    except BadInput as error:
+        if wanted is not None:
+            raise
+        raise MemoryFailure(
+            f"{address.name} was made with embeddings {made_with.embeddings!r} ({error}); "
+            "give them as embeddings=, or 'none' to search by words alone"
+        ) from error
     if embedder and embedder.name != made_with.embeddings:
         raise MemoryFailure(
-            f"{address.name} was made with embeddings {made_with.embeddings!r}, not {embedder.name!r}: "
-            f"open it with {made_with.embeddings!r}, or fill a new collection"
+            f"{address.name} was made with embeddings {made_with.embeddings!r}, not "
+            f"{embedder.name!r}: open it with {made_with.embeddings!r}, or fill a new collection"
         )
     return embedder

@@ -8,8 +8,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-VERSION = "1.39.1"
-"""The version of the embedded server, and of the one that the tests run on."""
+from stepcraft.memory.weaviate.url import VERSION
 
 _INTERNAL_PORTS = (
     "RAFT_PORT",
@@ -43,7 +42,7 @@ def start_time(pid: int) -> str:
             return ""
         return "" if state in "ZX" else numbers[18]
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
-    listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - constant but for a number
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)
     found = listed.stdout.split(maxsplit=1)
     return found[1].strip() if found and not found[0].startswith("Z") else ""
 
@@ -67,7 +66,7 @@ class Ports:
 
     def __init__(self, count: int) -> None:
         self._held = ExitStack()
-        while not self._reserve(random.randrange(*_PORT_RANGE), count):  # noqa: S311 - no secret
+        while not self._reserve(random.randrange(*_PORT_RANGE), count):
             pass
 
     def __enter__(self) -> range:

@@ -9,7 +9,7 @@ from langgraph.store.memory import InMemoryStore
 from stepcraft.errors import MemoryFailure
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
-from tests.kitchen import dish
+from tests.kitchen import PROCEDURES, dish
 
 DISHES = [
     Procedure(
@@ -130,3 +130,14 @@ def test_a_store_that_fails_is_named():
             memory.add(DISHES)
         with pytest.raises(MemoryFailure):
             memory.search("x")
+
+
+def test_search_is_hybrid():
+    """The vectors of this model say nothing: only words can find the soup."""
+    index = {"dims": 256, "embed": DeterministicFakeEmbedding(size=256), "fields": ["text"]}
+    with open_memory("store:", store=InMemoryStore(index=index)) as memory:
+        memory.add([*DISHES, *PROCEDURES, *(dish(number) for number in range(50))])
+        assert memory.search("YOGHURT", 1)[0].procedure.output == "make yoghurt"
+        both = memory.search("YOGHURT", 50)
+        assert len(both) == 50
+        assert both[0].score - both[1].score > 0.1

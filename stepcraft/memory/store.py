@@ -1,0 +1,280 @@
+"""A memory in a LangGraph store (`BaseStore`), such as the one of a server's graphs."""
+
+import heapq
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from itertools import islice
+from threading import Lock
+from typing import Any
+
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
+
+from stepcraft.concurrency import shared_lock
+from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError
+from stepcraft.index import Entry, LocalIndex, cjk_words
+from stepcraft.memory.batches import add_in_batches, outcome, to_write
+from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template, is_uuid
+from stepcraft.memory.protocol import ALPHA, ProcedureMemory, changed, check_search
+from stepcraft.secrets import without_secrets
+from stepcraft.text.clean import clean
+
+NAMESPACE = "procedures"
+"""The namespace that is used when none is named."""
+
+CANDIDATES = 200
+"""How many of the nearest, and of the best by words, are ranked together at least."""
+
+_BATCH = 100
+_PAGE = 1000
+
+
+class StoreMemory(ProcedureMemory):
+    """Procedures in a namespace of a LangGraph store; items that are no procedures are ignored.
+
+    Search is hybrid where the store has a vector index, else by words. The store has no search by
+    words, so its namespace is read for each, unless `alpha` is 1. Namespaces below this one are
+    memories of their own.
+
+    Args:
+        store: The store.
+        namespace: Its parts joined by "/", such as "team/recipes"; "procedures" if empty.
+        template: How a procedure is written as one text, which the store embeds; TEMPLATE if None.
+
+    Raises:
+        BadInput: A store refuses such a namespace, or the template cannot be filled in.
+    """
+
+    def __init__(
+        self, store: BaseStore, namespace: str = "", *, template: str | None = None
+    ) -> None:
+        self._store = store
+        self._namespace = checked_namespace(namespace)
+        self._template = checked_template(template or TEMPLATE)
+        self._words = LocalIndex(":memory:")
+        self._versions: dict[str, datetime] = {}
+        self._reading = Lock()
+        self._changing = shared_lock(("changing", self.name))
+
+    @property
+    def name(self) -> str:
+        """The URL that opens it."""
+        return f"store:{'/'.join(self._namespace)}"
+
+    @property
+    def template(self) -> str:
+        """How a procedure is written as one text."""
+        return self._template
+
+    def add(
+        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
+    ) -> AddReport:
+        """Add procedures, a hundred at a time."""
+        return add_in_batches(procedures, _BATCH, self._put, progress)
+
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
+        """Read a procedure, change it and write it."""
+        with self._exclusively():
+            procedure = changed(self, self.get(id), id, change)
+            self._write([procedure])
+        return procedure
+
+    def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+        """Return the k best by the store's vectors and by words, weighted as in a local memory."""
+        weight = ALPHA if alpha is None else alpha
+        check_search(k, weight)
+        near = self._nearest(clean(query), max(k, CANDIDATES)) if weight else None
+        words = self._best_words(query, max(k, CANDIDATES)) if weight < 1 or near is None else {}
+        if near is None:
+            return heapq.nlargest(k, words.values(), key=_rank)
+        if len(near) < k:
+            # An approximate index of all namespaces may miss those of a small one.
+            near |= {item.id: Found(item, 0.0) for item in islice(self, k) if item.id not in near}
+        # What is not among the nearest is at most as near as the last of them.
+        floor = min((hit.score for hit in near.values()), default=0.0)
+        hits = (
+            Found(
+                hit.procedure,
+                weight * (near[id_].score if id_ in near else floor)
+                + (1 - weight) * (words[id_].score if id_ in words else 0.0),
+            )
+            for id_, hit in {**near, **words}.items()
+        )
+        return heapq.nlargest(k, hits, key=_rank)
+
+    def get(self, id: str) -> Procedure | None:
+        """Return the procedure with this id, or None."""
+        return self._stored([id]).get(id)
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete procedures, and return how many of the ids existed."""
+        stored = self._stored(ids)
+        self._batch([PutOp(self._namespace, id_, None) for id_ in sorted(stored)])
+        return len(stored)
+
+    def count(self) -> int:
+        """Return the number of procedures; a store cannot count, so all of them are read."""
+        return sum(1 for _ in self)
+
+    def is_empty(self) -> bool:
+        """Tell whether there is no procedure; reads one item where that one is a procedure."""
+        first = self._items(1)
+        return not first or (self._own(first[0]) is None and next(iter(self), None) is None)
+
+    def __iter__(self) -> Iterator[Procedure]:
+        """All procedures, in the store's order."""
+        return (procedure for item in self._all_items() if (procedure := self._own(item)))
+
+    def close(self) -> None:
+        """Close the index of words; the store stays open."""
+        self._words.close()
+
+    def _put(self, procedures: list[Procedure]) -> AddReport:
+        added = {procedure.id: procedure for procedure in procedures}
+        if not (stored := self._stored(added)):
+            self._write(added.values())
+            return outcome(len(procedures), added, stored, [])
+        with self._exclusively():  # what is replaced may have changed since it was read
+            stored = self._stored(added)
+            new = to_write(added, stored)
+            self._write(new.values())
+        return outcome(len(procedures), new, stored, [])
+
+    def _exclusively(self) -> AbstractContextManager[object]:
+        """Keep others from changing what is stored. New procedures are added without it."""
+        return self._changing
+
+    def _write(self, procedures: Iterable[Procedure]) -> None:
+        # Writers that lock rows in one order do not wait for each other in a circle.
+        ordered = sorted(procedures, key=lambda procedure: procedure.id)
+        self._batch(
+            [PutOp(self._namespace, item.id, self._value(item), index=["text"]) for item in ordered]
+        )
+
+    def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
+        possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
+        items = self._batch([GetOp(self._namespace, id_) for id_ in possible])
+        return {
+            item.key: procedure
+            for item in items
+            if item and (procedure := procedure_of(item.value))
+        }
+
+    def _own(self, item: Item) -> Procedure | None:
+        """Return the procedure of an item; None if the item belongs to a namespace below."""
+        return procedure_of(item.value) if tuple(item.namespace) == self._namespace else None
+
+    def _value(self, procedure: Procedure) -> dict[str, Any]:
+        text = procedure.text(self._template)
+        # Postgres takes a run of such characters for one word.
+        cjk = {"cjk": words} if (words := cjk_words(text)) else {}
+        return {"text": text, **cjk, **procedure.to_dict()}
+
+    def _batch(self, operations: list[Op]) -> list[Any]:
+        with self._plain_failures():
+            return self._store.batch(operations) if operations else []
+
+    def _all_items(self) -> list[SearchItem]:
+        """Return all items in one answer of the store, which is asked for more until it has all.
+
+        Pages would have to be read with an offset, each as slow as all before it; and where the
+        store's order has ties, two pages may show one item twice and another not at all.
+        """
+        limit = _PAGE
+        while len(items := self._items(limit)) == limit:
+            limit *= 8
+        return items
+
+    def _items(self, limit: int) -> list[SearchItem]:
+        with self._plain_failures():
+            return self._store.search(self._namespace, limit=limit)
+
+    def _nearest(self, query: str, count: int) -> dict[str, Found] | None:
+        """Return the nearest procedures with their cosines; None without a vector index."""
+        limit = count
+        while True:
+            with self._plain_failures():
+                items = self._store.search(self._namespace, query=query, limit=limit)
+            if any(item.score is None for item in items):
+                return None
+            hits = {
+                procedure.id: Found(procedure, _finite(item.score))
+                for item in items
+                if (procedure := self._own(item))
+            }
+            if len(hits) >= count or len(items) < limit:
+                return hits
+            limit *= 4  # the others belong to namespaces below
+
+    def _best_words(self, query: str, count: int) -> dict[str, Found]:
+        """Return the procedures that fit best by words.
+
+        The index of words is updated first, because others may have written to the store.
+        """
+        with self._reading:
+            items = {
+                item.key: item
+                for item in self._all_items()
+                if tuple(item.namespace) == self._namespace
+            }
+            self._words.delete(self._versions.keys() - items.keys())
+            entries = [
+                Entry(id_, procedure.text(self._template), procedure.to_dict())
+                for id_, item in items.items()
+                if self._versions.get(id_) != item.updated_at
+                and (procedure := procedure_of(item.value))
+            ]
+            self._words.put(entries)
+            self._versions = {id_: item.updated_at for id_, item in items.items()}
+            hits = self._words.search(query, count, alpha=0)
+        return {
+            hit.entry.id: Found(Procedure.of_kept(**hit.entry.payload), hit.score) for hit in hits
+        }
+
+    @contextmanager
+    def _plain_failures(self) -> Generator[None]:
+        try:
+            yield
+        except StepcraftError:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            reason = without_secrets(str(error)).strip().partition("\n")[0][:200]
+            setup = "; call setup() of the store once" if kind == "UndefinedTable" else ""
+            raise MemoryFailure(
+                f"the store failed at {self.name}: {kind}: {reason}{setup}"
+            ) from error
+
+
+def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
+    """Return the procedure that an item of the store holds; None if it holds none."""
+    try:
+        return Procedure.of_kept(**value)
+    except BadInput:
+        return None
+
+
+def _rank(hit: Found) -> tuple[float, str]:
+    """The score; equal ones are told apart by the id, so that a search gives the same twice."""
+    return round(hit.score, 6), hit.procedure.id
+
+
+def _finite(score: float | None) -> float:
+    """A text without known words has no direction, so a database may give no number."""
+    return score if score and math.isfinite(score) else 0.0
+
+
+def checked_namespace(namespace: str) -> tuple[str, ...]:
+    """Return the parts of a namespace: "procedures" if none is named.
+
+    Raises:
+        BadInput: A store refuses such a namespace.
+    """
+    parts = tuple(filter(None, namespace.strip().strip("/").split("/"))) or (NAMESPACE,)
+    if parts[0] == "langgraph" or any("." in part for part in parts):
+        raise BadInput(
+            f"store:{namespace} cannot be used: no part of a namespace may hold a dot, nor the "
+            "first one be 'langgraph'"
+        )
+    return parts
