@@ -145,7 +145,7 @@ def test_troubleshooting_explains_messages_of_the_code() -> None:
     page = (ROOT / "docs/how-to/troubleshooting.md").read_text("utf-8")
     messages = re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE)
     assert len(messages) > 20
-    said = texts()
+    of_code = texts()
     for message in messages:
         parts = [re.escape(part.strip()) for part in message.split("\N{HORIZONTAL ELLIPSIS}")]
-        assert any(re.search(".*".join(parts), text, re.DOTALL) for text in said), message
+        assert any(re.search(".*".join(parts), text, re.DOTALL) for text in of_code), message

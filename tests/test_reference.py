@@ -16,6 +16,7 @@ from stepcraft.graphs.registry import GRAPHS, get_graph
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs/reference"
+PAGES = ["python.md", "results.md", "settings.md"]
 _VARIABLE = re.compile(r'"(STEPCRAFT_[A-Z_]+|[A-Z]+_API_KEY|EDITOR|VISUAL)"')
 
 
@@ -64,12 +65,12 @@ def located(identifier: str) -> tuple[str, str]:
 
 
 def test_every_public_name_is_documented_once() -> None:
-    places = [located(name) for name in listed("python.md")]
+    places = [located(name) for page in PAGES for name in listed(page)]
     assert len(places) == len(set(places))
     assert {located(name) for name in public_names()} - set(places) == set()
 
 
-@pytest.mark.parametrize("page", ["python.md", "results.md", "settings.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_documented_names_exist(page: str) -> None:
     for name in listed(page):
         if name.startswith("stepcraft.server."):
