@@ -1,10 +1,15 @@
 """Check the procedures that were written from a document without a model, and merge its parts'."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from stepcraft.building.drafted import Drafted, Flagged, Rejected, Written
 from stepcraft.building.parts import find_heading, place_of, shown_heading
 from stepcraft.building.read_part import PartRead
+from stepcraft.building.settings import ExtractContext
+from stepcraft.llm.node import State
+from stepcraft.llm.resources import Resources
+from stepcraft.sources.corpus.content import markdown_headings
 from stepcraft.text.calls import without_stand_ins
 from stepcraft.text.clean import normalised, stems
 from stepcraft.text.grounding import Grounds
@@ -13,97 +18,85 @@ _ALIKE = 0.6
 """Share of the words of two outputs from which on two parts, under one heading, have one task."""
 
 
-def checked(
-    parts: Sequence[PartRead],
-    text: str,
-    headings: Sequence[str],
-    source: str,
-    *,
-    strict: bool,
-    transcript: bool = False,
-) -> tuple[list[Drafted], list[Rejected]]:
+def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
     """Return the procedures of a document, and what was rejected.
 
     A step with a name, call, option or number that the document does not have is flagged; with
     `strict` its procedure is rejected. So is, in any case, a procedure of one step, and one whose
     output is its input.
-
-    Args:
-        parts: What the model wrote of each part.
-        text: The document, with its title.
-        headings: Its headings.
-        source: Where it comes from.
-        strict: Whether a procedure with a flagged step is rejected.
-        transcript: Whether it is the record of a run, whose procedures have names that stand for
-            its values, and no heading.
     """
+    is_transcript = state["kind"] == "transcript"
+    settings, text = resources.settings(state), f"{state['title']}\n{state['text']}"
+    # A page that is one task has it under its title; a transcript has names that stand for its
+    # values, and no heading.
+    headings = [state["title"], *(heading.text for heading in markdown_headings(state["text"]))]
     grounds, readable = Grounds(text), _folded(text)
-    procedures: list[Drafted] = []
+    drafts: list[Drafted] = []
     rejected: list[Rejected] = []
-    for procedure, heading in _merged(parts, [] if transcript else headings, whole=transcript):
+    for _, procedure, heading in _merged(state["written"], [] if is_transcript else headings):
         steps = procedure["steps"]
-        missing = grounds.missing([*map(without_stand_ins, steps)] if transcript else steps)
-        if reason := _objection(procedure, missing if strict else {}):
+        missing = grounds.missing([*map(without_stand_ins, steps)] if is_transcript else steps)
+        flagged = [Flagged(step=step, names=names) for step, names in missing.items()]
+        reason = ""
+        if len(steps) < 2:
+            reason = "it has only one step"
+        elif _folded(procedure["output"]) == _folded(procedure["input"]):
+            reason = "its output is its input"
+        elif flagged and settings.strict:
+            names = ", ".join(flagged[0]["names"])
+            reason = f"step {flagged[0]['step']} has what the document does not have: {names}"
+        if reason:
             rejected.append(Rejected(output=procedure["output"], reason=reason, sentence=""))
             continue
-        draft = Drafted(
-            **procedure,
-            source=place_of(source, heading),
-            flagged=[Flagged(step=step, names=names) for step, names in missing.items()],
-            verified=None,
-            missing="",
+        drafts.append(
+            {
+                **procedure,
+                "heading": shown_heading(heading),
+                "source": place_of(state["source"], heading),
+                "flagged": flagged,
+                "verified": None,
+                "missing": "",
+            }
         )
-        procedures.append({**draft, "heading": shown_heading(heading)})
-    for task in (task for part in parts for task in part["rejected"]):
-        sentence = task["sentence"] if _folded(task["sentence"]) in readable else ""
-        if (entry := Rejected({**task, "sentence": sentence})) not in rejected:
-            rejected.append(entry)
-    return procedures, rejected
+    written: list[PartRead] = state["written"]
+    for part in written:
+        for task in part["rejected"]:
+            is_copied = _folded(task["sentence"]) in readable
+            entry: Rejected = task if is_copied else {**task, "sentence": ""}
+            rejected += [] if entry in rejected else [entry]
+    return {
+        "drafts": drafts,
+        "procedures": [] if settings.verify else drafts,
+        "rejected": rejected,
+    }
 
 
-def _objection(procedure: Written, missing: Mapping[int, list[str]]) -> str:
-    """Return why this is no procedure, "" if it may be one."""
-    if len(procedure["steps"]) < 2:
-        return "it has only one step"
-    if _folded(procedure["output"]) == _folded(procedure["input"]):
-        return "its output is its input"
-    for step, names in missing.items():
-        return f"step {step} has what the document does not have: {', '.join(names)}"
-    return ""
+def _merged(parts: Sequence[PartRead], headings: Sequence[str]) -> list[tuple[int, Written, str]]:
+    """Return each procedure with the number of its part and its heading.
 
-
-def _merged(
-    parts: Sequence[PartRead], headings: Sequence[str], *, whole: bool
-) -> Iterator[tuple[Written, str]]:
-    """Yield each procedure with its heading; of the same task under it, the one with more steps.
-
-    Args:
-        parts: What the model wrote of each part.
-        headings: The headings of the document.
-        whole: Whether all of the document is about one task.
+    Of the same task under a heading, it is the one with more steps.
     """
     entries: list[tuple[int, Written, str]] = []
-    for part in parts:
+    for number, part in enumerate(parts):
         for procedure in part["procedures"]:
             heading = find_heading(procedure["heading"], headings)
-            entry = (part["part"], procedure, heading)
-            for place, (number, other, above) in enumerate(entries):
-                apart = bool(heading or whole) and number != part["part"]
+            for place, (before, other, above) in enumerate(entries):
+                apart = bool(heading) and number != before
                 if above == heading and _same_task(procedure, other, apart=apart):
-                    entries[place] = max(
-                        entries[place], entry, key=lambda each: len(each[1]["steps"])
-                    )
+                    if len(procedure["steps"]) > len(other["steps"]):
+                        entries[place] = number, procedure, heading
                     break
             else:
-                entries.append(entry)
-    yield from ((procedure, heading) for _, procedure, heading in entries)
+                entries.append((number, procedure, heading))
+    return entries
 
 
 def _same_task(procedure: Written, other: Written, *, apart: bool) -> bool:
     """Tell whether two outputs are the same; those of different parts may be in similar words."""
-    left, right = stems(procedure["output"]), stems(other["output"])
-    alike = apart and len(left & right) >= _ALIKE * len(left | right)
-    return alike or _folded(procedure["output"]) == _folded(other["output"])
+    if not apart:
+        return _folded(procedure["output"]) == _folded(other["output"])
+    words, others = stems(procedure["output"]), stems(other["output"])
+    return len(words & others) >= _ALIKE * len(words | others)
 
 
 def _folded(text: str) -> str:

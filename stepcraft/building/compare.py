@@ -14,7 +14,6 @@ from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import answer_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
-from stepcraft.progress import quoted
 from stepcraft.text.clean import normalised
 from stepcraft.text.grounding import Grounds
 from stepcraft.text.lists import numbered, read_steps
@@ -31,9 +30,11 @@ step, between ``` fences."""
 _END = " Nothing after that."
 
 _LABEL = re.compile(
-    r"[ \t>*_#`-]{0,8}(difference|verdict|output|input|steps)"
-    r"[ \t*_`]{0,4}[:\uff1a][ \t*_`]{0,4}(.*)",
-    re.IGNORECASE,
+    r"^[ \t>*_#`-]{0,8}(difference|verdict|output|input)[ \t*_`]{0,4}[:\uff1a]",
+    re.IGNORECASE | re.MULTILINE,
+)
+_STEPS = re.compile(
+    r"^[ \t>*_#`-]{0,8}steps[ \t*_`]{0,4}[:\uff1a][ \t*_`]{0,4}", re.IGNORECASE | re.MULTILINE
 )
 _WORD = re.compile(r"\b(?:SAME|DIFFERENT)\b")
 _NONE = re.compile(r"\W*none\b\W*", re.IGNORECASE)
@@ -67,57 +68,50 @@ def read_comparison(reply: str, state: State, settings: DuplicatesContext) -> Up
     """Return the verdict with its reason and, where it is wanted and written, the merged procedure.
 
     Raises:
-        UnreadableReply: There is no verdict in it, or the merged procedure is not complete, has a
-            step twice, names what neither procedure has, or lacks a name that both have.
+        UnreadableReply: There is no verdict in it, or the merged procedure is not complete,
+            names what neither procedure has, or lacks a name that both have.
     """
-    lines = _labelled(answer_text(reply))
-    verdicts = set(_WORD.findall(lines.get("verdict", "").partition("\n")[0].upper()))
+    head, *steps = _STEPS.split(answer_text(reply), maxsplit=1)
+    labels = _LABEL.split(head)
+    texts = {
+        name.lower(): text.strip(" *_\n")
+        for name, text in zip(labels[1::2], labels[2::2], strict=True)
+    }
+    verdicts = set(_WORD.findall(texts.get("verdict", "").partition("\n")[0].upper()))
     if len(verdicts) != 1:
         raise UnreadableReply(
             "there was no line VERDICT: with one of the words SAME and DIFFERENT."
         )
-    difference = " ".join(lines.get("difference", "").split())[:300]
+    difference = " ".join(texts.get("difference", "").split())[:300]
     update = no_verdict(state, "" if _NONE.fullmatch(difference) else difference.rstrip(" ."))
     update["same"] = verdicts == {"SAME"}
-    if not (settings.merge and update["same"] and lines.keys() & {"output", "input", "steps"}):
+    if not (settings.merge and update["same"] and (steps or "output" in texts)):
         return update
-    text = lines.get("steps", "")
     merged = Content(
-        output=normalised(lines.get("output", "")),
-        input=normalised(lines.get("input", "")),
-        steps=read_steps(text) or list(filter(None, [text])),
+        output=normalised(texts.get("output", "")),
+        input=normalised(texts.get("input", "")),
+        steps=read_steps("".join(steps)) or [*filter(None, map(str.strip, steps))],
     )
-    if problem := _problem(merged, state["first"], state["second"]):
-        raise UnreadableReply(problem, update=update)
-    left_out = [*_missing(state["first"], merged), *_missing(state["second"], merged)]
-    return {**update, "merged": merged, "left_out": list(dict.fromkeys(left_out))}
+    invented = _missing(merged, state["first"], state["second"])
+    first, second = _missing(state["first"], merged), _missing(state["second"], merged)
+    problem = ""
+    if empty := [name.upper() for name, value in merged.items() if not value]:
+        problem = f"has nothing under {empty[0]}:."
+    elif invented:
+        problem = (
+            f"has {', '.join(invented)}, which stands in neither of the two. Write it with the "
+            "names, options and numbers that they have."
+        )
+    elif lost := [name for name in first if name in second]:
+        problem = f"lacks {', '.join(lost)}, which both of them have. Write all of it."
+    if problem:
+        raise UnreadableReply(f"the procedure in place of both {problem}", update=update)
+    return {**update, "merged": merged, "left_out": [*dict.fromkeys(first + second)]}
 
 
 def no_verdict(_state: State, why: str) -> Update:
     """Return neither verdict."""
     return {"same": None, "why": why, "merged": None, "left_out": []}
-
-
-def _problem(merged: Content, *originals: Content) -> str:
-    """Return what is wrong with a merged procedure, as the model reads it; "" if nothing is."""
-    if empty := [name for name, value in merged.items() if not value]:
-        return f"the procedure in place of both has nothing under {empty[0].upper()}:."
-    steps = merged["steps"]
-    repeats = [step for place, step in enumerate(steps) if step in steps[:place]]
-    if repeats and not any(each["steps"].count(repeats[0]) > 1 for each in originals):
-        return f"the procedure in place of both has the step {quoted(repeats[0])} twice."
-    if invented := _missing(merged, *originals):
-        return (
-            f"the procedure in place of both has {', '.join(invented)}, which stands in neither of "
-            "the two. Write it with the names, options and numbers that they have."
-        )
-    first, second = (_missing(each, merged) for each in originals)
-    if lost := [name for name in first if name in second]:
-        return (
-            f"the procedure in place of both lacks {', '.join(lost)}, which both of them have. "
-            "Write all of it."
-        )
-    return ""
 
 
 def _missing(procedure: Content, *others: Content) -> list[str]:
@@ -134,20 +128,6 @@ def _texts(procedure: Content) -> list[str]:
 def _text(procedure: Content) -> str:
     steps = numbered(procedure["steps"], code_at_margin=True)
     return f"OUTPUT: {procedure['output']}\nINPUT: {procedure['input']}\nSTEPS:\n{steps}"
-
-
-def _labelled(text: str) -> dict[str, str]:
-    """Return what stands after each label; after that of the steps, all the rest."""
-    texts: dict[str, str] = {}
-    label = ""
-    for line in text.strip().splitlines():
-        match = _LABEL.fullmatch(line) if label != "steps" else None
-        if match and match[1].lower() not in texts:
-            label = match[1].lower()
-            texts[label] = match[2].rstrip(" *_")
-        elif label:
-            texts[label] += f"\n{line}"
-    return {name: value.strip() for name, value in texts.items()}
 
 
 compare = ModelNode(

@@ -2,16 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from stepcraft.errors import Failed, StepcraftError
+from stepcraft.errors import Failed, SourceFailure
 
 
-class Unreadable(StepcraftError):
+class Unreadable(SourceFailure):
     """A document cannot be read. The message is the reason, a clause whose subject it is."""
 
 
@@ -37,8 +37,7 @@ class Document:
     @cached_property
     def digest(self) -> str:
         """Identifies what a model reads of it, and whether what it records succeeded."""
-        content = json.dumps([self.title, self.text, self.kind, self.succeeded])
-        return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+        return digest_of(self.title, self.text, self.kind, self.succeeded)
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,8 @@ class Listed:
 
     source: str
     read: Callable[[], Document]
-    """Reads it; may block. It raises Unreadable or SourceFailure."""
-    spec: str = ""
+    """Reads it; may block. It raises SourceFailure."""
+    spec: str
     """The source that lists it, as it was named."""
     stamp: str = ""
     """Changes whenever a file's content does; "" for what has to be read to see that."""
@@ -63,12 +62,26 @@ class Listed:
 class Listing:
     """The documents of some sources, and what of the sources cannot be listed."""
 
-    documents: list[Listed] = field(default_factory=list[Listed])
-    failed: list[Failed] = field(default_factory=list[Failed])
-    specs: list[str] = field(default_factory=list[str])
+    documents: list[Listed]
+    failed: list[Failed]
+    specs: list[str]
     """The sources, as they were named."""
-    roots: list[Path] = field(default_factory=list[Path])
+    roots: list[Path]
     """The files and folders among them, resolved."""
+
+
+def read_all(listing: Listing) -> Iterator[tuple[Listed, Document]]:
+    """Yield the documents that can be read; the others are added to what failed."""
+    for each in listing.documents:
+        try:
+            yield each, each.read()
+        except SourceFailure as error:
+            listing.failed.append(Failed(each.source, str(error)))
+
+
+def listed(document: Document, spec: str) -> Listed:
+    """Return a document that is read already as one of a source."""
+    return Listed(document.source, lambda: document, spec)
 
 
 def key_of(source: str) -> str:
@@ -77,3 +90,8 @@ def key_of(source: str) -> str:
         return source
     path = Path(source)
     return str(path.parent.resolve() / path.name)
+
+
+def digest_of(*values: object) -> str:
+    """Return what identifies some JSON values."""
+    return hashlib.blake2b(json.dumps(values).encode(), digest_size=16).hexdigest()

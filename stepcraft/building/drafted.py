@@ -1,8 +1,5 @@
 """What extraction makes of a document, as plain JSON."""
 
-from typing import Annotated
-
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from stepcraft.schema import described
@@ -21,26 +18,29 @@ class Flagged(TypedDict):
 class Content(TypedDict):
     """What a procedure says."""
 
-    # pydantic takes the texts below attributes for a class of its own alone, not for its heirs.
-    output: Annotated[str, Field(description="What is reached.")]
-    input: Annotated[
-        str, Field(description="What has to be there before, as a comma-separated text.")
-    ]
-    steps: Annotated[list[str], Field(description="The steps in order.")]
+    output: str
+    input: str
+    steps: list[str]
 
 
 class Written(Content):
-    """A procedure as a model wrote it."""
+    """A procedure as a model wrote it, with the heading that it copied."""
 
-    heading: Annotated[
-        str, Field(description='The heading under which it is taught; "" if it has none.')
-    ]
+    heading: str
 
 
 @described
-class Drafted(Written):
+class Drafted(TypedDict):
     """A procedure that a document teaches."""
 
+    output: str
+    """What is reached."""
+    input: str
+    """What has to be there before, as a comma-separated text."""
+    steps: list[str]
+    """The steps in order."""
+    heading: str
+    """The heading under which it is taught; "" if it has none."""
     source: str
     """The document's source, with the heading as its fragment."""
     flagged: list[Flagged]

@@ -12,35 +12,41 @@ So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableConfig
 
 from stepcraft.building.compare import compare, comparison
 from stepcraft.building.ledger import Ledger
-from stepcraft.building.plan import Step, Verdict, plan_procedure, version_of
-from stepcraft.building.provenance import content_of, linked
+from stepcraft.building.plan import Step, Verdict, Verdicts, plan_procedure, version_of
+from stepcraft.building.provenance import Provenance, content_of
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.llm.resources import BuilderOptions, Resources
+from stepcraft.llm.usage import no_usage
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.resolve import model_name
 from stepcraft.text.clean import stems
 
-THRESHOLD = 0.5
-"""The share of the words of the shorter of two procedures that the other has, from which on a
-model is asked."""
-
 NEAREST = 5
 """How many of the nearest procedures are looked at."""
 
 
-class Comparer:
-    """Finds the procedures of a memory that are like another one, and asks a model about pairs.
+@dataclass
+class Placer:
+    """Has procedures for the same task stand once in a memory.
+
+    One takes the place of both, under the id of the one that is there. Where the two contradict
+    each other, the merged one names what neither has, or a person has approved one of them, both
+    stay and are linked.
+
+    Many may be placed at the same time, on one event loop: the model is asked about them side by
+    side, and each is compared with what was placed meanwhile before it is placed itself. Other
+    processes that add to the memory are not waited for: `dedupe` finds what both add.
 
     Args:
         memory: The memory.
@@ -49,40 +55,44 @@ class Comparer:
         threshold: The share of words in common, from 0 to 1, from which on the model is asked.
         ledger: Keeps verdicts.
         settings: Further settings of the comparisons.
-        config: The config of the runs, such as callbacks that trace them.
+        dry_run: Whether the memory is left as it is.
 
     Raises:
-        BadInput: The threshold or the model cannot be used.
+        BadInput: The model cannot be used.
+        ReadOnlyMemory: The memory cannot be changed, and it is no dry run.
     """
 
-    def __init__(
-        self,
-        memory: ProcedureMemory,
-        model: BaseChatModel | str | None = None,
-        *,
-        threshold: float = THRESHOLD,
-        ledger: Ledger | None = None,
-        settings: DuplicatesContext | None = None,
-        config: RunnableConfig | None = None,
-    ) -> None:
-        if not 0 <= threshold <= 1:
-            raise BadInput(
-                f"the threshold must be a share of words between 0 and 1, not {threshold}"
+    memory: ProcedureMemory
+    model: BaseChatModel | str | None = None
+    _: KW_ONLY
+    threshold: float = 0.5
+    ledger: Ledger | None = None
+    settings: DuplicatesContext = field(default_factory=DuplicatesContext)
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        if self.memory.read_only and not self.dry_run:
+            raise ReadOnlyMemory(
+                f"{self.memory.name} can be searched, not changed; "
+                "copy it into a .db file with `stepcraft memory copy` first"
             )
-        models: BuilderOptions = {"model": model} if model is not None else {}
-        self.memory = memory
-        self._threshold = threshold
-        self._ledger = ledger
-        self._settings = settings or DuplicatesContext()
-        self._config = config
+        models: BuilderOptions = {"model": self.model} if self.model else {}
         self._resources = Resources.of("duplicates", DuplicatesContext, models)
         self._graph = comparison(self._resources)
+        self._turn = asyncio.Lock()
 
     def rivals(self, procedure: Procedure) -> list[Procedure]:
-        """Return the procedures of the memory that are like one, nearest first, without itself."""
+        """Return the procedures of the memory that are like one, nearest first, without itself.
+
+        A stale one is of an earlier version, and is not merged with what replaces it.
+        """
         hits = self.memory.search(procedure.text(self.memory.template), NEAREST + 1, alpha=1)
         others = [hit.procedure for hit in hits if hit.procedure.id != procedure.id]
-        return [each for each in others[:NEAREST] if similarity(procedure, each) >= self._threshold]
+        return [
+            other
+            for other in others[:NEAREST]
+            if shared(procedure, other) >= self.threshold and not Provenance.of(other).stale
+        ]
 
     async def compare(self, first: Procedure, second: Procedure) -> Verdict:
         """Return what the model says of two procedures; of equal ones it is not asked.
@@ -96,126 +106,85 @@ class Comparer:
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=contents[0])
         approved = first.metadata.get("approved") or second.metadata.get("approved")
-        settings = self._settings.model_copy(update={"merge": not approved})
+        settings = self.settings.model_copy(update={"merge": not approved})
         choice = self._resources.choice(compare.name, settings)
         name = choice if isinstance(choice, str) else model_name(choice)
         # All that the verdict depends on; a model counts by its name.
         question = json.dumps([name, contents, settings.model_dump(mode="json")])
-        if self._ledger and (answered := self._ledger.verdict(question)):
+        if self.ledger and (answered := self.ledger.verdict(question)):
             return Verdict(**answered)
         state: Any = {"first": contents[0], "second": contents[1], "run": uuid4().hex}
-        result = await self._graph.ainvoke(state, self._config, context=settings)
-        verdict = {name: result[name] for name in ("same", "why", "merged", "left_out", "warnings")}
-        if self._ledger and result["same"] is not None:
-            self._ledger.put_verdict(question, verdict)
-        return Verdict(**verdict, usage=result["usage"])
+        result = await self._graph.ainvoke(state, context=settings)
+        verdict = Verdict(**{name: result[name] for name in Verdict.__annotations__})
+        if self.ledger and verdict.same is not None:
+            self.ledger.put_verdict(question, {**vars(verdict), "usage": no_usage()})
+        return verdict
 
     async def compare_all(
-        self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: dict[str, Verdict]
+        self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts
     ) -> None:
         """Compare a procedure with others, up to the first that is for the same task."""
         for rival in rivals:
-            verdict = await self.compare(rival, procedure)
-            verdicts[version_of(rival)] = verdict
+            verdict = verdicts[version_of(rival)] = await self.compare(rival, procedure)
             if verdict.same:
                 return
-
-
-class Placer:
-    """Has procedures for the same task stand once in a memory.
-
-    One takes the place of both, under the id of the one that is there. Where the two contradict
-    each other, the merged one names what neither has, or a person has approved one of them, both
-    stay and are linked.
-
-    Many may be placed at the same time, on one event loop: the model is asked about them side by
-    side, and each is compared with what was placed meanwhile before it is placed itself. Other
-    processes that add to the memory are not waited for: `dedupe` finds what both add.
-
-    Args:
-        comparer: The memory, and the model that says what is the same.
-        dry_run: Whether the memory is left as it is.
-
-    Raises:
-        ReadOnlyMemory: The memory cannot be changed, and it is no dry run.
-    """
-
-    def __init__(self, comparer: Comparer, *, dry_run: bool = False) -> None:
-        self._comparer = comparer
-        self._memory = comparer.memory
-        self._dry_run = dry_run
-        self._turn = asyncio.Lock()
-        if self._memory.read_only and not dry_run:
-            raise ReadOnlyMemory(
-                f"{self._memory.name} can be searched, not changed; "
-                "copy it into a .db file with `stepcraft memory copy` first"
-            )
 
     async def place(
         self,
         procedure: Procedure,
         rivals: Sequence[Procedure] | None = None,
-        verdicts: dict[str, Verdict] | None = None,
+        verdicts: Verdicts | None = None,
     ) -> Step:
         """Add a procedure, or what is made of it and the one for its task.
 
         Args:
             procedure: The procedure.
             rivals: For a procedure that is in the memory, those that it may be merged with.
-            verdicts: What the model has said of it and these, by `version_of`.
+            verdicts: What the model has said of it and these.
 
         Raises:
             ModelFailure: The model refuses the call.
             MemoryFailure: The memory cannot be read or written.
         """
-        verdicts = {} if verdicts is None else verdicts
+        verdicts = verdicts or {}
         while True:
             async with self._turn:
                 step = await asyncio.to_thread(self._try, procedure, rivals, verdicts)
             if isinstance(step, Step):
                 return step
-            await self._comparer.compare_all(procedure, step, verdicts)
+            await self.compare_all(procedure, step, verdicts)
 
     def _try(
-        self,
-        procedure: Procedure,
-        rivals: Sequence[Procedure] | None,
-        verdicts: Mapping[str, Verdict],
+        self, procedure: Procedure, rivals: Sequence[Procedure] | None, verdicts: Verdicts
     ) -> Step | list[Procedure]:
         """Carry out what is planned for a procedure, or return what it must be compared with first.
 
         That is nothing where another process has changed or deleted what it was compared with.
         """
-        stored = None
-        if rivals is None:
-            stored = self._memory.get(procedure.id)
-            current = [] if stored else self._comparer.rivals(procedure)
-        else:
-            current = [each for rival in rivals if (each := self._memory.get(rival.id))]
-        step = plan_procedure(procedure, stored, current, verdicts)
-        if not isinstance(step, Step) or self._dry_run:
+        memory, is_new = self.memory, rivals is None
+        stored = memory.get(procedure.id) if is_new else None
+        if is_new and not stored:
+            rivals = self.rivals(procedure)
+        elif rivals:
+            rivals = [each for rival in rivals if (each := memory.get(rival.id))]
+        step = plan_procedure(procedure, stored, rivals or [], verdicts)
+        if not isinstance(step, Step) or self.dry_run:
             return step
         # The new one first: a link to what was never stored would pass for a merged one.
-        if step.how == "linked" and step.stored:
-            self._write(linked(procedure, step.stored))
-        elif step.how == "added" and rivals is None:
-            self._write(procedure)
+        is_written = step.how == "linked" or (step.how == "added" and is_new)
+        if is_written and (failed := memory.add([step.procedure]).failed):
+            raise MemoryFailure(f"{memory.name} did not take {procedure.id}: {failed[0].reason}")
         if step.stored:
-            changed = changed_in(self._memory, step.stored.id, step.change)
-            if changed is None or (step.how == "merged" and changed == step.stored):
+            changed = changed_in(memory, step.stored.id, step.change)
+            has_both = changed and procedure.id in Provenance.of(changed).also
+            if not changed or (step.how == "merged" and not has_both):
                 return []
-        if step.how == "merged" and rivals is not None:
-            self._memory.delete([procedure.id])
+        if step.how == "merged" and not is_new:
+            memory.delete([procedure.id])
         return step
 
-    def _write(self, procedure: Procedure) -> None:
-        if failed := self._memory.add([procedure]).failed:
-            raise MemoryFailure(
-                f"{self._memory.name} did not take {procedure.id}: {failed[0].reason}"
-            )
 
-
-def similarity(procedure: Procedure, other: Procedure) -> float:
+def shared(procedure: Procedure, other: Procedure) -> float:
     """Return the share of the words of the shorter of two procedures that the other one has too."""
     words, others = stems(procedure.text()), stems(other.text())
     return len(words & others) / max(1, min(len(words), len(others)))

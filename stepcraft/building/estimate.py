@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepcraft.building.documents import Document, Unreadable
+from stepcraft.building.documents import Document, read_all
 from stepcraft.building.duplicates import NEAREST
 from stepcraft.building.ledger import Ledger
 from stepcraft.building.parts import parts_of
-from stepcraft.building.plan import plan_document
+from stepcraft.building.plan import is_read
 from stepcraft.building.read import Reader
 from stepcraft.building.settings import ExtractContext
 from stepcraft.building.sources import Source, list_documents
-from stepcraft.errors import Failed, SourceFailure
+from stepcraft.errors import Failed
 from stepcraft.sources.corpus.content import markdown_headings
 
 
@@ -21,9 +21,9 @@ class Estimate:
 
     source: str
     characters: int
-    done: bool = False
+    done: bool
     """Whether a model has read it, so that it is not asked again."""
-    calls: int = 0
+    calls: int
 
 
 def estimate(
@@ -44,16 +44,11 @@ def estimate(
     """
     listing = list_documents(sources)
     estimates: list[Estimate] = []
-    for listed in listing.documents:
-        try:
-            document = listed.read()
-        except (Unreadable, SourceFailure) as error:
-            listing.failed.append(Failed(listed.source, str(error)))
-            continue
+    for listed, document in read_all(listing):
         record = ledger.get(listed.key) if ledger else None
-        is_read = plan_document(record, document.digest, reader.identity) == "read"
-        calls = _calls(document, reader.settings) if is_read else 0
-        estimates.append(Estimate(listed.source, len(document.text), not is_read, calls))
+        done = bool(record and is_read(record, document.digest, reader.identity))
+        calls = 0 if done else _calls(document, reader.settings)
+        estimates.append(Estimate(listed.source, len(document.text), done, calls))
     return estimates, listing.failed
 
 
@@ -62,7 +57,8 @@ def _calls(document: Document, settings: ExtractContext) -> int:
 
     There is one for each section; each procedure has those that compare it with its nearest ones.
     """
-    is_transcript = document.kind == "transcript"
     parts = len(parts_of(document.text, settings.max_characters, settings.overlap))
-    headings = 0 if is_transcript else len(markdown_headings(document.text))
-    return parts * (1 + is_transcript) + max(parts, headings) * (NEAREST + settings.verify)
+    if document.kind == "transcript":
+        return parts * (2 + NEAREST + settings.verify)
+    tasks = max(parts, len(markdown_headings(document.text)))
+    return parts + tasks * (NEAREST + settings.verify)

@@ -17,13 +17,13 @@ from uuid import uuid4
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, Send
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict, Unpack
 
-from stepcraft.building.check import checked
+from stepcraft.building.check import check
 from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.building.judge import success, verify
-from stepcraft.building.parts import Part, parts_of
+from stepcraft.building.parts import parts_of
 from stepcraft.building.read_part import PartRead, extract
 from stepcraft.building.settings import ExtractContext
 from stepcraft.errors import BadInput
@@ -32,15 +32,8 @@ from stepcraft.llm.usage import RunState, Usage, add_usage, add_warnings, no_usa
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes.begin import KEYLESS
-from stepcraft.progress import counted, emit
 from stepcraft.schema import described
-from stepcraft.sources.corpus.content import markdown_headings
 from stepcraft.text.clean import clean
-
-__all__ = ["ExtractContext", "ExtractInput", "ExtractOutput", "build_extract", "extract_builder"]
-
-MAX_CHARACTERS = 2_000_000
-"""Length limit of a document."""
 
 MODEL_NODES = ("success", "extract", "verify")
 
@@ -51,7 +44,7 @@ class ExtractInput(TypedDict):
 
     title: str
     """Its title; "" if it has none."""
-    text: str
+    text: Annotated[str, Field(max_length=2_000_000)]
     """Its text, with headings as in Markdown."""
     source: str
     """Where it comes from, such as a path or a URL."""
@@ -66,20 +59,15 @@ class ExtractInput(TypedDict):
 _INPUT = TypeAdapter(ExtractInput)
 
 
-def _newer(left: list[Drafted], right: list[Drafted]) -> list[Drafted]:
-    """Put each procedure in the place of that with its heading and output; a reducer."""
-    return list({(each["heading"], each["output"]): each for each in [*left, *right]}.values())
-
-
 @described
 class ExtractOutput(TypedDict):
     """The procedures of the document."""
 
-    procedures: Annotated[list[Drafted], _newer]
+    procedures: Annotated[list[Drafted], operator.add]
     """The procedures, in the order of the document."""
     rejected: list[Rejected]
     """What is no procedure, or was not kept, and why."""
-    unread: int
+    unread: Annotated[int, operator.add]
     """Parts of the document that no model has read; the warnings say why."""
     warnings: Annotated[list[str], add_warnings]
     """Failed steps, reached limits, and whatever else a reader of the procedures should know."""
@@ -90,14 +78,14 @@ class ExtractOutput(TypedDict):
 class State(ExtractInput, ExtractOutput, RunState):
     """The state of an extraction."""
 
-    parts: list[Part]
-    """The parts that are read in one call each."""
     written: Annotated[list[PartRead], operator.add]
     """What the model wrote of each part."""
+    drafts: list[Drafted]
+    """The procedures that were kept, before they are verified."""
 
 
 def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[str, Any]:
-    """Check the document and the models, and split the document.
+    """Check the document and the models.
 
     Raises:
         BadInput: A part of the input, a setting or a name cannot be used.
@@ -107,71 +95,48 @@ def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[
         document = _INPUT.validate_python(state)
     except ValidationError as error:
         raise BadInput(f"the document cannot be read: {error}") from error
-    text, is_transcript = clean(document["text"]), document.get("kind") == "transcript"
-    succeeded = document.get("succeeded") if is_transcript else True
-    if len(text) > MAX_CHARACTERS:
+    if unknown := {**(resources.node_models or {}), **settings.node_models}.keys() - MODEL_NODES:
         raise BadInput(
-            f"the document has {len(text):,} characters; at most {MAX_CHARACTERS:,} are taken, "
-            "so split it"
-        )
-    named = {**(resources.node_models or {}), **settings.node_models}
-    if unknown := sorted(set(named) - set(MODEL_NODES)):
-        raise BadInput(
-            f"node_models names {unknown[0]!r}; the nodes with a model are {', '.join(MODEL_NODES)}"
+            f"node_models names {unknown.pop()!r}; the nodes with a model are "
+            f"{', '.join(MODEL_NODES)}"
         )
     models = [resolve_model(resources.choice(node, settings)) for node in MODEL_NODES]
     is_keyless = any(isinstance(model, ExtractiveModel) for model in models)
-    outcome = document.get("outcome") or "it failed"
-    reason = outcome if succeeded is False else "" if text.strip() else "the document is empty"
-    task = Rejected(output=document["title"], reason=reason, sentence="")
+    kind, text = document.get("kind", "document"), clean(document["text"])
+    succeeded = document.get("succeeded") if kind == "transcript" else True
+    reason = "" if text.strip() else "the document is empty"
+    if succeeded is False:
+        reason = document.get("outcome") or "it failed"
     return {
         "run": uuid4().hex,
         "settings": settings.model_dump(mode="json", exclude_unset=True),
         "text": text,
-        "kind": document.get("kind", "document"),
+        "kind": kind,
         "succeeded": succeeded,
-        "parts": parts_of(text, settings.max_characters, settings.overlap),
         "written": Overwrite([]),
         "procedures": Overwrite([]),
-        "rejected": [task] if reason else [],
-        "unread": 0,
-        "warnings": Overwrite([KEYLESS] if is_keyless else []),
+        "rejected": [Rejected(output=document["title"], reason=reason, sentence="")] * bool(reason),
+        "unread": Overwrite(0),
+        "warnings": Overwrite([KEYLESS] * is_keyless),
         "usage": Overwrite(no_usage()),
     }
 
 
-def _check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
-    """Check the procedures of all parts, and merge them."""
-    parts = sorted(state["written"], key=lambda part: part["part"])
-    procedures, rejected = checked(
-        parts,
-        f"{state['title']}\n{state['text']}",
-        # A page that is one task has it under its title.
-        [state["title"], *(heading.text for heading in markdown_headings(state["text"]))],
-        state["source"],
-        strict=resources.settings(state).strict,
-        transcript=state.get("kind") == "transcript",
-    )
-    shown = counted(len(procedures), "procedure")
-    emit(resources.graph, "check", f"Kept {shown}; rejected {len(rejected)}.")
-    unread = sum(part["unread"] for part in parts)
-    return {"procedures": Overwrite(procedures), "rejected": rejected, "unread": unread}
-
-
-def after_begin(state: State) -> str | Sequence[Send]:
+def after_begin(state: State, resources: Resources[ExtractContext]) -> str | Sequence[Send]:
     """Send every part to the model; of a run that nobody has judged it is asked first."""
     if state["rejected"] or state["unread"]:
         return END
     if state.get("succeeded") is None:
         return "success"
-    return _calls(state, "extract", "reading", state["parts"])
+    settings = resources.settings(state)
+    parts = parts_of(state["text"], settings.max_characters, settings.overlap)
+    return _calls(state, "extract", "reading", parts)
 
 
 def after_check(state: State, resources: Resources[ExtractContext]) -> str | Sequence[Send]:
     """Send every procedure to a reader, with `verify=True`."""
-    if not resources.settings(state).verify or not state["procedures"]:
-        return END
-    return _calls(state, "verify", "drafted", state["procedures"])
+    drafts = state["drafts"] if resources.settings(state).verify else []
+    return _calls(state, "verify", "drafted", drafts) or END
 
 
 def _calls(state: State, node: str, key: str, values: Sequence[object]) -> list[Send]:
@@ -191,12 +156,12 @@ def extract_builder(
     builder.add_node("begin", resources.bind(_begin))
     builder.add_node("success", success.bound(resources))
     builder.add_node("extract", extract.bound(resources))
-    builder.add_node("check", resources.bind(_check))
+    builder.add_node("check", resources.bind(check))
     builder.add_node("verify", verify.bound(resources))
 
     builder.add_edge(START, "begin")
-    builder.add_conditional_edges("begin", after_begin, ["success", "extract", END])
-    builder.add_conditional_edges("success", after_begin, ["extract", END])
+    builder.add_conditional_edges("begin", resources.bind(after_begin), ["success", "extract", END])
+    builder.add_conditional_edges("success", resources.bind(after_begin), ["extract", END])
     builder.add_edge("extract", "check")
     builder.add_conditional_edges("check", resources.bind(after_check), ["verify", END])
     builder.add_edge("verify", END)

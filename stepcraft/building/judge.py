@@ -14,22 +14,31 @@ from stepcraft.llm.reply import answer_text
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import Section
 
-REACHED = "REACHED"
-NOT_REACHED = "NOT REACHED"
-UNDECIDED = "UNDECIDED"
-"""The verdict of the keyless model, which cannot follow steps."""
-
-_SUCCESS_FORMAT = f"""\
-The first line is {REACHED} or {NOT_REACHED}, and nothing else. The second line says in one sentence
+_SUCCESS_FORMAT = """\
+The first line is REACHED or NOT REACHED, and nothing else. The second line says in one sentence
 what that rests on."""
-_VERIFY_FORMAT = f"""\
-If the goal is reached, one word and nothing else: {REACHED}
+_VERIFY_FORMAT = """\
+If the goal is reached, one word and nothing else: REACHED
 Otherwise "MISSING:" and, in one or two sentences, what the reader lacks."""
 
+# The keyless model, which cannot follow steps, says UNDECIDED.
 _VERDICT = re.compile(
-    rf"[\s*_`#>\"'-]*({NOT_REACHED}|{REACHED})\b[\s*_`\"'.:,;\u2013\u2014-]*", re.IGNORECASE
+    r"[\s*_`#>\"'-]*(NOT REACHED|REACHED|MISSING|UNDECIDED)\b[\s*_.:,;\uff1a\u2013\u2014-]*(.*)",
+    re.IGNORECASE | re.DOTALL,
 )
-_MISSING = re.compile(r"[\s*_#]*MISSING[\s*_]*[:\uff1a-]?[\s*_]*(.*)", re.IGNORECASE | re.DOTALL)
+
+
+def _verdict(reply: str, yes: str, no: str) -> tuple[str, str]:
+    """Return the verdict that a reply begins with, and what follows it.
+
+    Raises:
+        UnreadableReply: It begins with none of these.
+    """
+    match = _VERDICT.match(answer_text(reply))
+    word, reason = (match[1].upper(), " ".join(match[2].split())) if match else ("", "")
+    if word not in (yes, no, "UNDECIDED") or (word == "MISSING" and not reason):
+        raise UnreadableReply(f"it began neither with {yes} nor with {no} and what that rests on.")
+    return word, reason
 
 
 def ask_for_success(state: State, settings: ExtractContext) -> list[BaseMessage]:
@@ -44,26 +53,20 @@ def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
     Raises:
         UnreadableReply: There is no verdict in the first line.
     """
-    verdict = _VERDICT.match(reply)
-    if not verdict:
-        raise UnreadableReply(f"its first line was neither {REACHED} nor {NOT_REACHED}.")
-    if verdict[1].upper() == REACHED:
+    word, why = _verdict(reply, "REACHED", "NOT REACHED")
+    if word == "REACHED":
         return {"succeeded": True}
-    reason = f"it did not reach its goal: {' '.join(reply[verdict.end() :].split())}".rstrip(" :")
+    reason = f"it did not reach its goal: {why}".rstrip(" :")
     rejected = Rejected(output=state["title"], reason=reason, sentence="")
     return {"succeeded": False, "rejected": [rejected]}
-
-
-def no_success(_state: State, _reason: str) -> Update:
-    """Leave a run unread that nobody says to have succeeded; the next build asks again."""
-    return {"succeeded": False, "unread": 1}
 
 
 success = ModelNode(
     "success",
     ask_for_success,
     read_success,
-    no_success,
+    # A run that nobody says to have succeeded is left unread; the next build asks again.
+    lambda _state, _reason: {"succeeded": False, "unread": 1},
     started="Asking whether the run reached its goal.",
 )
 
@@ -85,24 +88,9 @@ def read_gaps(reply: str, state: State, _settings: ExtractContext) -> Update:
     Raises:
         UnreadableReply: There is none.
     """
-    text = answer_text(reply)
-    if match := _MISSING.match(text):
-        missing = " ".join(match[1].split())
-        if not missing:
-            raise UnreadableReply('there was nothing behind "MISSING:".')
-        return _judged(state, verified=False, missing=missing)
-    words = text.strip("*_`\"'. \n").upper().split()[:1]
-    if words not in ([REACHED], [UNDECIDED]):
-        raise UnreadableReply(f'it began neither with {REACHED} nor with "MISSING:".')
-    return _judged(state, verified=True if words == [REACHED] else None)
-
-
-def unverified(state: State, _reason: str = "") -> Update:
-    """Return the procedure without a verdict."""
-    return _judged(state, verified=None)
-
-
-def _judged(state: State, *, verified: bool | None, missing: str = "") -> Update:
+    word, why = _verdict(reply, "REACHED", "MISSING")
+    verified = {"REACHED": True, "MISSING": False}.get(word)
+    missing = why if word == "MISSING" else ""
     return {"procedures": [{**state["drafted"], "verified": verified, "missing": missing}]}
 
 
@@ -110,6 +98,6 @@ verify = ModelNode(
     "verify",
     ask_for_gaps,
     read_gaps,
-    unverified,
+    lambda state, _reason: {"procedures": [state["drafted"]]},
     started="Asking whether the steps alone reach the goal.",
 )

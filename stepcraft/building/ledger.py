@@ -6,9 +6,8 @@ build.
 """
 
 import json
-import os
+import re
 import sqlite3
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,11 +15,12 @@ from typing import Any, Literal
 from platformdirs import user_data_path
 from pydantic import TypeAdapter
 
+from stepcraft.building.documents import key_of
 from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.errors import BadInput, RunStopped
 from stepcraft.llm.usage import Usage, no_usage
 
-How = Literal["added", "present", "merged", "linked", "failed"]
+How = Literal["added", "present", "merged", "linked"]
 
 # The lock lasts until the process ends, however it does.
 _SCHEMA = """\
@@ -38,10 +38,10 @@ class Placed:
     """What became of a procedure."""
 
     id: str
-    """Its id in the memory, or that of the procedure it was merged into; "" if it was not added."""
+    """Its id in the memory, or that of the procedure it was merged into."""
     how: How
     reason: str
-    """Why it was not added, or in what it differs from the one that it is linked to."""
+    """In what it differs from the one that it is linked to."""
 
 
 @dataclass
@@ -57,19 +57,17 @@ class Record:
     identity: str
     """Identifies the models and the settings that read it."""
     model: str
-    at: str
-    """When it was read, as ISO 8601 in UTC."""
     warnings: list[str]
     error: str = ""
     """Why it is to be read again; "" if it is not."""
-    procedures: list[Drafted] = field(default_factory=list[Drafted])
-    rejected: list[Rejected] = field(default_factory=list[Rejected])
+    procedures: list[Drafted] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
     usage: Usage = field(default_factory=no_usage)
     done: bool = False
     """Whether its procedures are in the memory."""
-    placed: list[Placed] = field(default_factory=list[Placed])
+    placed: list[Placed] = field(default_factory=list)
     """What became of the procedures, in their order, once they were placed."""
-    taught: list[str] = field(default_factory=list[str])
+    taught: list[str] = field(default_factory=list)
     """The ids of procedures that it taught before, to be marked as stale if it no longer does."""
 
 
@@ -91,19 +89,15 @@ class Ledger:
         self.path = path
         self.page = path.with_name(f"{path.name}.html")
         """Where the page that shows the records is written."""
-        file = file_of(memory)
-        # A memory and its ledger can be moved together.
-        self._memory = os.path.relpath(file.resolve(), path.resolve().parent) if file else memory
+        self._memory = key_of(memory.removeprefix("file://"))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
             self._database.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
-            if "locked" in str(error):
-                raise BadInput(
-                    f"a build is running with {path}; wait for it or name another ledger"
-                ) from error
-            raise BadInput(f"{path} cannot be a ledger: {error}; name another file") from error
+            locked = f"a build is running with {path}; wait for it or name another ledger"
+            other = f"{path} cannot be a ledger: {error}; name another file"
+            raise BadInput(locked if "locked" in str(error) else other) from error
 
     def __enter__(self) -> "Ledger":
         return self
@@ -113,10 +107,8 @@ class Ledger:
 
     def get(self, key: str) -> Record | None:
         """Return the record of a document."""
-        rows = self._rows(
-            "SELECT record FROM documents WHERE memory = ? AND key = ?", self._memory, key
-        )
-        return _record(rows[0]) if rows else None
+        query = "SELECT record FROM documents WHERE memory = ? AND key = ?"
+        return next(iter(self._records(query, self._memory, key)), None)
 
     def put(self, key: str, record: Record) -> None:
         """Write a record; when this returns, the end of the process loses nothing of it.
@@ -128,21 +120,15 @@ class Ledger:
         text = json.dumps(_RECORD.dump_python(record))
         self._rows(query, self._memory, key, record.usage["calls"], text)
 
-    def records(self) -> Iterator[Record]:
-        """Yield the records."""
-        query = "SELECT record FROM documents WHERE memory = ? ORDER BY key"
-        for row in self._database.execute(query, (self._memory,)):
-            yield _record(row)
-
-    def latest(self) -> list[Record]:
-        """Return the records that were written last."""
-        query = "SELECT record FROM documents WHERE memory = ? ORDER BY rowid DESC LIMIT 20"
-        return [*map(_record, self._rows(query, self._memory))]
+    def latest(self, number: int) -> list[Record]:
+        """Return the records that were written last, at most so many, the newest first."""
+        query = "SELECT record FROM documents WHERE memory = ? ORDER BY rowid DESC LIMIT ?"
+        return self._records(query, self._memory, number)
 
     def calls(self) -> int:
         """Return the number of calls that the records have cost."""
-        query = "SELECT sum(calls) FROM documents WHERE memory = ?"
-        return self._rows(query, self._memory)[0][0] or 0
+        query = "SELECT total(calls) FROM documents WHERE memory = ?"
+        return int(self._rows(query, self._memory)[0][0])
 
     def place_again(self) -> None:
         """Note that no procedures are in the memory, so that they are added again."""
@@ -154,9 +140,12 @@ class Ledger:
         rows = self._rows("SELECT verdict FROM verdicts WHERE question = ?", question)
         return json.loads(rows[0][0]) if rows else None
 
-    def put_verdict(self, question: str, verdict: Mapping[str, Any]) -> None:
+    def put_verdict(self, question: str, verdict: dict[str, Any]) -> None:
         """Keep what a model answered."""
         self._rows("REPLACE INTO verdicts VALUES (?, ?)", question, json.dumps(verdict))
+
+    def _records(self, query: str, *values: object) -> list[Record]:
+        return [_RECORD.validate_json(text) for (text,) in self._rows(query, *values)]
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         try:
@@ -167,19 +156,10 @@ class Ledger:
             ) from error
 
 
-def _record(row: tuple[Any, ...]) -> Record:
-    return _RECORD.validate_python(json.loads(row[0]))
-
-
-def file_of(memory: str) -> Path | None:
-    """Return the file of a memory by its name or its URL; None if it has none."""
-    path = Path(memory.removeprefix("file://"))
-    return path if path.suffix and ":" not in str(path)[2:] else None
-
-
 def ledger_of(memory: str) -> Path:
     """Return where the ledger of a memory is: beside its file, or in the user's data folder."""
-    if file := file_of(memory):
-        return file.with_name(f"{file.name}.build")
-    name = "".join(letter if letter.isalnum() else "-" for letter in memory)
+    path = Path(memory.removeprefix("file://"))
+    if path.suffix and ":" not in str(path)[2:]:
+        return path.with_name(f"{path.name}.build")
+    name = re.sub(r"\W", "-", memory)
     return user_data_path("stepcraft", appauthor=False) / f"{name}.build"

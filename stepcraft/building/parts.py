@@ -1,7 +1,7 @@
 """The parts of a document that are read in one call each, and the headings above its procedures."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from langchain_text_splitters import MarkdownTextSplitter
 from typing_extensions import TypedDict
@@ -16,10 +16,8 @@ _NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+")
 class Part(TypedDict):
     """A part of a document."""
 
-    part: int
-    """Its number, from 1."""
-    parts: int
-    """How many there are."""
+    number: str
+    """Such as "part 1 of 3"; "" for a whole document."""
     place: str
     """The headings that it stands under, from the outermost; "" at the beginning."""
     text: str
@@ -31,21 +29,20 @@ def parts_of(text: str, size: int, overlap: int) -> list[Part]:
 
     A part has at most `size` characters, the overlap with the part before it included.
     """
-    if not text.strip():
-        return []
-    if len(text) <= size:
-        return [Part(part=1, parts=1, place="", text=text)]
     chunks = MarkdownTextSplitter(
         chunk_size=size,
         chunk_overlap=min(overlap, size // 2),
         strip_whitespace=False,
         add_start_index=True,
-    ).create_documents([text])
+    ).create_documents([text] if text.strip() else [])
     headings = markdown_headings(text)
-    places = [_place(headings, int(chunk.metadata["start_index"])) for chunk in chunks]
     return [
-        Part(part=number, parts=len(chunks), place=place, text=chunk.page_content)
-        for number, (chunk, place) in enumerate(zip(chunks, places, strict=True), 1)
+        Part(
+            number=f"part {number} of {len(chunks)}" if len(chunks) > 1 else "",
+            place=_place(headings, chunk.metadata["start_index"]),
+            text=chunk.page_content,
+        )
+        for number, chunk in enumerate(chunks, 1)
     ]
 
 
@@ -58,16 +55,16 @@ def _place(headings: Sequence[Heading], position: int) -> str:
     return " > ".join(heading.text for heading in path)
 
 
-def find_heading(copied: str, headings: Iterable[str]) -> str:
+def find_heading(copied: str, headings: Sequence[str]) -> str:
     """Return the heading that a model copied, "" if there is none like it.
 
     Models also write the headings above it: "A > B".
     """
-    by_words: dict[str, str] = {}
-    for heading in headings:
-        by_words.setdefault(_words(heading), heading)
-    by_words.pop("", None)
-    return by_words.get(_words(copied)) or by_words.get(_words(copied.rpartition(" > ")[2])) or ""
+    for words in (_words(copied), _words(copied.rpartition(" > ")[2])):
+        for heading in headings if words else ():
+            if _words(heading) == words:
+                return heading
+    return ""
 
 
 def place_of(source: str, heading: str) -> str:

@@ -3,10 +3,9 @@
 Nothing here asks, reads or writes.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TypeAlias
 
 from stepcraft.building.drafted import Content
 from stepcraft.building.ledger import How, Record
@@ -36,15 +35,20 @@ class Verdict:
     usage: Usage = field(default_factory=no_usage)
 
 
+Verdicts: TypeAlias = dict[tuple[object, ...], Verdict]
+"""What a model said of procedures, by `version_of`."""
+
+
 @dataclass(frozen=True)
 class Step:
     """What is to become of a procedure."""
 
     how: How
     procedure: Procedure
+    """With the link, if it is linked."""
     stored: Procedure | None = None
     """The procedure in the memory that is the same, or for the same task."""
-    verdict: Verdict = field(default_factory=lambda: Verdict(same=False))
+    verdict: Verdict = Verdict(same=False)
     verdicts: Sequence[Verdict] = ()
     """All that the model said of the procedure and others."""
 
@@ -62,28 +66,22 @@ class Step:
         return current
 
 
-def plan_document(
-    record: Record | None, digest: str, identity: str
-) -> Literal["read", "place", "leave"]:
-    """Return if a document is to be read by a model, its procedures are to be added, or neither.
+def is_read(record: Record, digest: str, identity: str) -> bool:
+    """Tell whether a model has read a document, so that it need not be asked again.
 
     Args:
-        record: What the ledger has of it.
+        record: What the ledger has of the document.
         digest: Identifies the content of the document as it is now.
         identity: Identifies the models and the settings of this build.
     """
-    if not record or record.error:
-        return "read"
-    if (record.digest, record.identity) != (digest, identity):
-        return "read"
-    return "leave" if record.done else "place"
+    return not record.error and (record.digest, record.identity) == (digest, identity)
 
 
 def plan_procedure(
     procedure: Procedure,
     stored: Procedure | None,
-    rivals: Iterable[Procedure],
-    verdicts: Mapping[str, Verdict],
+    rivals: Sequence[Procedure],
+    verdicts: Verdicts,
 ) -> Step | list[Procedure]:
     """Return what is to become of a procedure, or those that it has to be compared with first.
 
@@ -91,35 +89,24 @@ def plan_procedure(
         procedure: The procedure of a document.
         stored: The one with its id in the memory.
         rivals: Those like it in the memory, the most alike first.
-        verdicts: What a model said of rivals, by `version_of`.
+        verdicts: What a model said of it and rivals.
     """
     if stored:
         return Step("present", procedure, stored)
-    # A stale one is of an earlier version, and is not merged with what replaces it.
-    fresh = [rival for rival in rivals if not Provenance.of(rival).stale]
-    for rival in fresh:
+    for rival in rivals:
         if procedure.id in Provenance.of(rival).also:
             return Step("present", procedure, rival)
-    for place, rival in enumerate(fresh):
+    for place, rival in enumerate(rivals):
         verdict = verdicts.get(version_of(rival))
         if verdict is None:
-            return [each for each in fresh[place:] if version_of(each) not in verdicts]
+            return [each for each in rivals[place:] if version_of(each) not in verdicts]
         if verdict.same:
             how: How = "merged" if verdict.merged else "linked"
-            return Step(how, procedure, rival, verdict, list(verdicts.values()))
-    return Step("added", procedure, verdicts=list(verdicts.values()))
+            result = procedure if verdict.merged else linked(procedure, rival)
+            return Step(how, result, rival, verdict, [*verdicts.values()])
+    return Step("added", procedure, verdicts=[*verdicts.values()])
 
 
-def plan_stale(before: Iterable[Procedure], absent: set[str]) -> list[str]:
-    """Return the ids of the procedures that a document taught before and no longer does.
-
-    Args:
-        before: What it taught before and did not give now.
-        absent: The ids of what it gave now that are not in the memory: they may be merged into it.
-    """
-    return [each.id for each in before if absent.isdisjoint(Provenance.of(each).also)]
-
-
-def version_of(procedure: Procedure) -> str:
+def version_of(procedure: Procedure) -> tuple[object, ...]:
     """Return what identifies a procedure with its content."""
-    return json.dumps([procedure.id, content_of(procedure)])
+    return procedure.id, procedure.output, procedure.input, procedure.steps

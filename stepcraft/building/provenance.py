@@ -1,6 +1,5 @@
 """Where a procedure comes from: the documents that teach it, how it was built, if it is stale."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
@@ -32,8 +31,6 @@ class Provenance:
     teachers: tuple[Teacher, ...] = ()
     """The documents that teach it, beginning with that whose words it has; never empty."""
     model: str = ""
-    at: str = ""
-    """When it was read from the document, as ISO 8601 in UTC."""
     flagged: tuple[str, ...] = ()
     """Names, calls, options and numbers of its steps that the document does not have."""
     verified: bool | None = None
@@ -55,6 +52,11 @@ class Provenance:
         teachers = result.teachers or (Teacher(procedure.source, procedure.source),)
         return replace(result, teachers=teachers, stale=procedure.metadata.get("stale", ""))
 
+    def others(self, document: str) -> tuple[Teacher, ...]:
+        """Return the teachers but this document."""
+        key = key_of(document)
+        return tuple(each for each in self.teachers if key_of(each.document) != key)
+
     def on(self, procedure: Procedure) -> Procedure:
         """Return the procedure with this provenance."""
         values = _ADAPTER.dump_python(self, mode="json", exclude_defaults=True, exclude={"stale"})
@@ -75,20 +77,19 @@ def content_of(procedure: Procedure) -> Content:
 def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:
     """Return the stored procedure with the document that teaches it too; a stale one is renewed."""
     before, now = Provenance.of(stored), Provenance.of(taught)
-    if not before.stale and before.teachers[0].document != now.teachers[0].document:
-        teachers = _once([*before.teachers, *now.teachers])
-        return replace(before, teachers=teachers).on(stored)
+    others = before.others(now.teachers[0].document)
+    if not before.stale and before.teachers[:1] == others[:1]:
+        return replace(before, teachers=others + now.teachers).on(stored)
     facts = now if content_of(stored) == content_of(taught) else before
-    teachers = now.teachers if before.stale else _once([*now.teachers, *before.teachers])
+    teachers = now.teachers if before.stale else now.teachers + others
     return replace(facts, teachers=teachers, also=before.also, stale="").on(stored)
 
 
 def without_document(procedure: Procedure, document: str) -> Procedure:
     """Return the procedure without a document that taught it; stale if no other one does."""
-    before, key = Provenance.of(procedure), key_of(document)
-    left = tuple(teacher for teacher in before.teachers if key_of(teacher.document) != key)
-    if left:
-        return replace(before, teachers=left).on(procedure)
+    before = Provenance.of(procedure)
+    if others := before.others(document):
+        return replace(before, teachers=others).on(procedure)
     return marked(procedure, before.stale or f"{document} no longer teaches it")
 
 
@@ -100,38 +101,25 @@ def marked(procedure: Procedure, stale: str) -> Procedure:
 def linked(procedure: Procedure, other: Procedure) -> Procedure:
     """Return the procedure with a link to another one for the same task."""
     before = Provenance.of(procedure)
-    return replace(before, also=tuple(dict.fromkeys([*before.also, other.id]))).on(procedure)
+    return replace(before, also=(*before.also, other.id)).on(procedure)
 
 
 def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     """Return the procedure in place of two, under the id of the one that is kept.
 
-    It has the documents and the metadata of both. If only the kept one is stale, its documents no
-    longer count.
+    It has the documents, the metadata and the votes of both.
     """
     first, second = Provenance.of(kept), Provenance.of(other)
-    also = dict.fromkeys([*first.also, *second.also, other.id])
-    up, down = map(sum, zip(counts(kept), counts(other), strict=True))
+    votes = [sum(pair) for pair in zip(counts(kept), counts(other), strict=True)]
     metadata = {**other.metadata, **kept.metadata}
-    if up or down:
-        metadata["votes"] = {"up": up, "down": down}
-    flagged = tuple(dict.fromkeys([*first.flagged, *second.flagged]))
-    if first.stale and not second.stale:
-        first, second = second, first
+    if any(votes):
+        metadata["votes"] = {"up": votes[0], "down": votes[1]}
     provenance = replace(
         first,
-        teachers=_once([*first.teachers, *(() if second.stale else second.teachers)]),
-        flagged=flagged,
+        teachers=first.teachers + second.teachers,
+        flagged=first.flagged + second.flagged,
         verified=None,
         missing="",
-        also=tuple(name for name in also if name != kept.id),
+        also=(*first.also, *second.also, other.id),
     )
     return provenance.on(Procedure.from_dict({**content, "id": kept.id, "metadata": metadata}))
-
-
-def _once(teachers: Iterable[Teacher]) -> tuple[Teacher, ...]:
-    """Return the teachers, of each document the first."""
-    by_key: dict[str, Teacher] = {}
-    for teacher in teachers:
-        by_key.setdefault(key_of(teacher.document), teacher)
-    return tuple(by_key.values())

@@ -1,22 +1,18 @@
 """What a model finds in one document, as a record; where it fails, the record says why."""
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphBubbleUp
 
-from stepcraft.building.documents import Document, Listed
+from stepcraft.building.documents import Document, Listed, digest_of
 from stepcraft.building.extract import MODEL_NODES, build_extract
 from stepcraft.building.ledger import Record
 from stepcraft.building.settings import ExtractContext
 from stepcraft.errors import ModelFailure, ModelUnknown
 from stepcraft.llm.resources import BuilderOptions, Resources
-from stepcraft.models.resolve import aresolve_model, model_name
+from stepcraft.models.resolve import model_name, resolve_model
 from stepcraft.progress import counted
 from stepcraft.secrets import without_secrets
 
@@ -24,48 +20,35 @@ _PASSING = {"model", "node_models", "max_calls", "deadline_s"}
 """Settings that change nothing of what is found, and the models, which count by their names."""
 
 
+@dataclass
 class Reader:
     """Asks a model for the procedures of documents.
 
     Args:
         settings: The settings of the extraction.
-        models: The models of its nodes.
-        callbacks: The callbacks of every run.
+        choice: The model of its nodes.
 
     Raises:
-        BadInput: A model is neither a chat model nor a name.
+        BadInput: The model is neither a chat model nor a name.
+        ModelUnknown: There is no such model.
     """
 
-    def __init__(
-        self,
-        settings: ExtractContext,
-        models: BuilderOptions,
-        callbacks: Sequence[BaseCallbackHandler] = (),
-    ) -> None:
-        self.settings = settings
-        self._graph = build_extract(**models)
-        self._callbacks = callbacks
+    settings: ExtractContext
+    choice: BaseChatModel | str | None = None
+
+    def __post_init__(self) -> None:
+        models: BuilderOptions = {"model": self.choice} if self.choice else {}
         resources = Resources.of("extract", ExtractContext, models)
-        self._models = {node: resources.choice(node, settings) for node in MODEL_NODES}
-        names: Mapping[str, str] = {
-            node: choice if isinstance(choice, str) else model_name(choice)
-            for node, choice in self._models.items()
-        }
-        self.model = names["extract"]
+        self._graph = build_extract(**models)
+        choices = [resources.choice(node, self.settings) for node in MODEL_NODES]
+        names = [each if isinstance(each, str) else model_name(each) for each in choices]
+        for choice in choices:
+            resolve_model(choice)  # a name that is unknown fails before anything is made
+        self.model = names[MODEL_NODES.index("extract")]
         """The name of the model that reads the documents."""
-        chosen = settings.model_dump(exclude=_PASSING, exclude_defaults=True)
-        text = json.dumps([names, chosen], sort_keys=True)
-        self.identity = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        chosen = self.settings.model_dump(exclude=_PASSING, exclude_defaults=True)
+        self.identity = digest_of(names, chosen)
         """Identifies the models and the settings."""
-
-    async def check_models(self) -> None:
-        """Make the models ready.
-
-        Raises:
-            ModelUnknown: There is no such model.
-        """
-        for choice in self._models.values():
-            await aresolve_model(choice)
 
     async def read(self, listed: Listed, document: Document, max_concurrency: int) -> Record:
         """Have a model read a document.
@@ -87,20 +70,17 @@ class Reader:
             document.digest,
             self.identity,
             self.model,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-            warnings=[document.note] if document.note else [],
+            [document.note] if document.note else [],
         )
         config: RunnableConfig = {
             "run_name": without_secrets(document.title or document.source)[:200],
-            "callbacks": [*self._callbacks],
             "metadata": {"stepcraft_source": without_secrets(document.source)},
             "max_concurrency": max_concurrency,
         }
-        names = ("title", "text", "source", "kind", "succeeded", "outcome")
-        values: Any = {name: getattr(document, name) for name in names}
+        values: Any = vars(document)
         try:
             result = await self._graph.ainvoke(values, config, context=self.settings)
-        except (GraphBubbleUp, ModelUnknown, ModelFailure):
+        except (ModelUnknown, ModelFailure):
             raise
         except Exception as error:
             record.error = without_secrets(f"{type(error).__name__}: {error}")[:1000]

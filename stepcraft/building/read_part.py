@@ -1,6 +1,7 @@
 """Write the procedures that a part of a document teaches, and what in it is none."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from langchain_core.messages import BaseMessage
@@ -39,68 +40,64 @@ _BLOCK = re.compile(
     r"[\s#*_>-]*+(PROCEDURE|REJECTED)\b(?:[ \t]++\d{1,3})?+[\s*_:.]*+(.*)", re.IGNORECASE
 )
 _FIELD = re.compile(
-    r"[\s#*_>-]*+(heading|output|goal|inputs?|reason|sentence)[*_ ]*+[:\uff1a][*_]*+\s*+(.*)",
-    re.IGNORECASE,
+    r"^[\s#*_>-]*+(output|input|heading|reason|sentence|goal)s?[*_ ]*+[:\uff1a][*_]*+",
+    re.IGNORECASE | re.MULTILINE,
 )
-_STEPS = re.compile(r"[\s#*_>-]*+steps[*_ ]*+[:\uff1a][*_]*+[ \t]*+", re.IGNORECASE)
-_FIRST_STEP = re.compile(r"\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001]", re.IGNORECASE)
-_BULLET = re.compile(r"\A\s*+[-*\u2022]\s++")
-_QUOTES = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb"
+_FIRST_STEP = re.compile(
+    r"^[\s#*_>-]*+steps[*_ ]*+[:\uff1a][*_]*+|^(?=\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001])",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BULLET = re.compile(r"^\s*+(?:[-*\u2022]\s++)?", re.MULTILINE)
+_QUOTES = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb "
 
 
 class PartRead(TypedDict):
     """What a model wrote of a part of a document."""
 
-    part: int
-    """The number of the part."""
     procedures: list[Written]
     rejected: list[Rejected]
-    unread: bool
-    """Whether the call failed or was not made."""
 
 
 def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessage]:
     """Show a part of the document under its title and the headings above it."""
     part: Part = state["reading"]
-    is_transcript = state["kind"] == "transcript"
-    instructions = (
-        settings.transcript_instructions if is_transcript else settings.extract_instructions
-    )
-    number = ""
-    if part["parts"] > 1:
-        number = f"part {part['part']} of {part['parts']}"
+    instructions = settings.extract_instructions
+    if state["kind"] == "transcript":
+        instructions = settings.transcript_instructions
+    if part["number"]:
         instructions = f"{instructions.rstrip()}\n{settings.part_instructions}"
     titles = "\n".join(filter(None, (state["title"], part["place"])))
     text = re.sub(r"\n(?:[ \t]*\n){3,}", "\n\n\n", part["text"])
-    sections = [Section("titles", "", titles) if titles else None, Section("text", number, text)]
+    sections = [
+        Section("titles", "", titles) if titles else None,
+        Section("text", part["number"], text),
+    ]
     return prompt(instructions, FORMAT, "procedures", sections)
 
 
-def read_procedures(reply: str, state: State, _settings: ExtractContext) -> Update:
+def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Update:
     """Return the procedures and the rejected tasks of a reply.
 
     Raises:
         UnreadableReply: There is neither, or a procedure lacks a part; the update has the others.
     """
-    part = PartRead(part=state["reading"]["part"], procedures=[], rejected=[], unread=False)
+    part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []
     for fields, steps in _blocks(answer_text(reply)):
-        output = fields.get("output") or fields["title"]
-        resources, heading, reason, sentence = (
-            fields.get(name, "").strip(_QUOTES)
-            for name in ("input", "heading", "reason", "sentence")
-        )
-        content = {"Output": output, "Input": resources, "numbered step": steps}
+        output = fields["output"] or fields["goal"] or fields["title"]
+        content = {"Output": output, "Input": fields["input"], "numbered step": steps}
+        lacking = [name for name, value in content.items() if not value]
         if fields["block"] == "REJECTED":
-            task = Rejected(output=output, reason=reason or fields["title"], sentence=sentence)
-            part["rejected"] += [task] if task["reason"] or sentence else []
-        elif lacking := [name for name, value in content.items() if not value]:
-            shown = f"the procedure {output[:80]!r}" if output else "a procedure"
-            problems.append(f"{shown} has no {' and no '.join(lacking)}.")
+            reason = fields["reason"] or fields["title"]
+            task = Rejected(output=output, reason=reason, sentence=fields["sentence"])
+            part["rejected"].append(task)
+        elif lacking:
+            problems.append(f"the procedure {output[:80]!r} has no {' and no '.join(lacking)}.")
         else:
-            part["procedures"].append(
-                Written(output=output, input=resources, steps=steps, heading=heading)
+            procedure = Written(
+                output=output, input=fields["input"], steps=steps, heading=fields["heading"]
             )
+            part["procedures"].append(procedure)
     if problems:
         raise UnreadableReply(" ".join(problems), update={"written": [part]})
     if not part["procedures"] and not part["rejected"]:
@@ -108,41 +105,31 @@ def read_procedures(reply: str, state: State, _settings: ExtractContext) -> Upda
     return {"written": [part]}
 
 
-def unread_part(state: State, _reason: str) -> Update:
-    """Return nothing of this part; what the others hold is kept."""
-    number = state["reading"]["part"]
-    return {"written": [PartRead(part=number, procedures=[], rejected=[], unread=True)]}
-
-
 def _blocks(reply: str) -> Iterator[tuple[dict[str, str], list[str]]]:
-    """Yield the labelled lines and the steps of each block; what stands before one is a remark."""
-    blocks: list[tuple[dict[str, str], list[str]]] = []
-    name = ""
+    """Yield the labelled texts and the steps of each block; what stands before one is a remark."""
+    blocks: list[tuple[re.Match[str], list[str]]] = []
     for line, is_code in markdown.lines(reply):
         block = None if is_code else _BLOCK.match(line.rstrip("*_ \t\r\n"))
         # "Procedure calls are …" begins no block: with more on its line, the word is in capitals.
         if block and (not block[2] or block[1].isupper()):
-            blocks.append(({"block": block[1].upper(), "title": block[2]}, []))
-            name = ""
+            blocks.append((block, []))
         elif blocks:
-            fields, steps = blocks[-1]
-            label = _FIELD.match(line)
-            if steps or (not is_code and (_STEPS.match(line) or _FIRST_STEP.match(line))):
-                steps.append(line)
-            elif label:
-                name = label[1].lower().removesuffix("s").replace("goal", "output")
-                fields[name] = label[2].rstrip()
-            elif name and line.strip():
-                text, joint = _BULLET.sub("", line).strip(), ", " if name == "input" else " "
-                fields[name] = f"{fields[name]}{joint}{text}" if fields[name] else text
-    for fields, steps in blocks:
-        yield fields, read_steps(_STEPS.sub("", "".join(steps), count=1))
+            blocks[-1][1].append(line)
+    for block, lines in blocks:
+        head, *steps = _FIRST_STEP.split("".join(lines), maxsplit=1)
+        labels = _FIELD.split(head)
+        fields = defaultdict(str, block=block[1].upper(), title=block[2])
+        for name, text in zip(labels[1::2], labels[2::2], strict=True):
+            rows = map(str.strip, _BULLET.sub("", text).splitlines())
+            joint = ", " if name.lower() == "input" else " "
+            fields[name.lower()] = joint.join(filter(None, rows)).strip(_QUOTES)
+        yield fields, read_steps("".join(steps))
 
 
 extract = ModelNode(
     "extract",
     ask_for_procedures,
     read_procedures,
-    unread_part,
+    lambda _state, _reason: {"unread": 1},
     started="Looking for procedures.",
 )

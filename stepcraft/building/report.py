@@ -6,11 +6,9 @@ escaped.
 
 from collections.abc import Sequence
 from importlib.resources import files
-from itertools import islice
 
 from stepcraft.building.ledger import Ledger
 from stepcraft.errors import Failed
-from stepcraft.llm.usage import add_usage, no_usage
 from stepcraft.report.rendering import counted, rendered
 
 _HERE = files("stepcraft.building")
@@ -30,10 +28,7 @@ def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
     Raises:
         OSError: The page cannot be written.
     """
-    records = list(islice(ledger.records(), MOST))
-    usage = no_usage()
-    for record in records:
-        usage = add_usage(usage, record.usage)
+    records = sorted(ledger.latest(MOST), key=lambda record: record.source)
     text = rendered(
         "building.html.j2",
         folder=_HERE,
@@ -43,8 +38,7 @@ def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
         facts=[
             counted(len(records), "document"),
             counted(sum(len(record.procedures) for record in records), "procedure"),
-            counted(usage["calls"], "model call"),
-            f"{usage['input_tokens'] + usage['output_tokens']:,} tokens",
+            counted(sum(record.usage["calls"] for record in records), "model call"),
         ],
         sections=[("warnings", "Warnings")] * bool(failed) + [("documents", "Documents")],
         warnings=[f"{failure.where}: {failure.reason}" for failure in failed],

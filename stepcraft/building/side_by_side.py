@@ -1,20 +1,20 @@
 """Work on many things at the same time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 
-async def side_by_side(jobs: Iterable[Callable[[], Awaitable[None]]], concurrency: int) -> None:
+async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: int) -> None:
     """Do the jobs, so many at a time.
 
     Raises:
         Exception: The first error of a job; the others are cancelled.
     """
-    waiting = iter(jobs)
 
     async def work() -> None:
-        for job in waiting:
-            await job()
+        for job in jobs:
+            await job
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -1,15 +1,15 @@
 """Compare a memory with the documents that it was built from: what is gone, what has changed."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
-from stepcraft.building.documents import Listing, Unreadable, key_of
+from stepcraft.building.documents import Listing, key_of, read_all
+from stepcraft.building.duplicates import changed_in
 from stepcraft.building.provenance import Provenance, Teacher, marked
 from stepcraft.building.sources import Source, list_documents
-from stepcraft.errors import BadInput, Failed, SourceFailure
+from stepcraft.errors import Failed
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 
@@ -25,9 +25,9 @@ class Staleness:
     """Procedures whose document is as it was when they were built."""
     others: int = 0
     """Procedures that were not built from these sources."""
-    stale: list[tuple[Procedure, str]] = field(default_factory=list[tuple[Procedure, str]])
+    stale: list[tuple[Procedure, str]] = field(default_factory=list)
     """Procedures whose document is gone or has changed, or no longer teaches them, and why."""
-    failed: list[Failed] = field(default_factory=list[Failed])
+    failed: list[Failed] = field(default_factory=list)
     """Documents that cannot be read, about whose procedures nothing is known."""
     marked: int = 0
     """Procedures that were marked now, or lost a mark that no longer holds."""
@@ -53,28 +53,18 @@ def check_documents(
     """
     listing = list_documents(sources)
     result = Staleness(failed=listing.failed)
-    listed = {each.key: each for each in listing.documents}
-    unlisted = tuple(key_of(failed.where) for failed in listing.failed)
-
-    @cache
-    def digest(key: str) -> str:
-        try:
-            return listed[key].read().digest
-        except (Unreadable, SourceFailure) as error:
-            result.failed.append(Failed(listed[key].source, str(error)))
-            return ""
+    digests = {listed.key: document.digest for listed, document in read_all(listing)}
+    unread = tuple(key_of(failed.where) for failed in result.failed)
 
     def reason(teacher: Teacher) -> str:
         """Return what became of a document; "" if it is as it was, or nothing is known of it."""
         key = key_of(teacher.document)
-        if not _covers(listing, teacher) or key.startswith(unlisted):
+        if not _covers(listing, teacher) or key.startswith(unread):
             return ""
-        if key not in listed:
-            return teacher.document + _ENDS[0]
-        return "" if digest(key) in ("", teacher.digest) else teacher.document + _ENDS[1]
+        end = _ENDS[key in digests]
+        return "" if digests.get(key) == teacher.digest else teacher.document + end
 
-    marks: dict[str, str] = {}
-    for procedure in memory:
+    for procedure in [*memory]:
         provenance = Provenance.of(procedure)
         if not any(_covers(listing, teacher) for teacher in provenance.teachers):
             result.others += 1
@@ -84,10 +74,9 @@ def check_documents(
         stale = stale or (reasons[0] if all(reasons) else "")
         result.stale += [(procedure, stale)] if stale else []
         result.current += not stale
-        if stale != provenance.stale:
-            marks[procedure.id] = stale
-    if mark:
-        result.marked = _mark(memory, marks)
+        if mark and stale != provenance.stale:
+            changed_in(memory, procedure.id, partial(marked, stale=stale))
+            result.marked += 1
     return result
 
 
@@ -96,12 +85,3 @@ def _covers(listing: Listing, teacher: Teacher) -> bool:
     path = Path(key_of(teacher.document))
     is_below = any(path.is_relative_to(root) for root in listing.roots)
     return bool(teacher.digest) and (is_below or teacher.spec in listing.specs)
-
-
-def _mark(memory: ProcedureMemory, marks: Mapping[str, str]) -> int:
-    number = 0
-    for name, stale in marks.items():
-        with suppress(BadInput):  # somebody removed it meanwhile
-            memory.update(name, partial(marked, stale=stale))
-            number += 1
-    return number

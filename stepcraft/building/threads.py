@@ -7,21 +7,21 @@ of one stays.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.messages import (
-    AIMessage,
     BaseMessage,
+    ToolCall,
     ToolMessage,
     convert_to_messages,
     messages_from_dict,
 )
 
-from stepcraft.building.documents import Document, Listed
+from stepcraft.building.documents import Document, Listed, Unreadable, listed
 from stepcraft.errors import Failed
 from stepcraft.records import records
 from stepcraft.secrets import MASK, excerpt, without_secrets
@@ -43,6 +43,7 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 """Names of arguments whose values are secrets, whatever these look like."""
+_SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
@@ -61,34 +62,54 @@ def list_threads(path: str, spec: str, failed: list[Failed]) -> Iterator[Listed]
         BadInput: The file cannot be read.
     """
     for record in records(Path(path)):
-        values = record.values or {}
-        source = f"{spec}?thread={values.get('thread_id') or f'line {record.line}'}"
+        thread = record.values or {}
+        source = f"{spec}?thread={thread.get('thread_id') or f'line {record.line}'}"
         try:
-            messages = messages_of(values.get("values") or values)
-            document = transcript(messages, source, values.get("feedback") or [])
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            reason = f"it is no thread with messages: {type(error).__name__}: {excerpt(str(error))}"
-            failed.append(Failed(f"{path}:{record.line}", record.reason or reason))
-        else:
-            yield Listed(source, partial(_same, document), spec)
+            feedback = {each["key"]: each["score"] for each in thread.get("feedback") or []}
+            yield listed(thread_of(thread.get("values") or thread, source, feedback), spec)
+        except (Unreadable, KeyError, TypeError) as error:
+            failed.append(Failed(f"{path}:{record.line}", record.reason or str(error)))
 
 
-def messages_of(state: Mapping[str, Any]) -> list[BaseMessage]:
-    """Return the messages of a thread's state, in LangChain's or OpenAI's form.
+def thread_of(
+    state: Mapping[str, Any],
+    source: str,
+    feedback: Mapping[str, Any],
+    error: str = "",
+    *,
+    last: bool = False,
+) -> Document:
+    """Return the thread of a state as a document; see `transcript`.
+
+    Args:
+        state: It has `messages` in LangChain's or OpenAI's form.
+        source: Where it comes from.
+        feedback: The scores by their keys.
+        error: Why the run ended with an error.
+        last: Whether it begins with the last request; the state of a thread holds its earlier runs
+            as well.
 
     Raises:
-        KeyError: It has none.
+        Unreadable: It has no messages.
     """
-    messages: Any = state["messages"]
-    if messages and isinstance(messages[0], dict) and "data" in messages[0]:
-        return messages_from_dict(messages)
-    return convert_to_messages(messages)
+    try:
+        messages: Any = state["messages"]
+        convert = messages_from_dict if "data" in messages[0] else convert_to_messages
+        thread = convert(messages)
+        if last:
+            requests = [place for place, each in enumerate(thread) if each.type == "human"]
+            start = max(requests, default=0)
+            thread = [each for each in thread[:start] if each.type == "system"] + thread[start:]
+        return transcript(thread, source, feedback, error)
+    except Exception as problem:  # what others write has any form
+        reason = f"{type(problem).__name__}: {excerpt(str(problem))}"
+        raise Unreadable(f"it is no thread with messages: {reason}") from problem
 
 
 def transcript(
     messages: Sequence[BaseMessage],
     source: str,
-    feedback: Sequence[Mapping[str, Any]] = (),
+    feedback: Mapping[str, Any] | None = None,
     error: str = "",
 ) -> Document:
     """Return a thread as a document.
@@ -96,93 +117,81 @@ def transcript(
     Args:
         messages: The first request is the goal, a last text without calls the answer.
         source: Where they come from.
-        feedback: Objects with `key` and `score`.
+        feedback: The scores by their keys.
         error: Why the run ended with an error.
     """
-    secrets = {secret for message in messages for secret in _secrets(message)}
-    longest = sorted((each for each in secrets if len(each) > 3), key=len, reverse=True)
-    pattern = "|".join(map(re.escape, longest)) or r"(?!)"  # one may contain another
+    values: list[Any] = [call["args"] for each in messages for call in _calls(each)]
+    for message in messages:
+        with suppress(ValueError):  # no JSON
+            values.append(json.loads(message.text))
+    secrets = sorted(_secrets(values), key=len, reverse=True)  # one may contain another
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, secrets)) or '(?!)'})(?!\w)")
 
     def masked(text: str) -> str:
-        text = re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", MASK, clean(text))
-        return without_secrets(text).strip()
+        return without_secrets(pattern.sub(MASK, clean(text))).strip()
 
+    entries = [(label, masked(text), least) for label, text, least in _entries(messages)]
     for limit in (1_500, 800, 300, 100):
-        parts = _parts(messages, masked, limit)
-        text = "\n\n".join(filter(None, parts)) + "\n"
+        shown = (
+            f"{label}\n\n{_fenced(shortened(entry, max(limit, least)))}\n"
+            for label, entry, least in entries
+        )
+        text = "\n".join(shown)
         if len(text) <= MAX_CHARACTERS:
             break
     succeeded, outcome = None, ""
-    for key, score in ((each["key"], each["score"]) for each in feedback):
-        if key in FEEDBACK and score in (0, 1):
+    for key in FEEDBACK:
+        if (score := (feedback or {}).get(key)) in (0, 1):
             succeeded, outcome = score == 1, f"its feedback {key} is {score:g}"
     if error:
         succeeded, outcome = False, f"it ended with an error: {masked(error)[:300]}"
     elif "\n# Call 1:" not in text:
         succeeded, outcome = False, "it called no tool"
-    goal = next((message.text for message in messages if message.type == "human"), "")
-    title = " ".join(masked(goal).split())[:100]
+    title = " ".join(entries[0][1].split())[:100]
     return Document(source, title, text, "transcript", succeeded=succeeded, outcome=outcome)
 
 
+def _calls(message: BaseMessage) -> list[ToolCall]:
+    return getattr(message, "tool_calls", [])
+
+
 def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
-    """Yield the texts below names that say that they are secret, in calls and results."""
-    if isinstance(value, AIMessage):
-        for call in value.tool_calls:
-            yield from _secrets(call["args"])
-    elif isinstance(value, ToolMessage):
-        with suppress(ValueError):  # no JSON
-            yield from _secrets(json.loads(value.text))
-    elif isinstance(value, str) and is_secret:
-        yield value
-    elif isinstance(value, dict):
-        for name, item in cast("dict[object, object]", value).items():
-            named = is_secret or _SECRET_NAME.search(str(name)) is not None
-            yield from _secrets(item, is_secret=named)
+    """Yield the texts below names that say that they are secret."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            is_named = _SECRET_NAME.search(str(name)) is not None
+            yield from _secrets(item, is_secret=is_secret or is_named)
     elif isinstance(value, list):
-        for item in cast("list[object]", value):
+        for item in value:
             yield from _secrets(item, is_secret=is_secret)
+    elif is_secret and isinstance(value, str) and len(value) > 3:
+        yield value
 
 
-def _parts(
-    messages: Sequence[BaseMessage], masked: Callable[[str], str], limit: int
-) -> Iterator[str]:
-    """Yield the parts of a transcript, in which texts have about so many characters at most."""
-    calls = [call for each in messages if isinstance(each, AIMessage) for call in each.tool_calls]
-    numbers = {id(call): number for number, call in enumerate(calls, 1)}
+def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
+    """Yield what a transcript shows: a label, a text, and how many characters of it stay."""
     replies = {each.tool_call_id: each for each in messages if isinstance(each, ToolMessage)}
-    system = [masked(each.text) for each in messages if each.type == "system"]
-    requests = [each for each in messages if each.type == "human"]
-    goal = shortened(masked(requests[0].text), 4_000) if requests else ""
-    yield from ("# Goal", _fenced(goal) if "#" in goal or "`" in goal else goal, "# At hand")
-    yield from ("Told in every run:", _fenced(shortened(system[0], 1_500))) if system else ()
-    yield "\n".join(dict.fromkeys(f"- `{call['name']}`" for call in calls))
+    goal = next((each for each in messages if each.type == "human"), None)
+    yield "# Goal", goal.text if goal else "", 4_000
+    system = [each.text for each in messages if each.type == "system"]
+    tools = dict.fromkeys(f"- `{call['name']}`" for each in messages for call in _calls(each))
+    yield "# At hand", "\n".join([*system, *tools]), 1_500
+    numbers = count(1)
     for message in messages:
-        text = masked(message.text)
-        asked = message.tool_calls if isinstance(message, AIMessage) else []
-        if message is messages[-1] and message.type == "ai" and not asked:
-            yield from ("# Answer", _fenced(shortened(text, 2_000)))
-        elif text and message.type in ("human", "ai") and message is not requests[0]:
-            speaker = "user" if message.type == "human" else "agent"
-            yield from (f"The {speaker} said:", _fenced(shortened(text, limit)))
-        for call in asked:
+        calls = _calls(message)
+        if message is messages[-1] and message.type == "ai" and not calls:
+            yield "# Answer", message.text, 2_000
+        elif message.text and message.type in _SPEAKERS and message is not goal:
+            yield _SPEAKERS[message.type], message.text, 0
+        for call in calls:
             arguments = (
-                f"{name}: {shortened(masked(json.dumps(value, ensure_ascii=False)), limit)}"
+                f"{name}: {json.dumps(value, ensure_ascii=False)}"
                 for name, value in call["args"].items()
             )
-            yield f"# Call {numbers[id(call)]}: `{call['name'].replace('`', '')}`"
-            yield _fenced("\n".join(arguments) or "(no arguments)")
+            label = f"# Call {next(numbers)}: `{call['name'].replace('`', '')}`"
+            yield label, "\n".join(arguments) or "(no arguments)", 0
             if reply := replies.get(call["id"] or ""):
-                yield "It failed:" if reply.status == "error" else "Result:"
-                yield _fenced(shortened(masked(reply.text), limit))
-
-
-def shortened(text: str, limit: int) -> str:
-    """Return the text, or its beginning and its end with what is left out between them."""
-    if len(text) <= limit:
-        return text
-    start, end = limit * 2 // 3, limit // 4
-    return f"{text[:start]} […{len(text) - start - end:,} characters…] {text[-end:]}"
+                yield "It failed:" if reply.status == "error" else "Result:", reply.text, 0
 
 
 def _fenced(text: str) -> str:
@@ -191,5 +200,9 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def _same(document: Document) -> Document:
-    return document
+def shortened(text: str, limit: int) -> str:
+    """Return the text, or its beginning and its end with what is left out between them."""
+    if len(text) <= limit:
+        return text
+    start, end = limit * 2 // 3, limit // 4
+    return f"{text[:start]} […{len(text) - start - end:,} characters…] {text[-end:]}"

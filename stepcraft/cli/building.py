@@ -150,7 +150,7 @@ def _estimate(
 
     where = where.partition("?")[0]  # the name of an opened memory has no options
     path = ledger or ledger_of(where)
-    reader = Reader(context, {"model": model} if model else {})
+    reader = Reader(context, model)
     with Ledger(path, where) if path.exists() else nullcontext() as records:
         documents, failed = estimate(sources, reader, records)
     show_failed(failed)
@@ -232,7 +232,8 @@ def dedupe(
     embeddings: Embeddings = None,
     model: Model = None,
     threshold: Annotated[
-        float, Option(help="The share of common words from which on two are compared.")
+        float,
+        Option(min=0, max=1, help="The share of common words from which on two are compared."),
     ] = 0.5,
     ledger: LedgerFile = None,
     concurrency: Annotated[int, Option(min=1, help="Compare N at a time.")] = 8,
@@ -248,7 +249,7 @@ def dedupe(
     """
     from stepcraft.building.dedupe import Deduped
     from stepcraft.building.dedupe import dedupe as dedupe_memory
-    from stepcraft.building.duplicates import Comparer
+    from stepcraft.building.duplicates import Placer
     from stepcraft.building.ledger import Ledger, ledger_of
 
     with opened(memory, embeddings) as target:
@@ -258,10 +259,8 @@ def dedupe(
             show(deduped.procedures, deduped.undecided, total, deduped.usage)
 
         with Ledger(ledger or ledger_of(target.name), target.name) as records:
-            comparer = Comparer(target, model, threshold=threshold, ledger=records)
-            work = dedupe_memory(
-                comparer, concurrency=concurrency, dry_run=dry_run, on_progress=progress
-            )
+            placer = Placer(target, model, threshold=threshold, ledger=records, dry_run=dry_run)
+            work = dedupe_memory(placer, concurrency=concurrency, on_progress=progress)
             result = finish(work)
     would = "would be " if dry_run else ""
     for step in () if as_json else result.changes:

@@ -63,7 +63,7 @@ def test_runs_that_succeeded_become_procedures(tmp_path: Path) -> None:
     prompts = "".join(call.prompt for call in model.calls)
     assert ("t0k3n-9" in prompts, 'token: "***"' in prompts) == (False, True)
     with Ledger(tmp_path / "m.db.build", str(tmp_path / "m.db")) as ledger:
-        rejected = {task["reason"] for record in ledger.records() for task in record.rejected}
+        rejected = {task["reason"] for record in ledger.latest(9) for task in record.rejected}
     assert rejected == {"its feedback success is 0", "it did not reach its goal: Nothing came."}
 
 

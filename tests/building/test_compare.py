@@ -6,7 +6,7 @@ import pytest
 
 from stepcraft.building.compare import compare
 from stepcraft.building.drafted import Content
-from stepcraft.building.duplicates import Comparer
+from stepcraft.building.duplicates import Placer
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.memory.local import LocalMemory
@@ -117,7 +117,6 @@ def test_what_only_one_of_them_names_is_told():
         (WHOLE.replace("`input_keys`", "the inputs"), "lacks input_keys, which both of them have"),
         (WHOLE.replace("OUTPUT: create a dataset from a CSV file\n", ""), "nothing under OUTPUT"),
         (WHOLE[: WHOLE.index("1. ")], "nothing under STEPS"),
-        (WHOLE + "\n4. Pass `name` as well.", "twice"),
     ],
 )
 def test_replies_that_cannot_be_used(reply: str, problem: str):
@@ -142,19 +141,19 @@ def test_replies_of_a_language_model(given: dict):
 
 
 async def test_without_a_language_model_equal_outputs_are_the_same():
-    comparer = Comparer(LocalMemory(":memory:", embeddings="none"), "extractive")
+    placer = Placer(LocalMemory(":memory:", embeddings="none"), "extractive")
 
     def procedure(content: Content, **changed: object) -> Procedure:
         return Procedure.from_dict({**content, **changed})
 
     csv = procedure(CSV)
-    verdict = await comparer.compare(csv, procedure(ROWS))
+    verdict = await placer.compare(csv, procedure(ROWS))
     assert (verdict.same, verdict.merged) == (False, None)
     steps = [*CSV["steps"], "Look at it."]
     longer = procedure(CSV, output="Create a dataset from a CSV  file", steps=steps)
-    verdict = await comparer.compare(csv, longer)
+    verdict = await placer.compare(csv, longer)
     assert verdict.same
     assert verdict.merged
     assert verdict.merged["steps"] == steps
-    verdict = await comparer.compare(csv, procedure(CSV, steps=["Look at it."]))
+    verdict = await placer.compare(csv, procedure(CSV, steps=["Look at it."]))
     assert (verdict.same, verdict.merged) == (True, None)

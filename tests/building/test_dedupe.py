@@ -9,7 +9,7 @@ import pytest
 
 from stepcraft import open_memory
 from stepcraft.building.dedupe import Deduped, dedupe
-from stepcraft.building.duplicates import Comparer
+from stepcraft.building.duplicates import Placer
 from stepcraft.building.ledger import Ledger
 from stepcraft.building.provenance import Provenance
 from stepcraft.errors import ReadOnlyMemory
@@ -42,7 +42,7 @@ async def test_what_is_the_same_becomes_one(memory: Counting):
     def progress(deduped: Deduped) -> None:
         seen.append(deduped.procedures)
 
-    result = await dedupe(Comparer(memory, model := taster()), on_progress=progress)
+    result = await dedupe(Placer(memory, model := taster()), on_progress=progress)
     assert (result.procedures, result.count("merged"), result.undecided) == (4, 1, 0)
     assert [each.output for each in memory] == [GREEN.output, ICED.output, BREAD.output]
     kept = memory.get(GREEN.id)
@@ -55,7 +55,7 @@ async def test_what_is_the_same_becomes_one(memory: Counting):
 async def test_there_is_one_search_a_procedure(memory: Counting):
     memory.add(replace(BREAD, id="", output=f"bake loaf {n} of bread") for n in range(20))
     memory.searches = 0
-    await dedupe(Comparer(memory, taster(SAME)), concurrency=1)
+    await dedupe(Placer(memory, taster(SAME)), concurrency=1)
     assert memory.searches == 24
 
 
@@ -64,13 +64,13 @@ async def test_a_dry_run_says_what_would_be_done_and_what_it_asked_is_not_asked_
 ):
     before = list(memory)
     with Ledger(tmp_path / "ledger", "teas") as ledger:
-        dry = await dedupe(Comparer(memory, "extractive", ledger=ledger), dry_run=True)
+        dry = await dedupe(Placer(memory, "extractive", ledger=ledger, dry_run=True))
         assert (dry.count("merged"), list(memory)) == (0, before)
-        dry = await dedupe(Comparer(memory, model := taster(), ledger=ledger), dry_run=True)
+        dry = await dedupe(Placer(memory, model := taster(), ledger=ledger, dry_run=True))
         assert (dry.count("merged"), list(memory)) == (1, before)
     asked = Counter(call.prompt for call in model.calls)
     with Ledger(tmp_path / "ledger", "teas") as ledger:
-        done = await dedupe(Comparer(memory, model, ledger=ledger), concurrency=1)
+        done = await dedupe(Placer(memory, model, ledger=ledger), concurrency=1)
     assert [(step.how, step.stored, step.procedure) for step in done.changes] == [
         (step.how, step.stored, step.procedure) for step in dry.changes
     ]
@@ -80,7 +80,7 @@ async def test_a_dry_run_says_what_would_be_done_and_what_it_asked_is_not_asked_
 
 async def test_three_of_a_kind_become_one(memory: Counting):
     memory.add([LEAF])
-    result = await dedupe(Comparer(memory, model := taster()), concurrency=1)
+    result = await dedupe(Placer(memory, model := taster()), concurrency=1)
     assert (result.count("merged"), memory.count()) == (2, 3)
     kept = memory.get(GREEN.id)
     assert kept
@@ -89,12 +89,12 @@ async def test_three_of_a_kind_become_one(memory: Counting):
 
 
 async def test_what_contradicts_itself_is_linked_once(memory: Counting):
-    result = await dedupe(Comparer(memory, model := taster(SAME)))
+    result = await dedupe(Placer(memory, model := taster(SAME)))
     assert (result.count("linked"), memory.count()) == (1, 4)
     linked = [memory.get(each.id) for each in (GREEN, BREWED)]
     assert [Provenance.of(each).also for each in linked if each] == [(BREWED.id,), (GREEN.id,)]
     asked = len(model.calls)
-    result = await dedupe(Comparer(memory, model))
+    result = await dedupe(Placer(memory, model))
     assert (result.changes, len(model.calls) - asked) == ([], asked - 1)
 
 
@@ -102,12 +102,12 @@ async def test_what_is_approved_is_kept_and_linked_and_what_is_stale_left_alone(
     memory: Counting,
 ):
     memory.add([replace(BREWED, metadata={"approved": {"by": "cook"}})])
-    result = await dedupe(Comparer(memory, taster()))
+    result = await dedupe(Placer(memory, taster()))
     assert [(step.how, step.procedure.id) for step in result.changes] == [("linked", BREWED.id)]
     assert memory.count() == 4
     memory.add([LEAF, replace(ICED, metadata={"stale": "ice.md is gone"})])
     memory.delete([BREWED.id])
-    await dedupe(Comparer(memory, taster(MERGED)))
+    await dedupe(Placer(memory, taster(MERGED)))
     stale = memory.get(ICED.id)
     assert stale
     assert (stale.steps, stale.metadata["stale"]) == (ICED.steps, "ice.md is gone")
@@ -119,7 +119,7 @@ async def test_one_that_was_removed_meanwhile_is_passed_over(memory: Counting):
         return SAME
 
     memory.delete([ICED.id])
-    result = await dedupe(Comparer(memory, ScriptedModel(say)), concurrency=1)
+    result = await dedupe(Placer(memory, ScriptedModel(say)), concurrency=1)
     assert (result.changes, memory.count()) == ([], 2)
 
 
@@ -127,25 +127,25 @@ async def test_a_pair_without_a_verdict_is_asked_about_again(memory: Counting, t
     memory.delete([ICED.id])
     model = ScriptedModel(["Tea.", "Tea!", SAME])
     with Ledger(tmp_path / "ledger", "teas") as ledger:
-        result = await dedupe(Comparer(memory, model, ledger=ledger))
+        result = await dedupe(Placer(memory, model, ledger=ledger))
         assert (result.undecided, result.changes) == (1, [])
         assert "VERDICT" in result.warnings[0]
-        result = await dedupe(Comparer(memory, model, ledger=ledger))
+        result = await dedupe(Placer(memory, model, ledger=ledger))
         assert (result.undecided, result.count("linked")) == (0, 1)
 
 
 async def test_a_run_that_is_stopped_goes_on(memory: Counting, tmp_path: Path):
     model, stopping = taster(), asyncio.Event()
     with Ledger(tmp_path / "ledger", "teas") as ledger:
-        comparer = Comparer(memory, model, ledger=ledger)
+        placer = Placer(memory, model, ledger=ledger)
         run = asyncio.create_task(
-            dedupe(comparer, concurrency=1, on_progress=lambda _: stopping.set())
+            dedupe(placer, concurrency=1, on_progress=lambda _: stopping.set())
         )
         await stopping.wait()
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run
-        result = await dedupe(comparer)
+        result = await dedupe(placer)
     assert memory.count() == 3
     assert len(Counter(call.prompt for call in model.calls)) == len(model.calls)
     assert result.undecided == 0
@@ -154,5 +154,5 @@ async def test_a_run_that_is_stopped_goes_on(memory: Counting, tmp_path: Path):
 async def test_a_memory_that_is_read_only_is_refused_before_any_call():
     model = taster()
     with pytest.raises(ReadOnlyMemory, match="memory copy"):
-        await dedupe(Comparer(open_memory("", embeddings="none"), model))
+        await dedupe(Placer(open_memory("", embeddings="none"), model))
     assert model.calls == []

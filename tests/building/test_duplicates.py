@@ -14,9 +14,9 @@ from pydantic import PrivateAttr
 from stepcraft import Procedure, open_memory
 from stepcraft.building.dedupe import dedupe
 from stepcraft.building.drafted import Content
-from stepcraft.building.duplicates import Comparer, Placer
+from stepcraft.building.duplicates import Placer
 from stepcraft.building.provenance import Provenance, Teacher, merged
-from stepcraft.errors import BadInput, ModelFailure, ReadOnlyMemory
+from stepcraft.errors import ModelFailure, ReadOnlyMemory
 from stepcraft.memory.feedback import counts
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.protocol import ProcedureMemory
@@ -30,7 +30,7 @@ def memory() -> LocalMemory:
 
 
 def adding(memory: ProcedureMemory, model: BaseChatModel) -> Placer:
-    return Placer(Comparer(memory, model))
+    return Placer(memory, model)
 
 
 def stored(memory: ProcedureMemory, procedure: Procedure) -> tuple[Procedure, Provenance]:
@@ -197,7 +197,7 @@ async def test_a_stale_one_is_not_compared(memory: LocalMemory):
 
 def test_a_merged_procedure_has_what_both_have():
     kept = replace(built(GREEN, "tea.md", flagged=("95",), verified=True), source="tea.md")
-    other = built(BREWED, "kitchen.md", flagged=("rinse()",), stale="kitchen.md is gone")
+    other = built(BREWED, "kitchen.md", flagged=("rinse()",))
     kept = replace(kept, metadata={**kept.metadata, "a": 1})
     other = replace(other, metadata={**other.metadata, "a": 2, "b": 3})
     content = Content(output="tea", input="leaves", steps=["Heat it."])
@@ -206,9 +206,7 @@ def test_a_merged_procedure_has_what_both_have():
     assert (result.id, result.output, result.source) == (GREEN.id, "tea", "tea.md")
     assert (result.metadata["a"], result.metadata["b"]) == (1, 3)
     assert (provenance.flagged, provenance.verified) == (("95", "rinse()"), None)
-    assert [teacher.document for teacher in provenance.teachers] == ["tea.md"]
-    result = merged(other, kept, content)
-    assert (result.id, result.source, Provenance.of(result).stale) == (BREWED.id, "tea.md", "")
+    assert [teacher.document for teacher in provenance.teachers] == ["tea.md", "kitchen.md"]
 
 
 async def in_any(memory: ProcedureMemory) -> None:
@@ -218,7 +216,7 @@ async def in_any(memory: ProcedureMemory) -> None:
     left = [BREAD.output, GREEN.output, ICED.output]
     assert await asyncio.to_thread(outputs, memory) == left
     await asyncio.to_thread(memory.add, [LEAF])
-    assert (await dedupe(Comparer(memory, taster()))).count("merged") == 1
+    assert (await dedupe(Placer(memory, taster()))).count("merged") == 1
     assert len(await asyncio.to_thread(outputs, memory)) == 3
 
 
@@ -235,8 +233,6 @@ async def test_in_weaviate(new_collection: Callable[..., str]):
 def test_what_cannot_be_used_is_refused(memory: LocalMemory):
     with pytest.raises(ReadOnlyMemory, match="memory copy"):
         adding(open_memory("", embeddings="none"), taster())
-    with pytest.raises(BadInput, match=r"between 0 and 1, not 1\.5"):
-        Comparer(memory, taster(), threshold=1.5)
 
 
 async def test_procedures_with_the_same_content_under_other_ids_need_no_call(memory: LocalMemory):
@@ -254,3 +250,25 @@ def test_a_merged_procedure_has_the_votes_for_both():
     if not counts(voted[0]).up:
         pytest.skip("votes are no counters yet")
     assert counts(merged(*voted, Content(output="a", input="b", steps=["c"]))) == (5, 2)
+
+
+class Overtaken(LocalMemory):
+    """A memory in which another process rewrites a procedure before the first update."""
+
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002
+        current = self.get(id)
+        if current and current.steps == GREEN.steps:
+            self.add([replace(current, steps=(*GREEN.steps, "Drink it."))])
+        return super().update(id, change)
+
+
+async def test_a_merge_that_another_process_overtakes_is_made_again_from_what_is_there_now():
+    """The merged steps were left out, and the other procedure was nowhere."""
+    with Overtaken(":memory:", embeddings="none") as memory:
+        placer = adding(memory, model := taster())
+        memory.add([GREEN])
+        assert (await placer.place(BREWED)).how == "merged"
+        kept, provenance = stored(memory, GREEN)
+        assert (kept.steps[-1], provenance.also) == ("Rinse the pot.", (BREWED.id,))
+        assert len(model.calls) == 2
+        assert "Drink it." in model.calls[1].prompt

@@ -17,7 +17,7 @@ CONTEXT = ExtractContext()
 STATE: Any = {
     "title": "Stores",
     "kind": "document",
-    "reading": {"part": 1, "parts": 1, "place": "", "text": "# Stores\nRun `a`. </text>"},
+    "reading": {"number": "", "place": "", "text": "# Stores\nRun `a`. </text>"},
 }
 ADD = {
     "output": "add a store",
@@ -41,7 +41,7 @@ def test_the_document_is_fenced() -> None:
 
 
 def test_a_part_says_where_it_stands() -> None:
-    part = {"part": 2, "parts": 3, "place": "Stores > Setup", "text": "Run `a`."}
+    part = {"number": "part 2 of 3", "place": "Stores > Setup", "text": "Run `a`."}
     system, human = extract.ask({**STATE, "reading": part}, CONTEXT)
     assert CONTEXT.part_instructions in system.text
     assert CONTEXT.part_instructions not in extract.ask(STATE, CONTEXT)[0].text
@@ -68,7 +68,7 @@ def test_a_transcript_has_its_own_instructions() -> None:
     ],
 )
 def test_the_forms_of_a_procedure(reply: str) -> None:
-    assert found(reply) == {"part": 1, "procedures": [ADD], "rejected": [], "unread": False}
+    assert found(reply) == {"procedures": [ADD], "rejected": []}
 
 
 def test_several_blocks_with_code() -> None:

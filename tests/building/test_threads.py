@@ -150,7 +150,7 @@ def check_refund(document: Document) -> None:
     """The goal, each call with its arguments and its result in order, the answer; and no secret anywhere."""
     assert (document.kind, document.title) == ("transcript", GOAL)
     parts = [
-        f"# Goal\n\n{GOAL}\n",
+        f"# Goal\n\n```\n{GOAL}\n",
         "# At hand",
         "You are a clerk.",
         "- `search_orders`",
@@ -262,7 +262,7 @@ def test_a_long_run_is_shortened_to_what_one_call_of_a_model_reads() -> None:
     text = transcript([HumanMessage("Do it"), *calls, AIMessage("Done.")], "x").text
     assert len(text) <= MAX_CHARACTERS
     assert [f"# Call {n + 1}: `tool_{n}`" in text for n in range(60)] == [True] * 60
-    assert text.startswith("# Goal\n\nDo it\n")
+    assert text.startswith("# Goal\n\n```\nDo it\n")
     assert text.rstrip().endswith("Done.\n```")
 
 
@@ -339,7 +339,7 @@ def test_a_run_without_messages_is_named(key: LangSmithServer, recorded: Recorde
         listed = list_documents(["langsmith:default"]).documents[2]
     finally:
         key.kept["runs"][root["id"]] = before
-    with pytest.raises(Unreadable, match="it is no run with messages"):
+    with pytest.raises(Unreadable, match="it is no thread with messages"):
         listed.read()
 
 
@@ -356,10 +356,16 @@ def test_the_key_goes_nowhere_else(key: LangSmithServer) -> None:
 
 
 @pytest.mark.usefixtures("key")
-@pytest.mark.parametrize("project", ["nowhere", "", "default?limit=0", "default?limit=x"])
+@pytest.mark.parametrize("project", ["", "default?limit=0", "default?limit=x", "default?x=1"])
 def test_a_project_that_cannot_be_named_is_refused(project: str) -> None:
-    with pytest.raises(BadInput, match=r"langsmith:|no project"):
+    with pytest.raises(BadInput, match="write langsmith:PROJECT"):
         list_documents([f"langsmith:{project}"])
+
+
+@pytest.mark.usefixtures("key")
+def test_a_project_that_is_not_there_is_named() -> None:
+    with pytest.raises(SourceFailure, match="nowhere"):
+        list_documents(["langsmith:nowhere"])
 
 
 def test_a_project_needs_a_key() -> None:

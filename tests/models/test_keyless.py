@@ -292,7 +292,7 @@ def test_every_kind_of_reply_is_asked_for_above() -> None:
 
 
 def extracted(text: str, kind: str = "document") -> dict[str, Any]:
-    part = {"part": 1, "parts": 1, "place": "", "text": text}
+    part = {"number": "", "place": "", "text": text}
     node_state = {"title": "Boats", "kind": kind, "reading": part}
     reply = ExtractiveModel().invoke(ask_for_procedures(node_state, ExtractContext())).text
     part_read: dict[str, Any] = read_procedures(reply, node_state, ExtractContext())["written"][0]
