@@ -26,7 +26,7 @@ from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.weaviate.url import parse_url
 from tests.servers.weaviate_server import WeaviateServer
-from website.reference.environment import read_by_the_code
+from tests.test_reference import read_by_the_code
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

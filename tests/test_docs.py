@@ -37,13 +37,10 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
         if not target.startswith("https://"):
             path, _, anchor = target.partition("#")
-            if (
-                "reference" in Path(path).parts
-            ):  # written when the site is built, which checks these links
-                continue
             linked = (page.parent / path).resolve() if path else page
             assert linked.exists(), target
-            assert not anchor or anchor in anchors(linked), target
+            if linked.name != "commands.md":  # typer writes its headings when the site is built
+                assert not anchor or anchor in anchors(linked), target
 
 
 @pytest.mark.parametrize("page", DRAWN, ids=lambda page: f"{page.parent.name}/{page.name}")
@@ -148,7 +145,7 @@ def test_troubleshooting_explains_messages_of_the_code() -> None:
     page = (ROOT / "docs/how-to/troubleshooting.md").read_text("utf-8")
     messages = re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE)
     assert len(messages) > 20
-    said = texts()
+    of_code = texts()
     for message in messages:
         parts = [re.escape(part.strip()) for part in message.split("\N{HORIZONTAL ELLIPSIS}")]
-        assert any(re.search(".*".join(parts), text, re.DOTALL) for text in said), message
+        assert any(re.search(".*".join(parts), text, re.DOTALL) for text in of_code), message

