@@ -153,7 +153,9 @@ def measure(count: int) -> Table:
     table.add_row("÷ wordllama", f"{first:.2f} s", f"{plain:.2f} s", f"{first / plain:.2f}")
     table.add_row("nothing changed", f"{second:.2f} s", f"{first:.2f} s", f"{second / first:.3f}")
     table.add_row("÷ listing", f"{second:.2f} s", f"{listing:.2f} s", f"{second / listing:.1f}")
-    table.add_row(f"{read} file changed", f"{refreshed:.2f} s", f"{second:.2f} s", f"{refreshed / second:.2f}")
+    table.add_row(
+        f"{read} file changed", f"{refreshed:.2f} s", f"{second:.2f} s", f"{refreshed / second:.2f}"
+    )
     mine, theirs = (1000 * median(pair[side] for pair in pairs) for side in (0, 1))
     ratio = median(ours / other for ours, other in pairs)
     table.add_row("search", f"{mine:.2f} ms", f"{theirs:.2f} ms", f"{ratio:.2f}")

@@ -196,7 +196,9 @@ def main() -> None:
             )
     elif options.weaviate:
         with in_weaviate(procedures, options.embeddings) as memory:
-            console.print(*by_alpha("Memory in Weaviate", memory, asked, weaviate_memory.ALPHA), sep="\n")
+            console.print(
+                *by_alpha("Memory in Weaviate", memory, asked, weaviate_memory.ALPHA), sep="\n"
+            )
     else:
         with open_memory(embeddings=options.embeddings) as memory:
             console.print(*by_alpha("Local memory", memory, asked, ALPHA), sep="\n")

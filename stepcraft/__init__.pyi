@@ -1,5 +1,5 @@
-from .building.extract import ExtractContext as ExtractContext
 from .building.extract import build_extract as build_extract
+from .building.settings import ExtractContext as ExtractContext
 from .errors import AddReport as AddReport
 from .errors import AddStopped as AddStopped
 from .errors import BadInput as BadInput
