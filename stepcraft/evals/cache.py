@@ -16,7 +16,7 @@ from stepcraft.errors import BadInput
 
 
 class ReplyCache(BaseCache):
-    """Replies of chat models in one SQLite file, for LangChain's `set_llm_cache` or the `cache` of a model.
+    """Replies of chat models in an SQLite file, for LangChain's `set_llm_cache`.
 
     A reply is found by the prompt and the parameters of its model, of which a hash is kept.
 

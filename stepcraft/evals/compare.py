@@ -26,10 +26,9 @@ class PairedMethods:
         differences = {
             id_: abs(first["scores"][score] - second["scores"][score])
             for id_, (first, second) in self.pairs.items()
-            if first["scores"].get(score) != second["scores"].get(score)
-            and {score} <= first["scores"].keys() & second["scores"].keys()
+            if score in first["scores"] and score in second["scores"]
         }
-        ids = sorted(differences, key=lambda id_: -differences[id_])
+        ids = sorted(filter(differences.get, differences), key=lambda id_: -differences[id_])
         return [self.pairs[id_] for id_ in ids[:count]]
 
     def pair(self, id_: str) -> Pair:

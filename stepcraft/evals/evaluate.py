@@ -205,11 +205,10 @@ def _reason(failure: Exception) -> str:
 def _configuration(
     methods: Sequence[AnyMethod], samples: Sequence[Sample], benchmark: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    names = [method.name for method in methods], [sample["id"] for sample in samples]
-    for kind, each in zip(("method", "id"), names, strict=True):
-        for name, count in Counter(each).most_common(1):
+    for names in ([method.name for method in methods], [sample["id"] for sample in samples]):
+        for name, count in Counter(names).most_common(1):
             if count > 1:
-                raise BadInput(f"the {kind} {name!r:.80} is there twice; give each its own")
+                raise BadInput(f"the name {name!r:.80} is there twice; give each its own")
     return {
         "version": _VERSIONS["stepcraft"],
         "methods": {

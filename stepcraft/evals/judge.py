@@ -21,7 +21,7 @@ from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import Refused, answer_text, reply_text
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import EXTRACTIVE, aresolve_model, model_name
-from stepcraft.secrets import excerpt, without_secrets
+from stepcraft.secrets import without_secrets
 from stepcraft.text.citations import cited_sentences
 from stepcraft.text.clean import clean, tokens, unfenced
 from stepcraft.text.lists import numbered
@@ -151,12 +151,10 @@ class Judge:
         passage_tokens: How many tokens of passages it is shown with an answer.
 
     Raises:
-        BadInput: It is no model, or the keyless one.
+        BadInput: It is the keyless model.
     """
 
     def __init__(self, model: BaseChatModel | str, passage_tokens: int = PASSAGE_TOKENS) -> None:
-        if not isinstance(model, BaseChatModel | str):
-            raise BadInput(f"a judge is a chat model or its name, not {excerpt(model)}")
         if model == EXTRACTIVE or isinstance(model, ExtractiveModel):
             raise BadInput("the keyless model cannot judge; name a language model with --judge")
         self.model = model

@@ -46,13 +46,15 @@ def upload(directory: Path, name: str) -> list[str]:
     now, experiments = datetime.now(UTC), list[str]()
     for method, settings in configuration["methods"].items():
         rows = [_row(each) for (of, _), each in outcomes.items() if of == method]
+        if not rows:
+            continue
         experiments.append(f"{name} {method} {now:%Y-%m-%d %H:%M:%S}")
         experiment: dict[str, Any] = {
             "experiment_name": experiments[-1],
             "dataset_name": f"{name} {configuration['samples']['fingerprint']}",
             "experiment_metadata": {**settings, "stepcraft_version": configuration["version"]},
-            "experiment_start_time": min((row["start_time"] for row in rows), default=f"{now}"),
-            "experiment_end_time": max((row["end_time"] for row in rows), default=f"{now}"),
+            "experiment_start_time": min(row["start_time"] for row in rows),
+            "experiment_end_time": max(row["end_time"] for row in rows),
             "results": rows,
         }
         try:

@@ -180,8 +180,8 @@ def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
         if not 1 <= first <= last <= len(samples):
             near = difflib.get_close_matches(item, place_of, 1) or [samples[0]["id"]]
             raise BadInput(
-                f"--items {item!r:.80} names no sample; name places from 1 to {len(samples):,}, the "
-                f"smaller one first, or ids such as {near[0]!r:.80}"
+                f"--items {item!r:.80} names no sample; name places from 1 to {len(samples):,}, "
+                f"the smaller one first, or ids such as {near[0]!r:.80}"
             )
         chosen |= set(range(first, last + 1))
     if not chosen:

@@ -74,11 +74,6 @@ def contains(answer: str, needles: Sequence[str | Sequence[str]]) -> float:
     return sum(hits) / len(hits) if hits else 0.0
 
 
-def occurs(answer: str, golds: Sequence[str]) -> float:
-    """Return 1 if one of the gold answers occurs in the answer after normalisation."""
-    return contains(answer, [golds])
-
-
 def steps_f1(steps: Sequence[str], gold_steps: Sequence[str]) -> float:
     """Return how well steps fit the gold steps, in their order.
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from stepcraft.evals.samples import Gold, Sample
-from stepcraft.evals.scores import contains, exact_match, f1, occurs, rouge_lsum, steps_f1
+from stepcraft.evals.scores import contains, exact_match, f1, rouge_lsum, steps_f1
 from stepcraft.text.lists import read_steps
 
 Scores = Mapping[str, float]
@@ -25,7 +25,7 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
         scores |= {
             "exact match": exact_match(answer, answers),
             "F1": f1(answer, answers),
-            "occurs": occurs(answer, answers),
+            "occurs": contains(answer, [answers]),
         }
     if parts := sample.get("contains"):
         scores["contains"] = contains(answer, parts)

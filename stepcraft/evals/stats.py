@@ -38,7 +38,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
         return share(round(sum(values)), len(values))
     mean, reach, _ = _student(values)
     low, high = mean - reach, mean + reach
-    if math.isfinite(reach) and all(0 <= value <= 1 for value in values):
+    if all(0 <= value <= 1 for value in values):
         low, high = max(0.0, low), min(1.0, high)
     return Interval(mean, low, high)
 

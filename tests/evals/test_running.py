@@ -239,8 +239,8 @@ def test_a_model_that_fails_on_every_third_sample(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("methods", "given", "problem"),
     [
-        ([DIRECT, DIRECT], samples(1), "the method 'direct' is there twice"),
-        ([DIRECT], samples(1) * 2, "the id '0' is there twice"),
+        ([DIRECT, DIRECT], samples(1), "the name 'direct' is there twice"),
+        ([DIRECT], samples(1) * 2, "the name '0' is there twice"),
     ],
 )
 def test_what_is_there_twice(

@@ -55,7 +55,8 @@ def test_values_that_are_all_the_same_have_no_scatter() -> None:
     shown = paired([1] * 6, [0] * 6)
     assert (shown.mean, shown.low, shown.high, shown.p) == (1, 1, 1, 2 / 64)
     assert (paired([1, 0], [1, 0]).p, paired([0.5], [0.5]).p, paired([1], [0]).p) == (1, 1, 1)
-    assert mean_interval([0.3]) == Interval(0.3, -math.inf, math.inf)
+    assert mean_interval([0.3]) == Interval(0.3, 0, 1)
+    assert mean_interval([3]) == Interval(3, -math.inf, math.inf)
 
 
 def test_the_interval_of_shares_ends_at_0_and_1() -> None:

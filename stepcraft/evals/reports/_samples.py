@@ -33,10 +33,10 @@ def samples_of(
     samples: dict[tuple[str, str], dict[str, Any]] = {}
     for name, directory in directories.items():
         calls = read_calls(directory)
-        votes: dict[tuple[str, str], list[str]] = {}
+        votes: dict[tuple[str, str], list[Judgement]] = {}
         for judgement in read_judgements(directory):
             key = judgement["method"], judgement["id"]
-            votes.setdefault(key, []).append(_words(judgement))
+            votes.setdefault(key, []).append(judgement)
         for outcome in read_outcomes(directory):
             key, sample = (outcome["method"], outcome["id"]), outcome["sample"]
             entry = samples.setdefault(
@@ -65,14 +65,3 @@ def _cut(value: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, Mapping):
         return {clean(key): _cut(part) for key, part in value.items()}
     return [_cut(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _words(judgement: Judgement) -> str:
-    if judgement["kind"] == "vote":
-        verdict = judgement.get("verdict", "failed")
-        return f"{judgement['judge']}, beside {judgement['against']}: {verdict}"
-    counted, flagged = judgement.get("sentences") or [], judgement.get("unsupported")
-    if flagged is None:
-        return f"{judgement['judge']}: no readable reply"
-    borne_out = len({*counted} - {*flagged})
-    return f"{judgement['judge']}: {borne_out} of {len(counted)} sentences are borne out"

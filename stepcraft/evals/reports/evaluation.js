@@ -75,6 +75,13 @@
         element("details", {}, element("summary", {}, "Prompt"), ...prompt)));
     }
 
+    function judged(each) {
+      if (each.kind === "vote") return `${each.judge}, beside ${each.against}: ${each.verdict ?? "failed"}`;
+      if (!each.unsupported) return `${each.judge}: no readable reply`;
+      const borneOut = each.sentences.filter((number) => !each.unsupported.includes(number));
+      return `${each.judge}: ${borneOut.length} of ${each.sentences.length} sentences are borne out`;
+    }
+
     function listed(heading, tag, items) {
       return items.length ? [element("h4", {}, heading), element(tag, {}, ...items)] : [];
     }
@@ -94,7 +101,7 @@
       const line = (content) => text("li", content);
       card.append(
         ...listed("Warnings", "ul", run.warnings.map(line)),
-        ...listed("Judges", "ul", run.votes.map(line)),
+        ...listed("Judges", "ul", run.votes.map((vote) => line(judged(vote)))),
         ...listed("Evidence", "ol", (run.evidence ?? []).map(passage)),
         ...listed("Model calls", "ol", run.calls.map(call)),
       );

@@ -46,8 +46,8 @@ def warnings(summary: Summary) -> list[str]:
             for judge, method in summary.self_judged
         ),
         *(
-            f"{method.method} failed on {method.failed:,} of {method.samples:,} samples; what failed "
-            "has no score."
+            f"{method.method} failed on {method.failed:,} of {method.samples:,} samples; what "
+            "failed has no score."
             for method in summary.methods
             if method.failed
         ),

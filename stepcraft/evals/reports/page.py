@@ -12,14 +12,7 @@ from stepcraft.evals.directory import SAMPLES as SAMPLES_FILE
 from stepcraft.evals.reports._plots import WIDTH, Plot, Value, rows, scatter
 from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed, samples_of
 from stepcraft.evals.reports.markdown import origin, verdict, warnings
-from stepcraft.evals.reports.tables import (
-    comparisons_of,
-    label,
-    methods_of,
-    score_names,
-    supports_of,
-    tables,
-)
+from stepcraft.evals.reports.tables import label, labelled, score_names, tables
 from stepcraft.evals.summary import Summary
 from stepcraft.report.rendering import counted, rendered
 
@@ -39,7 +32,7 @@ def page(directories: Mapping[str, Path], summaries: Mapping[str, Summary]) -> s
     Raises:
         BadInput: A directory is damaged.
     """
-    methods = methods_of(summaries)
+    methods = labelled(summaries, lambda summary: summary.methods)
     numbers = {method.method: number for number, method in enumerate(methods, 1)}
     labels = {
         (name, method.method): label(summaries, name, method.method)
@@ -91,22 +84,23 @@ def _plots(
     summaries: Mapping[str, Summary], numbers: Mapping[str, int]
 ) -> Iterator[tuple[str, Plot]]:
     """Yield the plots, each with the title of its section."""
+    methods = labelled(summaries, lambda summary: summary.methods)
     for score in score_names(summaries)[:_PLOTTED_SCORES]:
         for cost in ("tokens", "calls", "seconds"):
             values = [
                 Value(numbers[each.method], each.method, each.scores[score], each.costs[cost])
-                for each in methods_of(summaries)
+                for each in methods
                 if score in each.scores
             ]
             title = f"{score} against {cost} a sample"
             yield "Scores and costs", scatter(title, f"{cost} a sample", values)
     differences: dict[str, list[Value]] = {}
-    for each in comparisons_of(summaries):
+    for each in labelled(summaries, lambda summary: summary.comparisons):
         words = f"{each.method} − {each.against}"
         value = Value(numbers[each.method], words, each.difference)
         differences.setdefault(each.score, []).append(value)
     supports: dict[str, list[Value]] = {}
-    for read in supports_of(summaries):
+    for read in labelled(summaries, lambda summary: summary.supports):
         if read.share:
             value = Value(numbers[read.method], read.method, read.share)
             supports.setdefault(read.judge, []).append(value)

@@ -33,22 +33,8 @@ class Table:
 
 def score_names(summaries: Mapping[str, Summary]) -> list[str]:
     """Return the names of the scores in the order of the methods."""
-    return list(dict.fromkeys(score for each in methods_of(summaries) for score in each.scores))
-
-
-def methods_of(summaries: Mapping[str, Summary]) -> list[MethodSummary]:
-    """Return the methods; with several directories theirs stand before their names."""
-    return _labelled(summaries, lambda summary: summary.methods)
-
-
-def comparisons_of(summaries: Mapping[str, Summary]) -> list[Comparison]:
-    """Return the comparisons under the names of `methods_of`."""
-    return _labelled(summaries, lambda summary: summary.comparisons)
-
-
-def supports_of(summaries: Mapping[str, Summary]) -> list[Support]:
-    """Return the supports under the names of `methods_of`."""
-    return _labelled(summaries, lambda summary: summary.supports)
+    methods = [method for summary in summaries.values() for method in summary.methods]
+    return list(dict.fromkeys(score for method in methods for score in method.scores))
 
 
 def label(summaries: Mapping[str, Summary], directory: str, name: str) -> str:
@@ -56,7 +42,8 @@ def label(summaries: Mapping[str, Summary], directory: str, name: str) -> str:
     return f"{directory}: {name}" if len(summaries) > 1 else name
 
 
-def _labelled(summaries: Mapping[str, Summary], items: Callable[[Summary], Sequence[R]]) -> list[R]:
+def labelled(summaries: Mapping[str, Summary], items: Callable[[Summary], Sequence[R]]) -> list[R]:
+    """Return what the summaries have of a kind, with the names of methods as `label` has them."""
     return [
         replace(each, method=label(summaries, name, each.method))
         for name, summary in summaries.items()
@@ -66,16 +53,15 @@ def _labelled(summaries: Mapping[str, Summary], items: Callable[[Summary], Seque
 
 def tables(summaries: Mapping[str, Summary]) -> list[Table]:
     """Return the tables that have rows: scores and costs, differences, votes, support."""
-    votes = _labelled(summaries, lambda summary: summary.preferences)
     every = [
         _table(
             "Scores and costs",
-            methods_of(summaries),
+            labelled(summaries, lambda summary: summary.methods),
             "Means with their 95 % intervals; costs are those of a sample, failed ones among them.",
         ),
         _table(
             "Differences",
-            comparisons_of(summaries),
+            labelled(summaries, lambda summary: summary.comparisons),
             "Against the method with the fewest tokens, on the samples that both have, with 95 % "
             "intervals. p is of the paired t-test, where scores are 0 or 1 of the exact sign test "
             "(McNemar's); sign p is of the sign test on wins and losses. Both are adjusted (Holm). "
@@ -83,13 +69,13 @@ def tables(summaries: Mapping[str, Summary]) -> list[Table]:
         ),
         _table(
             "Votes of judges",
-            votes,
+            labelled(summaries, lambda summary: summary.preferences),
             "By majority on each sample. Order bias: the share of the votes for the answer that "
             "was shown first, 0.5 without bias.",
         ),
         _table(
             "Support",
-            supports_of(summaries),
+            labelled(summaries, lambda summary: summary.supports),
             "The share of the sentences that their passages bear out, with 95 % intervals. Cut: "
             "answers of which passages were too long to be shown.",
         ),
