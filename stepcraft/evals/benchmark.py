@@ -4,7 +4,7 @@ LGStep is the only benchmark of this package. Other distributions, such as `step
 register theirs as entry points of the group `stepcraft.benchmarks`; each loads a `Benchmark`:
 
     [project.entry-points."stepcraft.benchmarks"]
-    gsm8k = "stepcraft_papers.gsm8k:GSM8K"
+    gsm8k = "stepcraft_papers.word_problems:GSM8K"
 """
 
 import difflib

@@ -158,9 +158,9 @@ def test_a_benchmark_of_another_package_is_run_by_its_name(tmp_path: Path) -> No
 @pytest.mark.usefixtures("installed")
 def test_names_of_no_benchmark() -> None:
     with pytest.raises(
-        BadInput, match="'gsm8k'; for those of papers: pip install stepcraft-papers"
+        BadInput, match="'nothing'; for those of papers: pip install stepcraft-papers"
     ):
-        get_benchmark("gsm8k")
+        get_benchmark("nothing")
     with pytest.raises(BadInput, match="did you mean 'lgstep-val'"):
         get_benchmark("lgstep-vla")
     with pytest.raises(BadInput, match=r"tests\.evals\.test_calls:NONE of 'wrong' is no Benchmark"):
