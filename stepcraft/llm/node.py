@@ -41,6 +41,8 @@ _HAND_BACK = (
     "reply_format asks for, with nothing before or after it."
 )
 _REFUSED_STATUS = frozenset({401, 403, 404})
+_EARLY_S = 0.05
+"""The timer of an event loop fires up to so many seconds before its time."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,8 @@ class _Step:
             return f"{name} was skipped: the model declined: {without_secrets(str(error)):.200}"
         if isinstance(error, UnreadableReply):
             return f"{name} was skipped: the model's reply could not be read, asked twice: {error}"
-        if isinstance(error, TimeoutError) and self.seconds_left == 0:
+        left = self.seconds_left
+        if isinstance(error, TimeoutError) and left is not None and left < _EARLY_S:
             return too_late(self.settings)
         text = without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")[:300]
         if getattr(error, "status_code", None) in _REFUSED_STATUS and not self.limits.answered:
