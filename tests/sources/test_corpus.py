@@ -127,7 +127,7 @@ def test_only_what_changed_is_read(opened, folder: Path):
     (folder / "milk.md").write_text("Milk is white.")
     (folder / "kitchen" / "soup.txt").unlink()
     report = opened().report
-    assert (report.files, report.read, report.gone) == (2, 2, 1)
+    assert (report.files, report.read) == (2, 2)
     assert opened().invoke("green")[0].page_content == "Steep green tea for three minutes."
     assert found(opened(), "milk") == [f"{folder}/milk.md:1"]
     assert found(opened(), "potatoes") == []
@@ -163,7 +163,7 @@ def test_a_corpus_within_its_age_is_not_looked_at_again(opened, folder: Path):
 @pytest.mark.skipif(find_spec("markitdown") is not None, reason="it is installed")
 def test_office_files_that_are_not_read_are_named(opened, folder: Path):
     for name in ("plan.docx", "talk.PPTX", "sums.xlsx", "old.doc", "~$plan.docx"):
-        (folder / name).write_bytes(b"PK\3\4")
+        (folder / name).write_bytes(b"PK\3\4\0")
     corpus = opened()
     assert sorted(Path(path).name for path in corpus.report.problems) == [
         "old.doc",
@@ -171,6 +171,7 @@ def test_office_files_that_are_not_read_are_named(opened, folder: Path):
         "sums.xlsx",
         "talk.PPTX",
     ]
+    assert corpus.report.problems[str(folder / "old.doc")] == "it is binary"
     assert 'pip install "stepcraft[office]"' in corpus.invoke("tea")[0].metadata[NOTES][0]
 
 
@@ -424,9 +425,10 @@ def test_an_index_that_was_not_opened_for_long_is_deleted_from_the_cache(
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     (folder / "more").mkdir()
     (folder / "more" / "milk.md").write_text("Milk, then sugar.")
-    for named in (folder, folder / "more"):
-        open_corpus([named], embeddings="none").close()
-    unused, used = sorted(cache.rglob("*.db"), key=lambda path: path.name.startswith("more"))
+    unused, used = (
+        Path(open_corpus([named], embeddings="none").index.path)
+        for named in (folder, folder / "more")
+    )
     old = time.time() - 91 * 24 * 3600
     for path in (unused, used):
         os.utime(path, (old, old))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcraft.sources.corpus.content import UnreadableFile
-from stepcraft.sources.corpus.passages import CHARACTERS, Passage, passages
+from stepcraft.sources.corpus.passages import CHARACTERS, MAX_FENCE, Passage, passages
 from stepcraft.text.clean import clean
 
 
@@ -178,7 +178,7 @@ def test_other_encodings_are_understood(tmp_path: Path):
 def test_records_are_passages(tmp_path: Path):
     lines = [
         {"title": "Tea", "text": "About tea.", "year": 1},
-        {"Name": "Milk", "Content": ["White.", "Liquid."]},
+        {"Name": "Milk", "Content": "White.\nLiquid."},
         {"question": "Why?", "answer": "Because.", "votes": 2},
     ]
     expected = [
@@ -210,6 +210,12 @@ def test_broken_records_are_named_and_the_others_given(tmp_path: Path):
     assert read == []
     reader = passages(tmp_path / "a.jsonl")
     assert [next(reader).text, next(reader).text] == ["one", "two"]
+
+
+def test_a_text_is_cut_at_its_best_places_and_never_in_a_word(tmp_path: Path):
+    sentences = "".join(f"This is sentence number {n} of it. " for n in range(90))
+    *items, _ = read(tmp_path, "a.txt", f"{'short ' * 80}{'y' * 600} {sentences}")
+    assert {item.text[-1] for item in items} == {"t", "."}
 
 
 def test_code_is_split_at_its_functions(tmp_path: Path):
@@ -254,7 +260,10 @@ def test_no_word_is_lost_and_places_are_right(
     written = clean(path.read_bytes().decode())
     found = list(passages(path))
     told = "".join(item.title + item.text for item in found)
-    assert all(len(item.text) <= CHARACTERS for item in found)
+    assert all(
+        len(item.text) <= (MAX_FENCE if "```" in item.text or "~~~" in item.text else CHARACTERS)
+        for item in found
+    )
     for word in re.findall(r"\w+", written):
         assert word in told or len(word) > CHARACTERS
     if ending == ".txt":

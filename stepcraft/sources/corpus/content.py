@@ -1,7 +1,6 @@
 """Read a file as text with headings, according to its suffix."""
 
 import codecs
-import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice, pairwise
@@ -40,14 +39,16 @@ _PARSERS = {
     ".pdf": ("pdf:pdf", " p. {}"),
     ".ipynb": ("notebook:notebook", " cell {}"),
 }
-"""By suffix, the parser and what cites one of the parts."""
+"""By suffix, the parser and what cites a part."""
 _PARSER = MarkdownIt("commonmark").disable(["inline", "reference"])  # blocks alone
 _FRONT_MATTER = re.compile(r"---\n(?=[\w-]+:)(.*?\n)---[ \t]*$", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r"^title:[ \t]*(.+)$", re.MULTILINE)
 _RST_HEADING = re.compile(
-    r"^(?:(?P<over>([^\w\s])\2{2,})[ \t]*\n)?(?P<title>.*\S.*)\n(?P<under>([^\w\s])\5{2,})[ \t]*$",
+    r"(?:\A|(?<=\n\n)|^(?P<over>[^\w\s])(?P=over){2,}[ \t]*\n)"
+    r"(?P<title>.+)\n(?P<under>[^\w\s])(?P=under){2,}[ \t]*$",
     re.MULTILINE,
 )
+"""A title with a line under it, and above it another line or nothing."""
 
 
 class UnreadableFile(Exception):
@@ -71,9 +72,10 @@ class Content(NamedTuple):
     text: str
     blocks: Sequence[Heading] = ()
     """Headings and fenced blocks."""
-    starts: Sequence[tuple[int, str]] = ()
-    """The offsets of pages or cells, each with its suffix in a source, such as " p. 3"; empty
-    where lines are counted."""
+    place: str = ":{}"
+    """How a line, page or cell is cited by its number."""
+    starts: Sequence[int] = ()
+    """The offsets of pages or cells; empty where lines are counted."""
     cut: str = ""
     """What was not read because of a limit, a sentence; "" if all was."""
 
@@ -147,15 +149,12 @@ def _blocks(text: str) -> Iterator[Heading]:
 
 
 def _rst_headings(text: str) -> Iterator[Heading]:
-    """Yield headings; the level of a style of underline is the order of its first use."""
-    styles: list[tuple[str, bool]] = []
+    """Yield headings; the level of a style is the order of its first use."""
+    levels: dict[tuple[str, ...], int] = {}
     for match in _RST_HEADING.finditer(text):
-        over, title, under = match["over"], _short(match["title"]), match["under"]
-        is_alone = over == under or (not over and text[: match.start()][-2:] in ("", "\n\n"))
-        if title and is_alone and len(under) >= len(match["title"].rstrip()):
-            style = (under[0], bool(over))
-            styles += [] if style in styles else [style]
-            yield Heading(match.start(), match.end(), styles.index(style) + 1, title)
+        if title := _short(match["title"]):
+            level = levels.setdefault(match.group("over", "under"), len(levels) + 1)
+            yield Heading(match.start(), match.end(), level, title)
 
 
 def _short(title: str) -> str:
@@ -165,30 +164,27 @@ def _short(title: str) -> str:
 
 
 def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
-    document = isolated(f"stepcraft.sources.parse.{parser}", data, seconds=SECONDS)
-    parts: list[str] = document["parts"]
-    text, title = "\n\n".join(parts), _short(clean(document["title"])) or title
-    offsets = accumulate((len(part) + 2 for part in parts), initial=0)
-    starts = [(start, place.format(number)) for number, start in enumerate(offsets, 1)]
+    name, parts, cut = isolated(f"stepcraft.sources.parse.{parser}", data, seconds=SECONDS)
+    text, title = "\n\n".join(parts), _short(clean(name)) or title
+    starts = list(accumulate((len(part) + 2 for part in parts), initial=0))
     content = Content(title, text) if parser == "pdf:pdf" else markdown_content(text, title)
-    return content._replace(starts=starts, cut=document["cut"])
+    return content._replace(place=place, starts=starts, cut=cut)
 
 
 def _bytes(path: Path, limit: int) -> bytes:
-    """Return the content of a file, of which no more is read than the limit, however it grows."""
+    """Return the content of a file of at most so many bytes."""
     with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size <= limit and len(data := file.read(limit + 1)) <= limit:
+        if len(data := file.read(limit + 1)) <= limit:
             return data
     raise UnreadableFile(f"it is larger than {limit // 1_000_000} MB")
 
 
 def _decoded(data: bytes) -> str:
     """Return text in UTF-8, in UTF-16 with its byte order mark, else in Latin-1."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return clean(data.decode("utf-16", errors="replace"))
-    if b"\0" in data[:8192]:
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if not is_wide and b"\0" in data[:8192]:
         raise UnreadableFile("it is binary")
     try:
-        return clean(data.decode())
+        return clean(data.decode("utf-16" if is_wide else "utf-8"))
     except UnicodeDecodeError:
         return clean(data.decode("latin-1"))

@@ -9,24 +9,23 @@ from stat import S_ISREG
 from typing import NamedTuple
 
 from stepcraft.errors import BadInput
-from stepcraft.files import irregular, named_path
+from stepcraft.files import named_path
 from stepcraft.text.clean import clean
 
-OFFICE = frozenset((".docx", ".pptx", ".xlsx"))
+OFFICE = (".docx", ".pptx", ".xlsx")
 """Suffixes of files that are read if MarkItDown is installed."""
 
-_OLD_OFFICE = frozenset((".doc", ".ppt", ".xls"))
-_SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages"}
-_NO_TEXT = re.compile(
-    r"""\.(
+_LEFT_OUT_FOLDERS = re.compile(r"\..*|node_modules|__pycache__|site-packages", re.DOTALL)
+_LEFT_OUT = re.compile(
+    r"""(\.|~\$).* | .*\.(
     7z | a | avi | avif | bin | bmp | bz2 | class | db | dll | dmg | dylib | eot | exe | flac | gif
     | gz | icns | ico | iso | jar | jpe?g | lib | lock | m4a | mkv | mov | mp[34] | mpeg | np[yz]
     | o | obj | ogg | otf | parquet | pickle | pkl | png | psd | py[cd] | rar | rlib | so | sqlite3?
     | tar | tgz | tiff? | ttf | wasm | wav | webm | webp | woff2? | xz | zip | zst
     )""",
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""Suffixes of files without text, which are left out of folders."""
+"""Hidden files and files without text."""
 
 
 class Root(NamedTuple):
@@ -54,10 +53,8 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
     roots: dict[Path, Root] = {}
     for name in paths:
         path = named_path(name)
-        if not path.exists():
+        if not (path.is_file() or path.is_dir()):
             raise BadInput(f"there is no file or folder {os.fspath(name)}; check the name")
-        if kind := irregular(path.stat().st_mode):
-            raise BadInput(f"{os.fspath(name)} is {kind}; name a file or folder")
         roots.setdefault(path.resolve(), Root(str(path), path.resolve()))
     if not roots:
         raise BadInput("a corpus needs a file or folder; write corpus:docs or corpus:docs,notes.md")
@@ -87,61 +84,46 @@ def files_of(
             of Office is not read.
         follow_symlinks: Whether links that lead out of all roots are followed.
     """
+    for path in dict.fromkeys(_paths(roots, problems, follow_symlinks=follow_symlinks)):
+        try:
+            status = os.stat(path)
+        except OSError:  # a link to nothing
+            continue
+        if not S_ISREG(status.st_mode):
+            continue
+        if path.lower().endswith(OFFICE) and not find_spec("markitdown"):
+            problems[path] = 'Office files are not read without pip install "stepcraft[office]"'
+        else:
+            yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
 
+
+def _paths(
+    roots: Sequence[Root], problems: dict[str, str], *, follow_symlinks: bool
+) -> Iterator[str]:
     def unlisted(error: OSError) -> None:
         problems[error.filename] = f"it cannot be read: {error.strerror}"
 
     def stays(path: str) -> bool:
         """Tell whether a path is no link out of the corpus, or such links are followed."""
-        is_outside = os.path.islink(path) and not follow_symlinks and not _is_inside(path, roots)
-        if is_outside:
-            why = "it is a link out of the corpus, see open_corpus(follow_symlinks=True)"
-            problems[path] = why
-        return not is_outside
+        if follow_symlinks or not os.path.islink(path):
+            return True
+        target = Path(os.path.realpath(path))
+        is_inside = any(target.is_relative_to(root.real) for root in roots)
+        if not is_inside:
+            problems[path] = "it is a link out of the corpus, see open_corpus(follow_symlinks=True)"
+        return is_inside
 
-    named = {str(root.real) for root in roots if root.real.is_file()}
-    for path in named:
-        yield from _readable(path, problems)
+    yield from (str(root.real) for root in roots if root.real.is_file())
     entered: set[str] = set()
     for root in (root for root in roots if root.real.is_dir()):
         for folder, folders, names in os.walk(root.real, followlinks=True, onerror=unlisted):
             place = os.path.realpath(folder)
-            if place in entered or "pyvenv.cfg" in names:
-                folders.clear()
-                continue
+            is_new = place not in entered and "pyvenv.cfg" not in names
             entered.add(place)
-            seen = set(folders) - _SKIPPED_FOLDERS
-            folders[:] = filter(lambda name: stays(f"{folder}/{name}"), _shown_names(seen))
-            for name in _shown_names(names):
-                path = f"{folder}/{name}"
-                if not _NO_TEXT.fullmatch(_suffix(name)) and path not in named and stays(path):
-                    yield from _readable(path, problems)
-
-
-def _shown_names(names: Iterable[str]) -> list[str]:
-    return sorted(name for name in names if not name.startswith((".", "~$")))
-
-
-def _is_inside(link: str, roots: Sequence[Root]) -> bool:
-    target = Path(os.path.realpath(link))
-    return any(target.is_relative_to(root.real) for root in roots)
-
-
-def _readable(path: str, problems: dict[str, str]) -> Iterator[File]:
-    try:
-        status = os.stat(path)
-    except OSError:  # a link to nothing
-        return
-    suffix = _suffix(path)
-    if not S_ISREG(status.st_mode):
-        return
-    if suffix in _OLD_OFFICE:
-        problems[path] = "Office's old formats are not read; save it as .docx, .pptx or .xlsx"
-    elif suffix in OFFICE and not find_spec("markitdown"):
-        problems[path] = 'Office files are not read without pip install "stepcraft[office]"'
-    else:
-        yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
-
-
-def _suffix(path: str) -> str:
-    return os.path.splitext(path)[1].lower()
+            paths = [f"{folder}/{name}" for name in sorted(names) if not _LEFT_OUT.fullmatch(name)]
+            yield from filter(stays, paths if is_new else ())
+            folders[:] = [
+                name
+                for name in sorted(folders)
+                if is_new and not _LEFT_OUT_FOLDERS.fullmatch(name) and stays(f"{folder}/{name}")
+            ]

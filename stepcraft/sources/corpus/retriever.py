@@ -3,7 +3,7 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +27,6 @@ from stepcraft.sources.corpus.passages import VERSION, passages
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-ALPHA = 0.4
-"""The default weight of the vectors in a search: 1 is vectors alone, 0 words alone."""
-
 _NAMED_PROBLEMS = 5
 _UNUSED_S = 90 * 24 * 3600
 _BATCH = 4000
@@ -44,10 +41,6 @@ class CorpusReport:
     """Files in the corpus."""
     read: int = 0
     """Files that were new or changed."""
-    gone: int = 0
-    """Files that were removed from the index, since they no longer exist."""
-    passages: int = 0
-    """Passages in the corpus."""
     problems: dict[str, str] = field(default_factory=dict[str, str])
     """Why a file, a record in it, or a folder could not be read, by path."""
 
@@ -66,7 +59,7 @@ class CorpusRetriever(Source):
     """The files and folders, as they were named."""
     report: CorpusReport = Field(default_factory=CorpusReport)
     """What was read when the files were last looked at."""
-    alpha: float = Field(default=ALPHA, ge=0, le=1)
+    alpha: float = 0.4
     """The weight of the vectors: 1 is vectors alone, 0 words alone."""
     follow_symlinks: bool = False
     _lock: Any = PrivateAttr(default_factory=Lock)
@@ -78,10 +71,9 @@ class CorpusRetriever(Source):
         problems = [
             f"{shown(path, self.roots)}: {why}" for path, why in self.report.problems.items()
         ]
-        if more := problems[_NAMED_PROBLEMS:]:
-            problems[_NAMED_PROBLEMS:] = [f"and {len(more):,} more"]
-        listed = "; ".join(problems)
-        return [f"not all of the corpus could be read: {listed}"] if problems else []
+        if more := len(problems[_NAMED_PROBLEMS:]):
+            problems[_NAMED_PROBLEMS:] = [f"and {more:,} more"]
+        return [f"not all of the corpus could be read: {'; '.join(problems)}"] if problems else []
 
     def refresh(self, *, after_s: float = 0, progress: Callable[[int], None] | None = None) -> None:
         """Read what is new or changed in the files, and drop what is gone.
@@ -98,8 +90,8 @@ class CorpusRetriever(Source):
             if time.monotonic() - self._looked < after_s:
                 return
             roots_of(root.real for root in self.roots)
-            self.report = self._update(progress)
-            if not self.report.passages:
+            self.report = self._update(progress or (lambda _: None))
+            if not self.index.count():
                 names = ", ".join(root.name for root in self.roots)
                 raise BadInput("; ".join([f"{names} holds no text to search", *self.notes]))
             self._looked = time.monotonic()
@@ -121,64 +113,46 @@ class CorpusRetriever(Source):
             documents[0].metadata[NOTES] = self.notes
         return documents
 
-    def _update(self, progress: Callable[[int], None] | None) -> CorpusReport:
+    def _update(self, progress: Callable[[int], None]) -> CorpusReport:
         """Bring the index up to date; return what was read."""
-        report, batch = CorpusReport(), _Batch(self.index)
+        report = CorpusReport()
+        entries: list[Entry] = []
+        complete: dict[str, Complete] = {}
         marks: dict[str, str] = self.index.marks()
+
+        def write() -> None:
+            self.index.fill(entries, complete)
+            entries.clear()
+            complete.clear()
+
         for file in files_of(self.roots, report.problems, follow_symlinks=self.follow_symlinks):
             report.files += 1
             group = _digest(file.path)
-            # The mark of a file is its state, the number of passages and what is wrong with it.
+            # The mark of a file is its state, and what is wrong with it.
             state = f"{VERSION} {file.size} {file.changed} "
             mark = marks.pop(group, "")
             if not mark.startswith(state):
                 report.read += 1
-                mark = batch.read(file.path, group, state)
-            *_, count, problem = mark.split(" ", 4)
-            report.passages += int(count)
-            if problem:
+                mark, ids = state, set[str]()
+                try:
+                    for title, text, place in passages(Path(file.path)):
+                        whole = f"{title}\n{text}"
+                        payload = {"title": title, "path": file.path, "place": place}
+                        entries.append(Entry(in_group(group, _digest(whole)), whole, payload))
+                        ids.add(entries[-1].id)
+                        if len(entries) >= _BATCH:
+                            write()
+                except UnreadableFile as error:
+                    mark += str(error)
+                complete[group] = Complete(mark, ids)
+            if problem := mark.removeprefix(state):
                 report.problems[file.path] = problem
-            if progress:
-                progress(report.files)
-        batch.write()
+            progress(report.files)
+        if complete:
+            write()
         if marks:
             self.index.forget(marks)
-        report.gone = len(marks)
         return report
-
-
-class _Batch:
-    """Passages on their way into an index, from however many files."""
-
-    def __init__(self, index: GroupedIndex) -> None:
-        self._index = index
-        self._entries: list[Entry] = []
-        self._complete: dict[str, Complete] = {}
-
-    def read(self, path: str, group: str, state: str) -> str:
-        """Take the passages of a file; return its mark."""
-        ids: set[str] = set()
-        problem = ""
-        try:
-            for title, text, place in passages(Path(path)):
-                whole = f"{title}\n{text}"
-                name = in_group(group, _digest(whole))
-                payload = {"title": title, "path": path, "place": place}
-                self._entries.append(Entry(name, whole, payload))
-                ids.add(name)
-                if len(self._entries) >= _BATCH:
-                    self.write()
-        except UnreadableFile as error:
-            problem = str(error)
-        mark = f"{state}{len(ids)} {problem}"
-        self._complete[group] = Complete(mark, ids)
-        return mark
-
-    def write(self) -> None:
-        """Embed and write them."""
-        if self._entries or self._complete:
-            self._index.fill(self._entries, self._complete)
-        self._entries, self._complete = [], {}
 
 
 def open_corpus(
@@ -217,11 +191,7 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
-    if index is None:
-        name = embedder.name if embedder else "none"
-        path = _cache_file(roots, repr((name, follow_symlinks, [str(r.real) for r in roots])))
-    else:
-        path = Path(index) if index == ":memory:" else named_path(index)
+    choices = embedder and embedder.name, follow_symlinks, [str(root.real) for root in roots]
 
     def opened() -> CorpusRetriever:
         corpus = CorpusRetriever(
@@ -235,31 +205,24 @@ def open_corpus(
         return corpus
 
     try:
+        path = _cache_file(repr(choices)) if index is None else named_path(index)
         try:
             return opened()
         except DamagedIndex:
             if index is not None:
                 raise
-            _delete(Path(path))
+            _delete(path)
             return opened()
-    except MemoryFailure as error:
+    except (MemoryFailure, OSError) as error:
         raise SourceFailure(f"the index of the corpus cannot be used: {error}") from error
 
 
-def _cache_file(roots: Sequence[Root], options: str) -> Path:
+def _cache_file(options: str) -> Path:
     """Return the index in the cache folder for these options; delete those out of use."""
-    name = "".join(letter if letter.isalnum() else "-" for letter in roots[0].real.name)[:40]
     folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
-    path = folder / f"{name}-{_digest(options)}.db"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SourceFailure(
-            f"the folder {folder} for the index of the corpus cannot be made ({error.strerror}); "
-            "give open_corpus a file as index=, or set XDG_CACHE_HOME to another folder"
-        ) from error
+    path = folder / f"{_digest(options)}.db"
+    folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
     with suppress(OSError):  # a cache that cannot be written can still be searched
-        folder.chmod(0o700)  # the indexes hold the text of the files
         path.touch()
         for other in folder.glob("*.db"):
             if time.time() - other.stat().st_mtime > _UNUSED_S:

@@ -6,7 +6,7 @@ from typing import Any
 from stepcraft.text.clean import clean
 
 
-def notebook(data: bytes) -> dict[str, Any]:
+def notebook(data: bytes) -> tuple[str, list[str], str]:
     """Return the cells, code between fences."""
     content: dict[str, Any] = json.loads(data)
     language = content["metadata"].get("kernelspec", {}).get("language", "")
@@ -15,4 +15,4 @@ def notebook(data: bytes) -> dict[str, Any]:
         source = clean("".join(cell["source"]))
         is_code = cell["cell_type"] == "code" and source.strip()
         parts.append(f"```{language}\n{source}\n```" if is_code else source)
-    return {"title": "", "parts": parts, "cut": ""}
+    return "", parts, ""
