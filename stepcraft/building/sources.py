@@ -96,8 +96,8 @@ def _of_name(name: str, spec: str, listing: Listing) -> Iterable[Listed]:
 
 def _of_files(paths: Sequence[str], spec: str, listing: Listing) -> Iterator[Listed]:
     roots = roots_of(paths)
-    named = {str(root.real) for root in roots}
-    listing.roots += [root.real for root in roots]
+    named = {str(root) for root in roots}
+    listing.roots += roots
     problems: dict[str, str] = {}
     for file in files_of(roots, problems):
         is_prose = file.path.lower().endswith(_PROSE) and not file.path.endswith(".build.html")

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from stat import S_ISREG
@@ -28,11 +28,8 @@ _LEFT_OUT = re.compile(
 """Hidden files and files without text."""
 
 
-class Root(NamedTuple):
-    """A file or folder as it was named, and its resolved path."""
-
-    name: str
-    real: Path
+Roots = dict[Path, str]
+"""The resolved paths of files and folders, and how they were named."""
 
 
 class File(NamedTuple):
@@ -44,34 +41,34 @@ class File(NamedTuple):
     """The time of the last change, of permissions too, in nanoseconds."""
 
 
-def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
+def roots_of(paths: Iterable[str | os.PathLike[str]]) -> Roots:
     """Resolve the paths of a corpus, `~` included.
 
     Raises:
         BadInput: There is no path, one cannot be a path, or there is no such file or folder.
     """
-    roots: dict[Path, Root] = {}
+    roots: Roots = {}
     for name in paths:
         path = named_path(name)
         if not (path.is_file() or path.is_dir()):
             raise BadInput(f"there is no file or folder {os.fspath(name)}; check the name")
-        roots.setdefault(path.resolve(), Root(str(path), path.resolve()))
+        roots.setdefault(path.resolve(), str(path))
     if not roots:
         raise BadInput("a corpus needs a file or folder; write corpus:docs or corpus:docs,notes.md")
-    return list(roots.values())
+    return roots
 
 
-def shown(path: str, roots: Sequence[Root]) -> str:
+def shown(path: str, roots: Roots) -> str:
     """Return a file's path below the path that the corpus was named with, for sources."""
-    for root in roots:
-        if Path(path).is_relative_to(root.real):
-            path = str(Path(root.name, Path(path).relative_to(root.real)))
+    for root, name in roots.items():
+        if Path(path).is_relative_to(root):
+            path = str(Path(name, Path(path).relative_to(root)))
             break
     return clean(path)
 
 
 def files_of(
-    roots: Sequence[Root], problems: dict[str, str], *, follow_symlinks: bool = False
+    roots: Roots, problems: dict[str, str], *, follow_symlinks: bool = False
 ) -> Iterator[File]:
     """Yield each file once, named files first, the others in the order of their names.
 
@@ -97,9 +94,7 @@ def files_of(
             yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
 
 
-def _paths(
-    roots: Sequence[Root], problems: dict[str, str], *, follow_symlinks: bool
-) -> Iterator[str]:
+def _paths(roots: Roots, problems: dict[str, str], *, follow_symlinks: bool) -> Iterator[str]:
     def unlisted(error: OSError) -> None:
         problems[error.filename] = f"it cannot be read: {error.strerror}"
 
@@ -108,15 +103,15 @@ def _paths(
         if follow_symlinks or not os.path.islink(path):
             return True
         target = Path(os.path.realpath(path))
-        is_inside = any(target.is_relative_to(root.real) for root in roots)
+        is_inside = any(map(target.is_relative_to, roots))
         if not is_inside:
             problems[path] = "it is a link out of the corpus, see open_corpus(follow_symlinks=True)"
         return is_inside
 
-    yield from (str(root.real) for root in roots if root.real.is_file())
+    yield from (str(root) for root in roots if root.is_file())
     entered: set[str] = set()
-    for root in (root for root in roots if root.real.is_dir()):
-        for folder, folders, names in os.walk(root.real, followlinks=True, onerror=unlisted):
+    for root in filter(Path.is_dir, roots):
+        for folder, folders, names in os.walk(root, followlinks=True, onerror=unlisted):
             place = os.path.realpath(folder)
             is_new = place not in entered and "pyvenv.cfg" not in names
             entered.add(place)

@@ -21,7 +21,7 @@ from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, in_grou
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source, passage_of
 from stepcraft.sources.corpus.content import UnreadableFile
-from stepcraft.sources.corpus.files import Root, files_of, roots_of, shown
+from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
 from stepcraft.sources.corpus.passages import VERSION, passages
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class CorpusRetriever(Source):
 
     index: Any
     """The GroupedIndex that is searched."""
-    roots: list[Root]
-    """The files and folders, as they were named."""
+    roots: Roots
+    """The files and folders, and how they were named."""
     report: CorpusReport = Field(default_factory=CorpusReport)
     """What was read when the files were last looked at."""
     alpha: float = 0.4
@@ -89,10 +89,10 @@ class CorpusRetriever(Source):
         with self._lock:
             if time.monotonic() - self._looked < after_s:
                 return
-            roots_of(root.real for root in self.roots)
+            roots_of(self.roots)
             self.report = self._update(progress or (lambda _: None))
             if not self.index.count():
-                names = ", ".join(root.name for root in self.roots)
+                names = ", ".join(self.roots.values())
                 raise BadInput("; ".join([f"{names} holds no text to search", *self.notes]))
             self._looked = time.monotonic()
 
@@ -191,7 +191,7 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
-    choices = embedder and embedder.name, follow_symlinks, [str(root.real) for root in roots]
+    choices = embedder and embedder.name, follow_symlinks, [*map(str, roots)]
 
     def opened() -> CorpusRetriever:
         corpus = CorpusRetriever(
