@@ -17,7 +17,7 @@ from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.registered import MEMORIES, SOURCES, chosen, registered
 from stepcraft.retrieval.opening import memory_opening, source_opening
 from stepcraft.secrets import excerpt, without_secrets
-from stepcraft.sources.langchain import with_k
+from stepcraft.sources.langchain import RetrieverAdapter
 
 SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 """The environment variable that names the source where the graph was built with none."""
@@ -99,7 +99,7 @@ class RetrievalTarget:
             if not isinstance(source, BaseRetriever | str):
                 raise BadInput(_refusal("source", source))
         ready = {
-            name: source if isinstance(source, str) else with_k(source, name)
+            name: source if isinstance(source, str) else RetrieverAdapter.of(source, name)
             for name, source in sources.items()
         }
         return cls(dict(memories), ready, embeddings, prefers_memory)
@@ -165,7 +165,9 @@ def _open_source(name: str, source: Source) -> Searched:
     if isinstance(source, str):
         opened = source_opening(source).open(refresh=True)
         return Searched(
-            without_secrets(name), with_k(opened, name), is_web=source.partition(":")[0] == "web"
+            without_secrets(name),
+            RetrieverAdapter.of(opened, name),
+            is_web=source.partition(":")[0] == "web",
         )
     return Searched(name, source)
 

@@ -123,7 +123,7 @@ def _reply(process: _Process, request: bytes) -> dict[str, Any]:
         pipes[0].flush()
     line = pipes[1].readline()
     if line.endswith(b"\n"):
-        return json.loads(line)
+        return dict(json.loads(line))
     _end(process)
     return {}
 

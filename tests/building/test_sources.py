@@ -75,7 +75,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert [(one.where, one.reason[:24]) for one in listing.failed] == [
         (f"{tmp_path}/link.md", "it is a link out of the ")
     ]
-    for listed, reason in zip(listing.documents, ("it is no notebook", "PDF"), strict=True):
+    for listed, reason in zip(listing.documents, ("it cannot be read as notebook", "it cannot be read as pdf"), strict=True):
         with pytest.raises(Unreadable, match=reason):
             listed.read()
 
@@ -125,7 +125,7 @@ def test_a_loader_that_fails_is_named() -> None:
         (f"{OWN}:number", "is a int; name corpus:PATH"),
         (f"{OWN}:none", "holds no document"),
         (f"{OWN}:texts", "gives a str, not a document of LangChain"),
-        (f"{OWN}:absent", "has no absent"),
+        (f"{OWN}:absent", "has no attribute 'absent'"),
         ("tests.sources.own:fixed", "gives a tuple, not a document of LangChain"),
     ],
 )

@@ -38,19 +38,8 @@ _HEADERS = {
 }
 _ADDRESSES = 4
 """The most addresses of a host that are tried."""
-
-
-class Limits(NamedTuple):
-    """How much of a page is read, and how long it may take."""
-
-    size: int = 2_000_000
-    """Bytes after decompression; the rest of a longer page is not read."""
-    redirects: int = 5
-    connect_s: float = 4
-    read_s: float = 5
-    """Seconds that the server may send nothing."""
-    total_s: float = 10
-    """Seconds for all of it, redirects included."""
+_MAX_BYTES = 2_000_000
+"""The bytes of a page after decompression; the rest of a longer page is not read."""
 
 
 class Fetched(NamedTuple):
@@ -117,14 +106,11 @@ def _system_addresses(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
+_ssl_context = cache(httpx.create_ssl_context)  # loading the certificates is slow
+
+
 def _network() -> httpx.AsyncBaseTransport:
     return httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
-
-
-@cache
-def _ssl_context() -> ssl.SSLContext:
-    """Cached, because loading the CA bundle is slow."""
-    return httpx.create_ssl_context()
 
 
 @dataclass
@@ -136,7 +122,10 @@ class Fetcher:
 
     allow_hosts: InitVar[Iterable[str]] = ()
     """Hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any address."""
-    limits: Limits = field(default_factory=Limits)
+    total_s: float = 10
+    """Seconds for all of it, redirects included."""
+    redirects: int = 5
+    """The most redirects that are followed."""
     types: Sequence[str] = TYPES
     """The content types that are read."""
     resolve: Resolve = _system_addresses
@@ -165,28 +154,28 @@ class Fetcher:
         return asyncio.run(self._fetch(method, checked_url(url), headers=headers, json=json))
 
     async def _fetch(self, method: str, url: httpx.URL, **content: Any) -> Fetched:  # noqa: ANN401
-        limits = self.limits
         try:
-            async with asyncio.timeout(limits.total_s):
-                for _ in range(limits.redirects + 1):
-                    client = httpx.AsyncClient(  # a new one has no cookies
-                        transport=CheckedTransport(self.network(), self.resolve, self._allowed),
-                        headers=_HEADERS,
-                        timeout=httpx.Timeout(limits.read_s, connect=limits.connect_s),
-                    )
+            async with asyncio.timeout(self.total_s):
+                for _ in range(self.redirects + 1):
+                    transport = CheckedTransport(self.network(), self.resolve, self._allowed)
+                    # A new client has no cookies.
+                    client = httpx.AsyncClient(transport=transport, headers=_HEADERS)
                     async with client, client.stream(method, url, **content) as response:
                         if not response.has_redirect_location:
                             return await self._read(url, response)
                         url = checked_url(str(url.join(response.headers["location"])))
                 raise FetchFailed(  # noqa: TRY301 - as every failure at this URL
-                    f"it redirects more than {limits.redirects} times"
+                    f"it redirects more than {self.redirects} times"
                 )
-        except (FetchFailed, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            kind = FetchRefused if isinstance(error, FetchRefused) else FetchFailed
-            reason = str(error) if isinstance(error, FetchFailed) else excerpt(error, 300)
-            if isinstance(error, TimeoutError | httpx.TimeoutException):
-                reason = "it did not answer in time"
-            raise kind(f"{shown(url)} cannot be fetched: {reason}") from error
+        except FetchFailed as error:
+            raise type(error)(f"{shown(url)} cannot be fetched: {error}") from error
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise FetchFailed(
+                f"{shown(url)} cannot be fetched: it did not answer in time"
+            ) from error
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, zlib.error) as error:
+            reason = excerpt(error, 300)
+            raise FetchFailed(f"{shown(url)} cannot be fetched: {reason}") from error
 
     async def _read(self, url: httpx.URL, response: httpx.Response) -> Fetched:
         if response.status_code != 200:
@@ -195,14 +184,13 @@ class Fetcher:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in self.types:
             raise FetchRefused(f"it is {kind[:80]!r}, and only {', '.join(self.types)} is read")
-        body = await _body(response, self.limits.size + 1)
-        is_cut = len(body) > self.limits.size
+        body = await _body(response)
         charset = response.charset_encoding or ""
-        return Fetched(str(url), kind, charset, body[: self.limits.size], is_cut)
+        return Fetched(str(url), kind, charset, body[:_MAX_BYTES], len(body) > _MAX_BYTES)
 
 
-async def _body(response: httpx.Response, limit: int) -> bytes:
-    """Return at most so many bytes of a body, decompressed.
+async def _body(response: httpx.Response) -> bytes:
+    """Return a body, decompressed, up to one byte more than are read.
 
     httpx decompresses chunks whole, of which a few bytes may give gigabytes.
     """
@@ -211,11 +199,8 @@ async def _body(response: httpx.Response, limit: int) -> bytes:
         raise FetchFailed(f"its encoding {encoding[:40]!r} was not asked for")
     inflater, body = zlib.decompressobj(zlib.MAX_WBITS | 16), b""
     async for chunk in response.aiter_raw():
-        left = limit - len(body)
-        try:
-            body += chunk[:left] if encoding == "identity" else inflater.decompress(chunk, left)
-        except zlib.error as error:
-            raise FetchFailed(f"its compression is broken ({error})") from error
-        if len(body) == limit or inflater.eof:  # what follows is no part of the page
+        left = _MAX_BYTES + 1 - len(body)
+        body += chunk[:left] if encoding == "identity" else inflater.decompress(chunk, left)
+        if len(body) > _MAX_BYTES or inflater.eof:  # what follows is no part of the page
             break
     return body

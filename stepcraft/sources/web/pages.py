@@ -33,10 +33,9 @@ _NOTICE = 1500
 """Fewer characters may be no more than a demand for a browser or a human."""
 _PARSER = "stepcraft.sources.parse.article:article"
 _SECONDS = 8.0
-"""The processor time to parse one page."""
-_KEPT_S = 15 * 60
-_FAILURES_S = 60
-"""Seconds for which a failed page is not requested again."""
+"""The processor time to parse a page."""
+_KEPT_S = 300
+"""Seconds for which a page, or its failure, is not requested again."""
 _CHARSETS = re.compile(
     r"utf-8|us-ascii|iso-8859-([1-9]|1[013-6])|windows-125[0-8]|gb(2312|k|18030)|big5|shift_jis"
     r"|euc-(jp|kr)|koi8-[ru]"
@@ -59,11 +58,6 @@ class Page(NamedTuple):
     """Markdown."""
     cut: bool = False
     """Whether the page is longer than what was fetched of it."""
-
-
-def prepare_reading() -> None:
-    """Start the process in which pages are parsed; it takes a second."""
-    isolated(_PARSER, b"<p>tea</p>", seconds=_SECONDS, charset="")
 
 
 def readable(fetched: Fetched) -> Page:
@@ -124,8 +118,8 @@ def ranked_passages(
 class Pages:
     """A cache that reads pages in threads, from each host one at a time. Thread-safe.
 
-    Those who ask for a page at the same time share one reading; a page is kept for a quarter of an
-    hour, a failure for a minute.
+    Those who ask for a page at the same time share one reading; a page, or its failure, is kept for
+    five minutes.
 
     Args:
         read: Reads the page at a URL, in bounded time.
@@ -144,16 +138,17 @@ class Pages:
         return in_thread(partial(self._page, url))
 
     def _page(self, url: str) -> Page:
-        page, _ = self._kept.get(
-            url, partial(self._attempt, url), lambda kept: kept[1] > self._clock()
+        attempt, _ = self._kept.get(
+            url, partial(self._attempt, url), lambda kept: self._clock() < kept[1] + _KEPT_S
         )
-        if isinstance(page, FetchFailed):
-            raise page
-        return page
+        if isinstance(attempt, FetchFailed):
+            raise attempt
+        return attempt
 
     def _attempt(self, url: str) -> tuple[Page | FetchFailed, float]:
         try:
             with shared_lock(("page", urlsplit(url).netloc)):
-                return self._read(url), self._clock() + _KEPT_S
+                attempt: Page | FetchFailed = self._read(url)
         except FetchFailed as error:
-            return error, self._clock() + _FAILURES_S
+            attempt = error
+        return attempt, self._clock()
