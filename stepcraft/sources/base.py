@@ -12,7 +12,6 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
 from stepcraft.concurrency import in_thread
-from stepcraft.errors import BadInput
 from stepcraft.index import Hit
 
 
@@ -43,16 +42,10 @@ class Source(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        return self._search(query, self._wanted(k))
+        return self._search(query, self.k if k is None else k)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        return await self._asearch(query, self._wanted(k))
-
-    def _wanted(self, k: int | None) -> int:
-        k = self.k if k is None else k
-        if k < 1:
-            raise BadInput(f"k is the number of passages to find, at least 1, not {k}")
-        return k
+        return await self._asearch(query, self.k if k is None else k)

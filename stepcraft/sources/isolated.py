@@ -32,10 +32,6 @@ _SLACK = 4
 """How many times its processor time a document may take by the clock: a machine may be busy."""
 _IDLE_S = 60
 """Seconds after which a process without work ends."""
-_LATE = -getattr(signal, "SIGXCPU", 1)
-_HUNG = -getattr(signal, "SIGALRM", 1)
-"""The exit codes of a process whose time is up."""
-
 _Process = subprocess.Popen[bytes]
 
 
@@ -62,20 +58,18 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
     try:
         process = used or _start()
         reply = _reply(process, request)
-        if used and not reply and used.returncode != _LATE:
-            # It had ended, or an earlier document held a part of its memory.
+        if used and not reply:  # it had ended, or an earlier document held a part of its memory
             process = _start()
             reply = _reply(process, request)
         reusable = process if reply else None
     finally:
         waiting.put(reusable)
-    if not reply and process.returncode in {_LATE, _HUNG}:
-        raise Unparsed(f"it takes more than {seconds:g} s to parse")
     if not reply:
-        raise Unparsed(f"its parser crashed, or needs more than {MAX_MB} MB of memory")
-    if "reason" in reply:
-        raise Unparsed(reply["reason"])
-    return reply["value"]
+        raise Unparsed(f"its parser crashed, or needs more than {seconds:g} s or {MAX_MB} MB")
+    reason, value = reply
+    if reason:
+        raise Unparsed(reason)
+    return value
 
 
 @cache
@@ -109,23 +103,20 @@ def _start() -> _Process:
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
         )
     except OSError as error:
-        raise SourceFailure(
-            f"no process can be started to parse documents: {error.strerror}; "
-            "check the limits of this machine"
-        ) from error
+        raise SourceFailure(f"no process can be started to parse documents: {error}") from error
 
 
-def _reply(process: _Process, request: bytes) -> dict[str, Any]:
-    """Return the reply, {} from a process that has ended without one."""
+def _reply(process: _Process, request: bytes) -> list[Any]:
+    """Return the reason and the value of a reply, [] where the process has ended without one."""
     pipes = cast("tuple[BinaryIO, BinaryIO]", (process.stdin, process.stdout))
     with suppress(OSError):  # it has ended
         pipes[0].write(request)
         pipes[0].flush()
     line = pipes[1].readline()
     if line.endswith(b"\n"):
-        return dict(json.loads(line))
+        return list(json.loads(line))
     _end(process)
-    return {}
+    return []
 
 
 def _end(process: _Process) -> None:
@@ -150,17 +141,16 @@ def serve() -> None:
         module, _, function = name.partition(":")
         parser = getattr(import_module(module), function)
         _bound(seconds)
+        reason, value = "", None
         try:
-            reply = {"value": parser(data, **options)}
+            value = parser(data, **options)
         except Unparsed as error:
-            reply = {"reason": str(error)}
-        except RecursionError:
-            reply = {"reason": "it is nested too deeply"}
+            reason = str(error)
         except MemoryError:
             return
         except Exception as error:  # a hostile document can fail anywhere in the parser
-            reply = {"reason": f"it cannot be read as {function} ({type(error).__name__})"}
-        target.write(json.dumps(reply).encode() + b"\n")
+            reason = f"it cannot be read as {function} ({type(error).__name__})"
+        target.write(json.dumps([reason, value]).encode() + b"\n")
         target.flush()
 
 

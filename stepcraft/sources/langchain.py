@@ -25,7 +25,6 @@ class RetrieverAdapter(Source):
     own rather than in the event loop's pool, where a few hung searches would hold up all else.
 
     Raises:
-        BadInput: A call asks for fewer than one document.
         SourceFailure: The retriever raised something else than an interrupt or an error of ours.
     """
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ def open_source(
     *,
     k: int = 5,
     embeddings: "str | Embeddings | None" = None,
-    progress: Callable[[int], None] | None = None,
 ) -> "BaseRetriever":
     """Open a source of evidence as a LangChain retriever.
 
@@ -42,7 +40,6 @@ def open_source(
         k: The number of passages to find.
         embeddings: The embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take
             them.
-        progress: For a corpus, called with the number of files done so far.
 
     Raises:
         BadInput: The spec is not understood or not allowed, or names nothing that exists.
@@ -56,7 +53,7 @@ def open_source(
     if kind == "corpus" and colon:
         from stepcraft.sources.corpus.retriever import open_corpus
 
-        return open_corpus(corpus_paths(rest), k=k, embeddings=embeddings, progress=progress)
+        return open_corpus(corpus_paths(rest), k=k, embeddings=embeddings)
     if kind == "web":
         from stepcraft.sources.web.retriever import open_web
 
@@ -97,19 +94,12 @@ def named_object(spec: str) -> Any:  # noqa: ANN401 - whatever stands there
 
     Raises:
         BadInput: The module or the attribute does not exist, or the module needs another one.
-        SourceFailure: The module cannot be imported, or the function fails.
+        SourceFailure: The module or the function fails.
     """
     try:
         target = resolve_name(spec)
-    except ModuleNotFoundError as error:
-        raise BadInput(
-            f"the source {spec!r} needs the module {error.name}, which is missing"
-        ) from error
-    except AttributeError as error:
-        raise BadInput(f"the source {spec!r} does not exist: {excerpt(error, 300)}") from error
-    except Exception as error:
-        raise SourceFailure(f"{spec} cannot be imported: {excerpt(error, 300)}") from error
-    try:
         return target() if callable(target) else target
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise BadInput(f"the source {spec} cannot be found: {excerpt(error, 300)}") from error
     except Exception as error:
         raise SourceFailure(f"the source {spec} cannot be made: {excerpt(error, 300)}") from error

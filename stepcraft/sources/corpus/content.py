@@ -1,6 +1,5 @@
 """Read a file as text with headings, according to its suffix."""
 
-import codecs
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice, pairwise
@@ -130,21 +129,18 @@ def _blocks(text: str) -> Iterator[Heading]:
     start = 0
     while start < len(text):
         stop = text.find("\n", start + _STRETCH) + 1 or len(text)
-        lines = text[start:stop].split("\n")
-        offsets = list(accumulate((len(line) + 1 for line in lines), initial=start))
-        tokens = _PARSER.parse(text[start:stop])
-        blocks = [
-            (offsets[token.map[0]], offsets[token.map[1]], token, after.content)
-            for token, after in pairwise([*tokens, Token("", "", 0)])
-            if token.map and not token.level
-        ]
-        if stop < len(text) and len(blocks) > 1:  # the next begins with the block that is cut
-            stop = blocks.pop()[0]
-        for begin, end, token, title in blocks:
-            if token.type == "heading_open" and _short(title):
-                yield Heading(begin, end, int(token.tag[1:]), _short(title))
-            elif token.type == "fence":
-                yield Heading(begin, end, 0, "")
+        stretch, blocks = text[start:stop], list[Heading]()
+        offsets = list(accumulate(map(len, re.split(r"(?<=\n)", stretch)), initial=start))
+        for token, content in pairwise([*_PARSER.parse(stretch), Token("", "", 0)]):
+            if token.level or token.type not in {"heading_open", "fence"} or not token.map:
+                continue
+            title = _short(content.content) if token.type == "heading_open" else ""
+            if title or token.type == "fence":
+                begin, end = (offsets[line] for line in token.map)
+                blocks.append(Heading(begin, end, int(token.tag[1:]) if title else 0, title))
+        if stop < len(text) and blocks and blocks[-1].start > start:
+            stop = blocks.pop().start  # the next stretch begins with what may be cut
+        yield from blocks
         start = stop
 
 
@@ -180,11 +176,10 @@ def _bytes(path: Path, limit: int) -> bytes:
 
 
 def _decoded(data: bytes) -> str:
-    """Return text in UTF-8, in UTF-16 with its byte order mark, else in Latin-1."""
-    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if not is_wide and b"\0" in data[:8192]:
-        raise UnreadableFile("it is binary")
+    """Return text in UTF-8, else in Latin-1."""
+    if b"\0" in data[:8192]:
+        raise UnreadableFile("it is binary or in UTF-16")
     try:
-        return clean(data.decode("utf-16" if is_wide else "utf-8"))
+        return clean(data.decode())
     except UnicodeDecodeError:
         return clean(data.decode("latin-1"))

@@ -67,9 +67,7 @@ def shown(path: str, roots: Roots) -> str:
     return clean(path)
 
 
-def files_of(
-    roots: Roots, problems: dict[str, str], *, follow_symlinks: bool = False
-) -> Iterator[File]:
+def files_of(roots: Roots, problems: dict[str, str]) -> Iterator[File]:
     """Yield each file once, named files first, the others in the order of their names.
 
     Left out of folders are hidden files, installed packages (node_modules, virtual environments)
@@ -79,9 +77,8 @@ def files_of(
         roots: The files and folders.
         problems: Takes, by path, why a folder cannot be listed, a link is not followed, or a file
             of Office is not read.
-        follow_symlinks: Whether links that lead out of all roots are followed.
     """
-    for path in dict.fromkeys(_paths(roots, problems, follow_symlinks=follow_symlinks)):
+    for path in dict.fromkeys(_paths(roots, problems)):
         try:
             status = os.stat(path)
         except OSError:  # a link to nothing
@@ -94,19 +91,17 @@ def files_of(
             yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
 
 
-def _paths(roots: Roots, problems: dict[str, str], *, follow_symlinks: bool) -> Iterator[str]:
+def _paths(roots: Roots, problems: dict[str, str]) -> Iterator[str]:
     def unlisted(error: OSError) -> None:
         problems[error.filename] = f"it cannot be read: {error.strerror}"
 
     def stays(path: str) -> bool:
-        """Tell whether a path is no link out of the corpus, or such links are followed."""
-        if follow_symlinks or not os.path.islink(path):
-            return True
-        target = Path(os.path.realpath(path))
-        is_inside = any(map(target.is_relative_to, roots))
-        if not is_inside:
-            problems[path] = "it is a link out of the corpus, see open_corpus(follow_symlinks=True)"
-        return is_inside
+        is_outside = os.path.islink(path) and not any(
+            map(Path(os.path.realpath(path)).is_relative_to, roots)
+        )
+        if is_outside:
+            problems[path] = "it is a link out of the corpus; name its target too"
+        return not is_outside
 
     yield from (str(root) for root in roots if root.is_file())
     entered: set[str] = set()

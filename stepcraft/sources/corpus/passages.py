@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.files import open_regular
 from stepcraft.records import records
 from stepcraft.sources.corpus.content import (
     MAX_HEADING,
@@ -30,10 +29,7 @@ MAX_FENCE = 3000
 """The most characters of a fenced block that is kept whole."""
 
 _TITLES = ("title", "name", "heading", "headline", "subject")
-_TEXTS = (
-    "text", "content", "contents", "page_content", "body", "passage", "document", "abstract",
-    "summary",
-)  # fmt: skip
+_TEXTS = ("text", "content", "page_content", "body", "passage", "abstract")
 _PART = re.compile(
     rf"""
     .{{1,{CHARACTERS}}} \Z
@@ -62,13 +58,13 @@ class Passage(NamedTuple):
 
 
 def passages(path: Path) -> Iterator[Passage]:
-    """Yield the passages of a file; each record of a JSONL, CSV or JSON file is one or several.
+    """Yield the passages of a file; each record of a JSONL or CSV file is one or several.
 
     Raises:
         UnreadableFile: The file, or a part of it, cannot be read; the rest has been yielded.
     """
     try:
-        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path):
+        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv", ".tsv"}:
             yield from _of_records(path)
         else:
             yield from passages_of(content_of(path))
@@ -98,13 +94,6 @@ def passages_of(content: Content) -> Iterator[Passage]:
         raise UnreadableFile(content.cut)
 
 
-def _is_array(path: Path) -> bool:
-    if path.suffix.lower() != ".json":
-        return False
-    with open_regular(path) as file:
-        return file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-
-
 def _of_records(path: Path) -> Iterator[Passage]:
     broken, first = 0, ""
     try:
@@ -124,15 +113,15 @@ def _of_records(path: Path) -> Iterator[Passage]:
 def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
     """Return title and text by common field names; without such a text, all fields are it."""
     fields = {
-        name: clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        name.lower(): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in values.items()
         if value
     }
-    by_name = {name.lower(): value for name, value in fields.items()}
-    title = next((by_name[name] for name in _TITLES if name in by_name), "")
-    text = next((by_name[name] for name in _TEXTS if name in by_name), "")
+    title, text = (
+        next((fields[name] for name in names if name in fields), "") for names in (_TITLES, _TEXTS)
+    )
     whole = "\n".join(f"{name}: {value}" for name, value in fields.items())
-    return " ".join(title.split())[:MAX_HEADING], text or whole
+    return " ".join(clean(title).split())[:MAX_HEADING], clean(text or whole)
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:

@@ -3,9 +3,8 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -33,18 +32,6 @@ _BATCH = 4000
 """Passages that are embedded and written together."""
 
 
-@dataclass
-class CorpusReport:
-    """The result of bringing a corpus's index up to date."""
-
-    files: int = 0
-    """Files in the corpus."""
-    read: int = 0
-    """Files that were new or changed."""
-    problems: dict[str, str] = field(default_factory=dict[str, str])
-    """Why a file, a record in it, or a folder could not be read, by path."""
-
-
 class CorpusRetriever(Source):
     """A LangChain retriever over files and folders, opened by `open_corpus`.
 
@@ -57,30 +44,28 @@ class CorpusRetriever(Source):
     """The GroupedIndex that is searched."""
     roots: Roots
     """The files and folders, and how they were named."""
-    report: CorpusReport = Field(default_factory=CorpusReport)
-    """What was read when the files were last looked at."""
+    problems: dict[str, str] = Field(default_factory=dict)
+    """Why a file, a record in it, or a folder could not be read, by path."""
+    read: int = 0
+    """The files that were new or changed when the files were last looked at."""
     alpha: float = 0.4
     """The weight of the vectors: 1 is vectors alone, 0 words alone."""
-    follow_symlinks: bool = False
     _lock: Any = PrivateAttr(default_factory=Lock)
     _looked: float = PrivateAttr(default=float("-inf"))
 
     @property
     def notes(self) -> list[str]:
         """A sentence on the files that could not be read, if there are any."""
-        problems = [
-            f"{shown(path, self.roots)}: {why}" for path, why in self.report.problems.items()
-        ]
+        problems = [f"{shown(path, self.roots)}: {why}" for path, why in self.problems.items()]
         if more := len(problems[_NAMED_PROBLEMS:]):
             problems[_NAMED_PROBLEMS:] = [f"and {more:,} more"]
         return [f"not all of the corpus could be read: {'; '.join(problems)}"] if problems else []
 
-    def refresh(self, *, after_s: float = 0, progress: Callable[[int], None] | None = None) -> None:
+    def refresh(self, *, after_s: float = 0) -> None:
         """Read what is new or changed in the files, and drop what is gone.
 
         Args:
             after_s: Do nothing if the files were looked at within so many seconds.
-            progress: Called with the number of files done so far.
 
         Raises:
             BadInput: A file or folder of the corpus is gone, or nothing can be read.
@@ -90,7 +75,7 @@ class CorpusRetriever(Source):
             if time.monotonic() - self._looked < after_s:
                 return
             roots_of(self.roots)
-            self.report = self._update(progress or (lambda _: None))
+            self._update()
             if not self.index.count():
                 names = ", ".join(self.roots.values())
                 raise BadInput("; ".join([f"{names} holds no text to search", *self.notes]))
@@ -101,21 +86,17 @@ class CorpusRetriever(Source):
         self.index.close()
 
     def _search(self, query: str, k: int) -> list[Document]:
-        try:
-            hits = self.index.search(query, k, alpha=self.alpha)
-        except MemoryFailure as error:
-            raise SourceFailure(f"the corpus cannot be searched: {error}") from error
         documents: list[Document] = []
-        for hit in hits:
+        for hit in self.index.search(query, k, alpha=self.alpha):
             path, place = str(hit.entry.payload["path"]), hit.entry.payload["place"]
             documents.append(passage_of(hit, f"{shown(path, self.roots)}{place}"))
-        if documents and self.report.problems:
+        if documents and self.problems:
             documents[0].metadata[NOTES] = self.notes
         return documents
 
-    def _update(self, progress: Callable[[int], None]) -> CorpusReport:
-        """Bring the index up to date; return what was read."""
-        report = CorpusReport()
+    def _update(self) -> None:
+        """Bring the index up to date."""
+        self.problems, self.read = {}, 0
         entries: list[Entry] = []
         complete: dict[str, Complete] = {}
         marks: dict[str, str] = self.index.marks()
@@ -125,14 +106,13 @@ class CorpusRetriever(Source):
             entries.clear()
             complete.clear()
 
-        for file in files_of(self.roots, report.problems, follow_symlinks=self.follow_symlinks):
-            report.files += 1
+        for file in files_of(self.roots, self.problems):
             group = _digest(file.path)
             # The mark of a file is its state, and what is wrong with it.
             state = f"{VERSION} {file.size} {file.changed} "
             mark = marks.pop(group, "")
             if not mark.startswith(state):
-                report.read += 1
+                self.read += 1
                 mark, ids = state, set[str]()
                 try:
                     for title, text, place in passages(Path(file.path)):
@@ -146,13 +126,11 @@ class CorpusRetriever(Source):
                     mark += str(error)
                 complete[group] = Complete(mark, ids)
             if problem := mark.removeprefix(state):
-                report.problems[file.path] = problem
-            progress(report.files)
+                self.problems[file.path] = problem
         if complete:
             write()
         if marks:
             self.index.forget(marks)
-        return report
 
 
 def open_corpus(
@@ -161,8 +139,6 @@ def open_corpus(
     k: int = 5,
     embeddings: "str | Embeddings | None" = None,
     index: str | os.PathLike[str] | None = None,
-    follow_symlinks: bool = False,
-    progress: Callable[[int], None] | None = None,
 ) -> CorpusRetriever:
     """Open files and folders as a retriever.
 
@@ -172,7 +148,8 @@ def open_corpus(
     may open the same corpus at once; one that is killed while it reads is continued by the next.
 
     A file that cannot be read, or takes too much time or memory to parse, is passed over and named
-    in the report, as is what lies beyond a limit of pages or tags.
+    in a note, as is what lies beyond a limit of pages or tags. So is a link out of the paths:
+    whoever can write into a folder could otherwise have any file of this machine read.
 
     Args:
         paths: Files, and folders with all folders in them.
@@ -181,9 +158,6 @@ def open_corpus(
             means STEPCRAFT_EMBEDDINGS, else the best that needs no key.
         index: The file of the index, or ":memory:". None means one in the user's cache folder,
             where indexes that were not opened for 90 days are deleted, and damaged ones made anew.
-        follow_symlinks: Whether links out of the paths are followed. Whoever can write into a
-            folder could otherwise have any file of this machine read.
-        progress: Called with the number of files done so far.
 
     Raises:
         BadInput: There is no such file or folder, or nothing in it can be read.
@@ -191,14 +165,12 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
-    choices = embedder and embedder.name, follow_symlinks, [*map(str, roots)]
+    choices = embedder and embedder.name, [*map(str, roots)]
 
     def opened() -> CorpusRetriever:
-        corpus = CorpusRetriever(
-            index=GroupedIndex(path, embedder), roots=roots, k=k, follow_symlinks=follow_symlinks
-        )
+        corpus = CorpusRetriever(index=GroupedIndex(path, embedder), roots=roots, k=k)
         try:
-            corpus.refresh(progress=progress)
+            corpus.refresh()
         except BaseException:
             corpus.close()
             raise

@@ -1,7 +1,6 @@
-"""Web search engines: ddgs (no key), Tavily, Exa and SearXNG."""
+"""Web search engines: ddgs (no key), Tavily and SearXNG."""
 
 import json
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 
 import httpx
@@ -27,7 +26,7 @@ def ddgs(query: str, count: int) -> Sequence[str]:
         if "No results" in str(error):
             return []
         raise SourceFailure(f"ddgs: no search engine answered: {excerpt(error, 200)}") from error
-    return _results(rows, "href")
+    return [row["href"] for row in rows]
 
 
 def tavily(key: str, url: str = "https://api.tavily.com") -> Search:
@@ -39,32 +38,18 @@ def tavily(key: str, url: str = "https://api.tavily.com") -> Search:
     )
 
 
-def exa(key: str, url: str = "https://api.exa.ai") -> Search:
-    """Return the search of Exa."""
-    hint = "check EXA_API_KEY and your plan"
-    return lambda query, count: _asked(
-        f"{url}/search",
-        hint,
-        {"x-api-key": key},
-        {"query": query, "numResults": count, "type": "auto"},
-    )
-
-
 def searxng(url: str) -> Search:
-    """Return the search of an instance of SearXNG; its URL may hold a user and a password."""
+    """Return the search of an instance of SearXNG."""
     base = httpx.URL(url.rstrip("/").removesuffix("/search") + "/search")
-    user = b64encode(f"{base.username}:{base.password}".encode()).decode()
-    headers = {"Authorization": f"Basic {user}"} if base.userinfo else {}
-
-    def search(query: str, count: int) -> Sequence[str]:
-        target = base.copy_with(userinfo=b"", params={"q": query, "format": "json"})
-        hint = "check that its settings allow the format json"
-        return _asked(str(target), hint, headers)[:count]
-
-    return search
+    hint = "check that its settings allow the format json"
+    return lambda query, count: _asked(
+        str(base.copy_with(params={"q": query, "format": "json"})), hint
+    )[:count]
 
 
-def _asked(url: str, hint: str, headers: Mapping[str, str], body: object = None) -> Sequence[str]:
+def _asked(
+    url: str, hint: str, headers: Mapping[str, str] | None = None, body: object = None
+) -> Sequence[str]:
     """Return the results of one request without redirects; the host may have any address.
 
     Raises:
@@ -74,14 +59,8 @@ def _asked(url: str, hint: str, headers: Mapping[str, str], body: object = None)
     fetcher = Fetcher([host], total_s=_TIMEOUT_S, redirects=0, types=("application/json",))
     try:
         answer = json.loads(fetcher.fetch(url, headers=headers, json=body).body)
+        return [str(row["url"]) for row in answer["results"]]
     except FetchFailed as error:
         raise SourceFailure(f"{error}; {hint}") from error
-    except (ValueError, RecursionError) as error:
-        raise SourceFailure(f"{host} did not answer with JSON; {hint}") from error
-    return _results(answer.get("results") if isinstance(answer, dict) else None, "url")
-
-
-def _results(rows: object, key: str) -> list[str]:
-    """Return the URLs of some rows; an engine's answer is not trusted more than a page."""
-    urls = [row.get(key) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return [url for url in urls if str(url).startswith(("http://", "https://"))]
+    except (ValueError, RecursionError, LookupError, TypeError) as error:
+        raise SourceFailure(f"{host} did not answer with results in JSON; {hint}") from error

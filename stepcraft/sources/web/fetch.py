@@ -9,10 +9,9 @@ once and connects to the addresses that it has checked.
 
 import asyncio
 import socket
-import ssl
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -62,7 +61,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
     inner: httpx.AsyncBaseTransport
     """Connects to an address."""
     resolve: Resolve
-    allowed: set[str]
+    allowed: Iterable[str]
     """Hosts that may have any address."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -81,7 +80,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         except (OSError, ValueError) as error:
             raise FetchFailed(f"{host} has no address that can be found ({error})") from error
         for address in addresses:
-            if not is_public(address) and not {name, f"{name}:{port}"} & self.allowed:
+            if not is_public(address) and {name, f"{name}:{port}"}.isdisjoint(self.allowed):
                 raise FetchRefused(
                     f"{host} has the address {address}, which is not public; "
                     "allow_hosts can allow it"
@@ -120,7 +119,7 @@ class Fetcher:
     It sends no cookies and no credentials of its own, uses no proxy, and verifies certificates.
     """
 
-    allow_hosts: InitVar[Iterable[str]] = ()
+    allow_hosts: Iterable[str] = ()
     """Hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any address."""
     total_s: float = 10
     """Seconds for all of it, redirects included."""
@@ -132,8 +131,8 @@ class Fetcher:
     network: Callable[[], httpx.AsyncBaseTransport] = _network
     """Makes the transport that connects to an address."""
 
-    def __post_init__(self, allow_hosts: Iterable[str]) -> None:
-        self._allowed = allowed_hosts(allow_hosts)
+    def __post_init__(self) -> None:
+        self.allow_hosts = allowed_hosts(self.allow_hosts)
 
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, json: object = None
@@ -157,7 +156,7 @@ class Fetcher:
         try:
             async with asyncio.timeout(self.total_s):
                 for _ in range(self.redirects + 1):
-                    transport = CheckedTransport(self.network(), self.resolve, self._allowed)
+                    transport = CheckedTransport(self.network(), self.resolve, self.allow_hosts)
                     # A new client has no cookies.
                     client = httpx.AsyncClient(transport=transport, headers=_HEADERS)
                     async with client, client.stream(method, url, **content) as response:
@@ -169,12 +168,9 @@ class Fetcher:
                 )
         except FetchFailed as error:
             raise type(error)(f"{shown(url)} cannot be fetched: {error}") from error
-        except (TimeoutError, httpx.TimeoutException) as error:
-            raise FetchFailed(
-                f"{shown(url)} cannot be fetched: it did not answer in time"
-            ) from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, zlib.error) as error:
-            reason = excerpt(error, 300)
+            is_late = isinstance(error, TimeoutError | httpx.TimeoutException)
+            reason = "it did not answer in time" if is_late else excerpt(error, 300)
             raise FetchFailed(f"{shown(url)} cannot be fetched: {reason}") from error
 
     async def _read(self, url: httpx.URL, response: httpx.Response) -> Fetched:

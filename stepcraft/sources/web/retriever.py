@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Iterable
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urldefrag
@@ -11,7 +10,6 @@ from urllib.parse import urldefrag
 from langchain_core.documents import Document
 from pydantic import Field
 
-from stepcraft.concurrency import within
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.models.embeddings import resolve_embeddings
@@ -39,13 +37,12 @@ class WebSource(Source):
     """
 
     search: Search = Field(repr=False)
+    """From a query and a number to URLs, in bounded time."""
     reader: Pages = Field(repr=False)
     embedder: Any = Field(default=None, repr=False)
     """Makes the vectors that passages are ranked with; None ranks by words alone."""
     pages: int = 3
     """The number of pages to read for a query."""
-    search_s: float = 10
-    """Seconds that the search engine may take."""
     pages_s: float = 15
     """Seconds that reading the pages may take in all."""
 
@@ -53,13 +50,7 @@ class WebSource(Source):
         text = " ".join(query.split())[:_QUERY]
         if not text:
             return []
-        try:
-            results = within(self.search_s, partial(self.search, text, 4 * self.pages))
-        except TimeoutError as error:
-            raise SourceFailure(
-                f"the web search did not answer within {self.search_s:g} s"
-            ) from error
-        urls = list(dict.fromkeys(urldefrag(url).url for url in results))
+        urls = list(dict.fromkeys(urldefrag(url).url for url in self.search(text, 4 * self.pages)))
         pages: list[Page] = []
         notes: list[str] = []
         deadline = time.monotonic() + self.pages_s
@@ -95,12 +86,11 @@ def open_web(
     """Open the web as a retriever.
 
     Args:
-        spec: `web` or `web:ddgs` (no key), `web:tavily` (TAVILY_API_KEY), `web:exa` (EXA_API_KEY),
-            or `web:searxng+https://host/path`.
+        spec: `web` or `web:ddgs` (no key), `web:tavily` (TAVILY_API_KEY), or `web:searxng+https://host/path`.
         k: The number of passages to find.
         allow_hosts: Hosts (`wiki.example` or `wiki.example:8080`) that may have private addresses;
             None means those in STEPCRAFT_ALLOW_HOSTS.
-        search: A function from a query and a number to results, in place of the spec's engine.
+        search: A function from a query and a number to URLs, in place of the spec's engine.
 
     Raises:
         BadInput: There is no such engine, or its key or a package is missing.
@@ -128,19 +118,16 @@ def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> Pages:
 
 
 def _engine(spec: str) -> Search:
-    kind, _, name = spec.strip().partition(":")
-    scheme, _, url = name.partition("+")
-    keyed = {"tavily": engines.tavily, "exa": engines.exa}
-    if kind == "web" and name in {"", "ddgs"}:
+    name = spec.strip().partition(":")[2]
+    if name in {"", "ddgs"}:
         return engines.ddgs
-    if kind == "web" and name in keyed:
-        variable = f"{name.upper()}_API_KEY"
-        if key := os.environ.get(variable, "").strip():
-            return keyed[name](key)
-        raise BadInput(f"{spec} needs a key: set {variable}")
-    if kind == "web" and scheme == "searxng" and url.startswith(("http://", "https://")):
-        return engines.searxng(url)
+    if name == "tavily":
+        if key := os.environ.get("TAVILY_API_KEY", "").strip():
+            return engines.tavily(key)
+        raise BadInput(f"{spec} needs a key: set TAVILY_API_KEY")
+    if name.startswith(("searxng+http://", "searxng+https://")):
+        return engines.searxng(name.removeprefix("searxng+"))
     raise BadInput(
-        f"no web source goes by {excerpt(spec)}; name web, web:ddgs, web:tavily, web:exa or "
+        f"no web source goes by {excerpt(spec)}; name web, web:ddgs, web:tavily or "
         "web:searxng+https://host/path"
     )
