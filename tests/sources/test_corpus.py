@@ -22,7 +22,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
-from stepcraft.retrieval.opening import source_opening
+from stepcraft.retrieval.opening import opened_source
 from stepcraft.sources import CorpusRetriever, isolated, open_corpus
 
 TEA = "# Tea\n\n## Green\nSteep green tea for two minutes.\n\n## Black\nSteep black tea for four minutes.\n"
@@ -135,18 +135,17 @@ def test_a_beginning_run_takes_in_changes_without_a_second_index(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
-    opening = source_opening(f"corpus:{folder}", age_s=0)
-    corpus = opening.open(refresh=True)
+    corpus = opened_source(f"corpus:{folder}", age_s=0)
     index = corpus.index
     assert found(corpus, "milk", k=1) != [f"{folder}/milk.md:1"]
     (folder / "milk.md").write_text("Milk is white.")
-    assert opening.open(refresh=True) is corpus
+    assert opened_source(f"corpus:{folder}", age_s=0) is corpus
     assert (corpus.index, corpus.read) == (index, 1)
     assert found(corpus, "milk", k=1) == [f"{folder}/milk.md:1"]
     for file in [*folder.rglob("*.*")]:
         file.unlink()
     with pytest.raises(BadInput, match="holds no text to search"):
-        opening.open(refresh=True)
+        opened_source(f"corpus:{folder}", age_s=0)
 
 
 def test_a_corpus_within_its_age_is_not_looked_at_again(opened, folder: Path):

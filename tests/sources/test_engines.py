@@ -149,6 +149,8 @@ import importlib.machinery
 real = importlib.machinery.PathFinder.find_spec
 
 class Core:
+    find_distributions = importlib.machinery.PathFinder.find_distributions
+
     @staticmethod
     def find_spec(name, path=None, target=None):
         return None if name in ("ddgs", "trafilatura") else real(name, path, target)

@@ -96,17 +96,18 @@ class CorpusRetriever(Source):
 
     def _update(self) -> None:
         """Bring the index up to date."""
-        self.problems, self.read = {}, 0
+        problems: dict[str, str] = {}
         entries: list[Entry] = []
         complete: dict[str, Complete] = {}
         marks: dict[str, str] = self.index.marks()
+        self.read = 0
 
         def write() -> None:
             self.index.fill(entries, complete)
             entries.clear()
             complete.clear()
 
-        for file in files_of(self.roots, self.problems):
+        for file in files_of(self.roots, problems):
             group = _digest(file.path)
             # The mark of a file is its state, and what is wrong with it.
             state = f"{VERSION} {file.size} {file.changed} "
@@ -126,11 +127,12 @@ class CorpusRetriever(Source):
                     mark += str(error)
                 complete[group] = Complete(mark, ids)
             if problem := mark.removeprefix(state):
-                self.problems[file.path] = problem
+                problems[file.path] = problem
         if complete:
             write()
         if marks:
             self.index.forget(marks)
+        self.problems = problems
 
 
 def open_corpus(
