@@ -253,7 +253,7 @@ def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
     for _ in range(2):
         first, *_ = opened().invoke("milk")
         (note,) = first.metadata[NOTES]
-        assert note.startswith("not all of the corpus could be read: ")
+        assert note.startswith("not all of the corpus could be read (3 problems): ")
         assert f"{folder}/data: it is binary" in note
         assert f"{folder}/broken.pdf: it cannot be read as pdf" in note
         assert f"{folder}/rows.jsonl: 1 of its records cannot be read, the first in line 2" in note

@@ -100,10 +100,10 @@ def test_a_notebook_gives_cells(tmp_path: Path):
         {"cell_type": "markdown", "source": ["# Tea\n", "About tea."]},
         {"cell_type": "code", "source": "# boil\nboil()", "outputs": [{"text": "secret output"}]},
     ]
-    text = json.dumps({"cells": cells, "metadata": {"kernelspec": {"language": "python"}}})
+    text = json.dumps({"cells": cells, "metadata": {}})
     (found,) = read(tmp_path, "tea.ipynb", text)
     assert (found.title, found.place) == ("Tea", " cell 1")
-    assert found.text == "About tea.\n\n```python\n# boil\nboil()\n```"
+    assert found.text == "About tea.\n\n```\n# boil\nboil()\n```"
     with pytest.raises(UnreadableFile, match="cannot be read as notebook"):
         read(tmp_path, "b.ipynb", "[]")
 

@@ -142,9 +142,7 @@ def test_a_name_that_has_no_address():
     def resolve(host: str, port: int) -> list[str]:
         raise OSError(-2, "Name or service not known")
 
-    with fails(
-        r"^http://pages\.test/a\?… cannot be fetched: pages\.test has no address that can be found"
-    ):
+    with fails(r"^http://pages\.test/a\?… cannot be fetched: .*Name or service not known"):
         Fetcher(resolve=resolve).fetch("http://pages.test/a?token=sesame")
 
 

@@ -31,7 +31,8 @@ SECONDS = 15.0
 """The processor time for a file that is parsed."""
 
 _STRETCH = 100_000
-_MARKDOWN = {".md", ".markdown", ".mdx", ".qmd", ".rmd"}
+_MARKDOWN = {".md", ".markdown", ".mdx", ".qmd", ".rmd", ".rst"}
+"""Suffixes of what is read as Markdown, of which reStructuredText has the underlined titles."""
 _PARSERS = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:html", "")),
     **dict.fromkeys(OFFICE, ("office:office", "")),
@@ -42,12 +43,6 @@ _PARSERS = {
 _PARSER = MarkdownIt("commonmark").disable(["inline", "reference"])  # blocks alone
 _FRONT_MATTER = re.compile(r"---\n(?=[\w-]+:)(.*?\n)---[ \t]*$", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r"^title:[ \t]*(.+)$", re.MULTILINE)
-_RST_HEADING = re.compile(
-    r"(?:\A|(?<=\n\n)|^(?P<over>[^\w\s])(?P=over){2,}[ \t]*\n)"
-    r"(?P<title>.+)\n(?P<under>[^\w\s])(?P=under){2,}[ \t]*$",
-    re.MULTILINE,
-)
-"""A title with a line under it, and above it another line or nothing."""
 
 
 class UnreadableFile(Exception):
@@ -96,8 +91,7 @@ def content_of(path: Path) -> Content:
         raise UnreadableFile(str(error)) from error
     if suffix in _MARKDOWN:
         return markdown_content(text, title)
-    headings = _rst_headings(text) if suffix == ".rst" else ()
-    return Content(title, text, list(islice(headings, MAX_BLOCKS)))
+    return Content(title, text)
 
 
 def file_title(path: Path) -> str:
@@ -144,18 +138,9 @@ def _blocks(text: str) -> Iterator[Heading]:
         start = stop
 
 
-def _rst_headings(text: str) -> Iterator[Heading]:
-    """Yield headings; the level of a style is the order of its first use."""
-    levels: dict[tuple[str, ...], int] = {}
-    for match in _RST_HEADING.finditer(text):
-        if title := _short(match["title"]):
-            level = levels.setdefault(match.group("over", "under"), len(levels) + 1)
-            yield Heading(match.start(), match.end(), level, title)
-
-
 def _short(title: str) -> str:
     """Return a title on one line, "" for what is none."""
-    line = " ".join(title.split())
+    line = " ".join(title.split()).strip("= ")  # the line above a title of reStructuredText
     return line if len(line) <= MAX_HEADING and any(map(str.isalnum, line)) else ""
 
 

@@ -145,19 +145,20 @@ def _units_of(content: Content) -> Iterator[_Unit]:
     blocks = [*content.blocks, Heading(len(text), len(text), 1, "")]
     is_title = blocks[0].level == 1 and not text[: blocks[0].start].strip()
     title = file = blocks[0].text if is_title else content.title
-    above: list[Heading] = []
+    names: dict[int, str] = {}
+    last = Heading(0, 0, 0, "")
     start = 0
     for block in blocks:
         if not block.level and block.stop - block.start > MAX_FENCE:
             continue
-        is_sibling = above and block.level and block.level <= above[-1].level
-        if is_sibling and not text[above[-1].stop : block.start].strip():
-            start = above[-1].start
+        if 0 < block.level <= last.level and not text[last.stop : block.start].strip():
+            start = last.start
         yield from ((title, *part.span()) for part in _PART.finditer(text, start, block.start))
         start = block.stop
         if block.level:
-            above = [*(outer for outer in above if outer.level < block.level), block]
-            names = [outer.text for outer in above]
-            title = " › ".join(names if names[0] == file else [file, *names])
+            last = block
+            names = {level: name for level, name in names.items() if level < block.level}
+            names[block.level] = block.text
+            title = " › ".join(dict.fromkeys([file, *names.values()]))
         else:
             yield title, block.start, block.stop

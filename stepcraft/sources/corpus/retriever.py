@@ -26,7 +26,6 @@ from stepcraft.sources.corpus.passages import VERSION, passages
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_NAMED_PROBLEMS = 5
 _UNUSED_S = 90 * 24 * 3600
 _BATCH = 4000
 """Passages that are embedded and written together."""
@@ -57,9 +56,12 @@ class CorpusRetriever(Source):
     def notes(self) -> list[str]:
         """A sentence on the files that could not be read, if there are any."""
         problems = [f"{shown(path, self.roots)}: {why}" for path, why in self.problems.items()]
-        if more := len(problems[_NAMED_PROBLEMS:]):
-            problems[_NAMED_PROBLEMS:] = [f"and {more:,} more"]
-        return [f"not all of the corpus could be read: {'; '.join(problems)}"] if problems else []
+        count, listed = len(problems), "; ".join(problems[:5])
+        return (
+            [f"not all of the corpus could be read ({count:,} problems): {listed}"]
+            if problems
+            else []
+        )
 
     def refresh(self, *, after_s: float = 0) -> None:
         """Read what is new or changed in the files, and drop what is gone.

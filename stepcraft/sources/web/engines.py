@@ -23,8 +23,6 @@ def ddgs(query: str, count: int) -> Sequence[str]:
     try:
         rows = DDGS(timeout=_TIMEOUT_S).text(query, max_results=count)
     except Exception as error:  # its client's own exceptions come through too
-        if "No results" in str(error):
-            return []
         raise SourceFailure(f"ddgs: no search engine answered: {excerpt(error, 200)}") from error
     return [row["href"] for row in rows]
 

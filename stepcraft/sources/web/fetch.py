@@ -35,8 +35,6 @@ _HEADERS = {
     "Accept-Encoding": "gzip",  # which zlib decompresses up to a limit
     "Accept-Language": "en, *;q=0.5",
 }
-_ADDRESSES = 4
-"""The most addresses of a host that are tried."""
 _MAX_BYTES = 2_000_000
 """The bytes of a page after decompression; the rest of a longer page is not read."""
 
@@ -74,11 +72,8 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         url, host = request.url, request.url.raw_host.decode("ascii")
         name = f"[{host}]" if ":" in host else host
         port = url.port or {"http": 80, "https": 443}[url.scheme]
-        try:
-            # In a daemon thread, since a resolver may hang for minutes.
-            addresses = await asyncio.wrap_future(in_thread(lambda: self.resolve(host, port)))
-        except (OSError, ValueError) as error:
-            raise FetchFailed(f"{host} has no address that can be found ({error})") from error
+        # In a daemon thread, since a resolver may hang for minutes.
+        addresses = await asyncio.wrap_future(in_thread(lambda: self.resolve(host, port)))
         for address in addresses:
             if not is_public(address) and {name, f"{name}:{port}"}.isdisjoint(self.allowed):
                 raise FetchRefused(
@@ -87,7 +82,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
                 )
         request.extensions["sni_hostname"] = host
         failure: Exception = FetchFailed(f"{host} has no address")
-        for address in addresses[:_ADDRESSES]:
+        for address in addresses:
             request.url = url.copy_with(host=address)
             try:
                 return await self.inner.handle_async_request(request)

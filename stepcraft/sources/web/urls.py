@@ -61,8 +61,8 @@ def checked_url(url: str) -> httpx.URL:
 
 def shown(url: httpx.URL | str) -> str:
     """Return a URL for messages: without user, password, query and fragment."""
-    plain, *rest = re.split(r"[?#]", re.sub(r"^(\w+://)[^/?#]*@", r"\1", str(url)), maxsplit=1)
-    return ascii(plain)[1:-1][:200] + ("?…" if rest else "")
+    plain = ascii(re.sub(r"^(\w+://)[^/?#]*@", r"\1", str(url)))[1:-1]
+    return re.sub(r"[?#].*", "?…", plain[:200])
 
 
 def allowed_hosts(names: Iterable[str]) -> set[str]:
