@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
@@ -73,15 +73,13 @@ class RetrievalTarget:
         Raises:
             BadInput: A memory or a source is neither an object of its kind nor a name.
         """
-        memories = {} if memory is None else memory
-        if not isinstance(memories, Mapping):
-            memories = {"memory": memories}
+        memories = (
+            memory if isinstance(memory, Mapping) else {} if memory is None else {"memory": memory}
+        )
         if not isinstance(sources, Mapping):
-            listed = sources if isinstance(sources, list | tuple) else [sources]
+            listed: Sequence[Any] = sources if isinstance(sources, list | tuple) else [sources]
             sources = {
-                without_secrets(source)
-                if isinstance(source, str)
-                else f"{type(source).__name__}-{place}": source
+                _name_of(source, place): source
                 for place, source in enumerate(listed, 1)
                 if source is not None
             }
@@ -160,3 +158,9 @@ def _open_source(name: str, source: Source) -> Searched:
     retriever = opened_source(source) if isinstance(source, str) else source
     is_web = isinstance(source, str) and source.partition(":")[0] == "web"
     return Searched(without_secrets(name), RetrieverAdapter.of(retriever, name), is_web=is_web)
+
+
+def _name_of(source: object, place: int) -> str:
+    if isinstance(source, str):
+        return without_secrets(source)
+    return f"{type(source).__name__}-{place}"
