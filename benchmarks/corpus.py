@@ -130,7 +130,7 @@ def measure(count: int) -> Table:
         corpus = open_corpus([folder], index=index)
         (folder / "part0" / "0.md").write_text("# Changed\n\nOne file.")
         refreshed = seconds(corpus.refresh)
-        read = corpus.report.read
+        read = corpus.read
         bare_search = BareSearch(corpus, matrices[0])
         search = partial(corpus.index.search, k=K, alpha=corpus.alpha)
         search(queries[0]), bare_search(queries[0])

@@ -85,8 +85,8 @@ def _of_name(name: str, spec: str, listing: Listing) -> Iterator[Listed]:
 
 def _of_files(paths: Sequence[str], spec: str, listing: Listing) -> Iterator[Listed]:
     roots = roots_of(paths)
-    named = {root.real for root in roots}
-    listing.roots += named
+    named = {*roots}
+    listing.roots += roots
     problems: dict[str, str] = {}
     for file in files_of(roots, problems):
         if _PROSE.search(file.path) or Path(file.path) in named:

@@ -5,7 +5,7 @@ from typing import Annotated
 from typer import Argument, Option, Typer
 
 from stepcraft.cli.options import AsJson
-from stepcraft.cli.output import counter, note, one_line, print_json, say
+from stepcraft.cli.output import note, one_line, print_json, say
 
 source_app = Typer(help="Try a source of evidence.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -32,7 +32,7 @@ def check(
     from stepcraft.evidence import NOTES
     from stepcraft.sources.open import open_source
 
-    documents = open_source(spec, k=k, progress=counter("files read")).invoke(query)
+    documents = open_source(spec, k=k).invoke(query)
     for text in documents[0].metadata.get(NOTES, ()) if documents else ():
         note(text)
     if as_json:

@@ -20,7 +20,7 @@ from stepcraft.memory.feedback import counts, fetched, reranked, with_vote
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
 from stepcraft.nodes.decision import Decision, ask_person
-from stepcraft.retrieval.opening import memory_opening
+from stepcraft.retrieval.opening import opened_memory
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import Section, written
 
@@ -83,9 +83,7 @@ def memory_tools(
             return memory
         runtime: Any = get_runtime()
         store = runtime.store if runtime else None
-        return memory_opening(memory, embeddings=embeddings, store=store, create=True).open(
-            refresh=False
-        )
+        return opened_memory(memory, embeddings=embeddings, store=store, create=True, refresh=False)
 
     def search(query: str, k: int = 3) -> Reply:
         memory = opened()

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
@@ -15,9 +15,9 @@ from stepcraft.errors import BadInput
 from stepcraft.memory.open import BUNDLED, MEMORY_VARIABLE
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.registered import MEMORIES, SOURCES, chosen, registered
-from stepcraft.retrieval.opening import memory_opening, source_opening
+from stepcraft.retrieval.opening import opened_memory, opened_source
 from stepcraft.secrets import excerpt, without_secrets
-from stepcraft.sources.langchain import with_k
+from stepcraft.sources.langchain import RetrieverAdapter
 
 SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 """The environment variable that names the source where the graph was built with none."""
@@ -26,11 +26,6 @@ Memory: TypeAlias = ProcedureMemory | str
 Source: TypeAlias = BaseRetriever | str
 Memories: TypeAlias = Memory | Mapping[str, Memory] | None
 Sources: TypeAlias = Source | Sequence[Source] | Mapping[str, Source] | None
-
-BUNDLED_WARNING = (
-    "no {missing} is named, so this rests on the bundled procedures for LangChain, LangGraph and "
-    "LangSmith; name yours with {how}"
-)
 
 
 @dataclass(frozen=True)
@@ -80,24 +75,22 @@ class RetrievalTarget:
         memories = (
             memory if isinstance(memory, Mapping) else {} if memory is None else {"memory": memory}
         )
-        if isinstance(sources, BaseRetriever | str):
-            sources = [sources]
-        if sources is None:
-            sources = []
         if not isinstance(sources, Mapping):
-            if not isinstance(sources, Sequence):
-                raise BadInput(_refusal("source", sources))
-            sources = {_name_of(source, place): source for place, source in enumerate(sources, 1)}
+            listed: Sequence[Any] = sources if isinstance(sources, list | tuple) else [sources]
+            sources = {
+                _name_of(source, place): source
+                for place, source in enumerate(listed, 1)
+                if source is not None
+            }
         for value in memories.values():
             check_memory(value)
         for source in sources.values():
             if not isinstance(source, BaseRetriever | str):
-                raise BadInput(_refusal("source", source))
-        ready = {
-            name: source if isinstance(source, str) else with_k(source, name)
-            for name, source in sources.items()
-        }
-        return cls(dict(memories), ready, embeddings, prefers_memory)
+                raise BadInput(
+                    "a source is a LangChain retriever or a spec such as corpus:docs/, "
+                    f"not {type(source).__name__}: {excerpt(source)}"
+                )
+        return cls(dict(memories), dict(sources), embeddings, prefers_memory)
 
     def memory(self, settings: Settings, store: BaseStore | None = None) -> ProcedureMemory:
         """Return the memory of a run, opened once in the process.
@@ -114,7 +107,7 @@ class RetrievalTarget:
             memory = next(iter(self.memories.values()), os.environ.get(MEMORY_VARIABLE, ""))
         if not isinstance(memory, str):
             return memory
-        return memory_opening(memory, embeddings=self.embeddings, store=store).open(refresh=True)
+        return opened_memory(memory, embeddings=self.embeddings, store=store)
 
     def open(self, settings: SearchSettings, store: BaseStore | None = None) -> list[Searched]:
         """Return what a run searches, opened once in the process; it may block.
@@ -134,18 +127,18 @@ class RetrievalTarget:
     async def aopen(
         self, settings: SearchSettings, store: BaseStore | None = None
     ) -> list[Searched]:
-        """As `open`, without blocking the event loop; objects need no thread."""
-        names = [*self._sources(settings).values(), *self.memories.values()]
-        if names and not any(isinstance(name, str) for name in names):
-            return self.open(settings, store)
+        """As `open`, without blocking the event loop."""
         return await asyncio.to_thread(self.open, settings, store)
 
     def warnings(self, settings: SearchSettings, searched: Sequence[Searched]) -> list[str]:
         """Return what a reader of the answer should know of what is searched."""
         if searched[0].label != BUNDLED or self.memories or getattr(settings, "memory", None):
             return []
-        missing = ("memory", "memory=") if self.prefers_memory else ("source", "sources=")
-        return [BUNDLED_WARNING.format(missing=missing[0], how=missing[1])]
+        kind, how = ("memory", "memory=") if self.prefers_memory else ("source", "sources=")
+        return [
+            f"no {kind} is named, so this rests on the bundled procedures for LangChain, LangGraph "
+            f"and LangSmith; name yours with {how}"
+        ]
 
     def _sources(self, settings: SearchSettings) -> Mapping[str, Source]:
         if not settings.sources:
@@ -157,22 +150,12 @@ class RetrievalTarget:
 
 
 def _open_source(name: str, source: Source) -> Searched:
-    if isinstance(source, str):
-        opened = source_opening(source).open(refresh=True)
-        return Searched(
-            without_secrets(name), with_k(opened, name), is_web=source.partition(":")[0] == "web"
-        )
-    return Searched(name, source)
+    retriever = opened_source(source) if isinstance(source, str) else source
+    is_web = isinstance(source, str) and source.partition(":")[0] == "web"
+    return Searched(without_secrets(name), RetrieverAdapter.of(retriever, name), is_web=is_web)
 
 
 def _name_of(source: object, place: int) -> str:
     if isinstance(source, str):
         return without_secrets(source)
     return f"{type(source).__name__}-{place}"
-
-
-def _refusal(kind: str, value: object) -> str:
-    return (
-        f"a {kind} is a LangChain retriever or a spec such as corpus:docs/, "
-        f"not {type(value).__name__}: {excerpt(value)}"
-    )

@@ -1,7 +1,8 @@
 """Sources of evidence, each a LangChain retriever; `open_source` opens one by its name."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+import lazy_loader
 
 if TYPE_CHECKING:
     from stepcraft.sources.corpus.retriever import CorpusRetriever, open_corpus
@@ -9,15 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CorpusRetriever", "open_corpus", "open_source"]
 
-_MODULES = {
-    "CorpusRetriever": "corpus.retriever",
-    "open_corpus": "corpus.retriever",
-    "open_source": "open",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Load a public name on first use, as its module takes long to import."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+# The modules take long to import.
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__,
+    submod_attrs={"corpus.retriever": ["CorpusRetriever", "open_corpus"], "open": ["open_source"]},
+)

@@ -1,6 +1,7 @@
 """The base class of the sources of this package."""
 
 import asyncio
+from functools import partial
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -11,7 +12,6 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
 from stepcraft.concurrency import in_thread
-from stepcraft.errors import BadInput
 from stepcraft.index import Hit
 
 
@@ -35,19 +35,17 @@ class Source(BaseRetriever):
         """Return the k passages that fit best, best first; it may block."""
         raise NotImplementedError
 
+    async def _asearch(self, query: str, k: int) -> list[Document]:
+        return await asyncio.wrap_future(in_thread(partial(self._search, query, k)))
+
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        wanted = self.k if k is None else k
-        if wanted < 1:
-            raise BadInput(f"k is the number of passages to find, at least 1, not {wanted}")
-        return self._search(query, wanted)
+        return self._search(query, self.k if k is None else k)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        call = in_thread(
-            lambda: self._get_relevant_documents(query, run_manager=run_manager.get_sync(), k=k)
-        )
-        return await asyncio.wrap_future(call)
+        del run_manager
+        return await self._asearch(query, self.k if k is None else k)

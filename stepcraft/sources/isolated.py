@@ -13,14 +13,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from multiprocessing.spawn import get_executable
 from queue import LifoQueue
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from stepcraft.errors import SourceFailure
 
@@ -31,18 +30,9 @@ _AT_ONCE = 2
 """The most documents that are parsed at the same time."""
 _SLACK = 4
 """How many times its processor time a document may take by the clock: a machine may be busy."""
-_START_S = 30
 _IDLE_S = 60
 """Seconds after which a process without work ends."""
-_LARGE = 2_000_000
-"""Bytes of a document after which a process ends, and with it the memory that it took."""
-_LATE = {-getattr(signal, name, 1) for name in ("SIGKILL", "SIGXCPU")}
-"""The exit codes of a process whose time is up."""
-
-
 _Process = subprocess.Popen[bytes]
-_Reply = dict[str, Any] | int
-"""A reply, or the exit code of a process that has ended without one."""
 
 
 class Unparsed(Exception):
@@ -63,34 +53,23 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
         SourceFailure: No process can be started.
     """
     request = json.dumps([parser, len(data), seconds, options]).encode() + b"\n" + data
-    waiting = _slots(os.getpid())
-    process: _Process | None = None
+    waiting, reusable = _slots(os.getpid()), None
+    used = waiting.get()
     try:
-        process, reply = _answered(waiting.get(), request, seconds)
+        process = used or _start()
+        reply = _reply(process, request)
+        if used and not reply:  # it had ended, or an earlier document held a part of its memory
+            process = _start()
+            reply = _reply(process, request)
+        reusable = process if reply else None
     finally:
-        waiting.put(process)
-    if isinstance(reply, dict) and "value" in reply:
-        return reply["value"]
-    if isinstance(reply, dict):
-        raise Unparsed(reply["reason"])
-    if reply in _LATE:
-        raise Unparsed(f"it takes more than {seconds:g} s to parse")
-    raise Unparsed(f"its parser crashed, or needs more than {MAX_MB} MB of memory")
-
-
-def _answered(
-    waiting: _Process | None, request: bytes, seconds: float
-) -> tuple[_Process | None, _Reply]:
-    """Return the reply, and the process if it can be used again."""
-    process = waiting or _start()
-    reply = _reply(process, request, seconds)
-    if isinstance(reply, dict) and len(request) < _LARGE:
-        return process, reply
-    _end(process)
-    if waiting and isinstance(reply, int) and reply not in _LATE:
-        # It had ended, or an earlier document held a part of its memory.
-        return _answered(None, request, seconds)
-    return None, reply
+        waiting.put(reusable)
+    if not reply:
+        raise Unparsed(f"its parser crashed, or needs more than {seconds:g} s or {MAX_MB} MB")
+    reason, value = reply
+    if reason:
+        raise Unparsed(reason)
+    return value
 
 
 @cache
@@ -124,25 +103,20 @@ def _start() -> _Process:
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
         )
     except OSError as error:
-        raise SourceFailure(
-            f"no process can be started to parse documents: {error.strerror}; "
-            "check the limits of this machine"
-        ) from error
+        raise SourceFailure(f"no process can be started to parse documents: {error}") from error
 
 
-def _reply(process: _Process, request: bytes, seconds: float) -> _Reply:
-    assert process.stdin  # noqa: S101 - a pipe
-    assert process.stdout  # noqa: S101 - a pipe
-    timer = threading.Timer(_START_S + _SLACK * seconds, process.kill)
-    timer.start()
-    try:
-        with suppress(OSError):  # it has ended
-            process.stdin.write(request)
-            process.stdin.flush()
-        line = process.stdout.readline()
-        return json.loads(line) if line.endswith(b"\n") else process.wait()
-    finally:
-        timer.cancel()
+def _reply(process: _Process, request: bytes) -> list[Any]:
+    """Return the reason and the value of a reply, [] where the process has ended without one."""
+    pipes = cast("tuple[BinaryIO, BinaryIO]", (process.stdin, process.stdout))
+    with suppress(OSError):  # it has ended
+        pipes[0].write(request)
+        pipes[0].flush()
+    line = pipes[1].readline()
+    if line.endswith(b"\n"):
+        return list(json.loads(line))
+    _end(process)
+    return []
 
 
 def _end(process: _Process) -> None:
@@ -159,25 +133,24 @@ def serve() -> None:
     while True:
         alarm(_IDLE_S)
         line = sys.stdin.buffer.readline()
-        alarm(0)
         if not line:
             return
         name, size, seconds, options = json.loads(line)
+        alarm(_IDLE_S + math.ceil(_SLACK * seconds))
         data = sys.stdin.buffer.read(size)
         module, _, function = name.partition(":")
         parser = getattr(import_module(module), function)
         _bound(seconds)
+        reason, value = "", None
         try:
-            reply = {"value": parser(data, **options)}
+            value = parser(data, **options)
         except Unparsed as error:
-            reply = {"reason": str(error)}
-        except RecursionError:
-            reply = {"reason": "it is nested too deeply"}
+            reason = str(error)
         except MemoryError:
             return
         except Exception as error:  # a hostile document can fail anywhere in the parser
-            reply = {"reason": f"it cannot be read as {function} ({type(error).__name__})"}
-        target.write(json.dumps(reply).encode() + b"\n")
+            reason = f"it cannot be read as {function} ({type(error).__name__})"
+        target.write(json.dumps([reason, value]).encode() + b"\n")
         target.flush()
 
 
@@ -187,7 +160,6 @@ def _bound(seconds: float) -> None:
         import resource
 
         limits = {
-            resource.RLIMIT_CORE: 0,
             resource.RLIMIT_CPU: math.ceil(time.process_time() + seconds),
             resource.RLIMIT_AS: MAX_MB << 20,
         }

@@ -1,21 +1,16 @@
 """`open_source`: a source of evidence by its name."""
 
+import os
 import re
-from collections.abc import Callable
-from importlib import import_module
-from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.files import named_path
 from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
-
-K = 5
-"""The default number of passages."""
 
 KINDS = (
     "corpus:PATH (files and folders, several with commas between them), web, memory or memory:URL "
@@ -29,9 +24,8 @@ _ATTRIBUTE = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*(?:\.\w+)*)")
 def open_source(
     spec: str,
     *,
-    k: int = K,
+    k: int = 5,
     embeddings: "str | Embeddings | None" = None,
-    progress: Callable[[int], None] | None = None,
 ) -> "BaseRetriever":
     """Open a source of evidence as a LangChain retriever.
 
@@ -46,7 +40,6 @@ def open_source(
         k: The number of passages to find.
         embeddings: The embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take
             them.
-        progress: For a corpus, called with the number of files done so far.
 
     Raises:
         BadInput: The spec is not understood or not allowed, or names nothing that exists.
@@ -60,7 +53,7 @@ def open_source(
     if kind == "corpus" and colon:
         from stepcraft.sources.corpus.retriever import open_corpus
 
-        return open_corpus(corpus_paths(rest), k=k, embeddings=embeddings, progress=progress)
+        return open_corpus(corpus_paths(rest), k=k, embeddings=embeddings)
     if kind == "web":
         from stepcraft.sources.web.retriever import open_web
 
@@ -81,30 +74,14 @@ def open_source(
             f"{spec} is a {type(retriever).__name__}; name a LangChain retriever, or a function "
             "without arguments that makes one"
         )
-    is_path = Path(spec).suffix or _exists(spec)
-    hint = f": corpus:{spec} for documents, memory:{spec} for procedures" if is_path else ""
-    raise BadInput(f"{excerpt(spec)} is no source of evidence; name {KINDS}{hint}")
+    raise BadInput(f"{excerpt(spec)} is no source of evidence; name {KINDS}")
 
 
 def corpus_paths(text: str) -> list[str]:
-    """Return the whole text if it is the path of a file or folder, else the parts between commas.
-
-    Raises:
-        BadInput: One of them is no path.
-    """
-    if text.strip() and _exists(text):
+    """Return the text if it is the path of a file or folder, else the parts between commas."""
+    if os.path.exists(os.path.expanduser(text)):  # noqa: PTH110, PTH111 - whatever the text is
         return [text]
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    for part in parts:
-        named_path(part)
-    return parts
-
-
-def _exists(path: str) -> bool:
-    try:
-        return Path(path).expanduser().exists()
-    except (OSError, RuntimeError):  # it is too long, or names a user who does not exist
-        return False
+    return [*filter(None, map(str.strip, text.split(",")))]
 
 
 def is_dotted(spec: str) -> bool:
@@ -117,28 +94,12 @@ def named_object(spec: str) -> Any:  # noqa: ANN401 - whatever stands there
 
     Raises:
         BadInput: The module or the attribute does not exist, or the module needs another one.
-        SourceFailure: The module cannot be imported, or the function fails.
+        SourceFailure: The module or the function fails.
     """
-    from langchain_core.retrievers import BaseRetriever
-
-    module, _, attribute = spec.partition(":")
     try:
-        target: Any = import_module(module)
-        for name in attribute.split("."):
-            target = getattr(target, name)
-    except ModuleNotFoundError as error:
-        raise BadInput(
-            f"the source {spec!r} needs the module {error.name}, which is missing"
-        ) from error
-    except AttributeError as error:
-        raise BadInput(
-            f"{module} has no {attribute}; check the name in the source {spec!r}"
-        ) from error
-    except Exception as error:
-        raise SourceFailure(f"{module} cannot be imported: {excerpt(error, 300)}") from error
-    if isinstance(target, BaseRetriever) or not callable(target):
-        return target
-    try:
-        return target()
+        target = resolve_name(spec)
+        return target() if callable(target) else target
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise BadInput(f"the source {spec} cannot be found: {excerpt(error, 300)}") from error
     except Exception as error:
         raise SourceFailure(f"the source {spec} cannot be made: {excerpt(error, 300)}") from error

@@ -128,7 +128,7 @@ def test_a_loader_that_fails_is_named(name: str, problem: str) -> None:
         ("ftp://tea.example", "is no source of documents; name corpus:PATH"),
         (f"{OWN}:none", "holds no document"),
         (f"{OWN}:texts", "gives a str, not a document of LangChain"),
-        (f"{OWN}:absent", "has no absent"),
+        (f"{OWN}:absent", "has no attribute 'absent'"),
         ("tests.sources.own:fixed", "gives a tuple, not a document of LangChain"),
     ],
 )

@@ -12,7 +12,7 @@ from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.feedback import counts, with_vote
 from stepcraft.memory.files import import_file
 from stepcraft.memory.local import LocalMemory
-from stepcraft.retrieval.opening import memory_opening
+from stepcraft.retrieval.opening import opened_memory
 from tests.kitchen import GOAL, PROCEDURES, dish
 from tests.servers.weaviate_server import collection_of
 
@@ -58,7 +58,7 @@ def test_a_collection_that_somebody_else_made_is_refused(url: str, weaviate_clie
 
 def test_a_missing_collection_is_not_made_when_so_told(url: str):
     with pytest.raises(BadInput, match="there is no collection Test"):
-        memory_opening(url).open(refresh=True)
+        opened_memory(url)
 
 
 def test_a_collection_that_was_dropped_meanwhile(url: str, weaviate_client):

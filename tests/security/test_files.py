@@ -66,8 +66,8 @@ def pdf(pages: int) -> bytes:
     [
         ("flat.html", lambda: b"<p>x</p>" * 100_000, "only its first 100,000 tags were read"),
         ("pages.pdf", lambda: pdf(3_100), ""),
-        ("wide.ipynb", lambda: b'{"cells":[' + b"[]," * 10_000_000 + b"[]]}", "needs more than 600 MB of memory"),
-        ("wide.json", lambda: b"[[" + b"[]," * 10_000_000 + b"[]]]", "it holds more than 150,000 lists and objects"),
+        ("wide.ipynb", lambda: b'{"cells":[' + b"[]," * 10_000_000 + b"[]]}", "needs more than 15 s or 600 MB"),
+        ("wide.json", lambda: b"[[" + b"[]," * 10_000_000 + b"[]]]", "it is larger than 20 MB"),
         ("line.jsonl", lambda: b"x" * 300_000_000, "it is longer than 4,000,000 characters"),
         ("lines.jsonl", lambda: b"x\n" * 1_000_000, "1,000,000 of its records cannot be read"),
         ("newlines.txt", lambda: b"\n" * 4_000_000 + b"tea", ""),
@@ -127,7 +127,7 @@ def test_one_bad_file_costs_one_file(folder: Path, name: str, content: str):
         assert [document.page_content for document in corpus.invoke("beside")] == [
             "This stands beside it."
         ]
-        assert set(corpus.report.problems) <= {str(folder / name)}
+        assert set(corpus.problems) <= {str(folder / name)}
 
 
 def in_time(call: Callable[[], object]) -> object:
@@ -153,7 +153,7 @@ def test_what_is_no_file_is_not_opened(
 ):
     monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     with odd_file(Path(f"x{suffix}"), kind):
-        with pytest.raises(BadInput, match=f"x{suffix} is a {kind}"):
+        with pytest.raises(BadInput, match=f"there is no file or folder x{suffix}"):
             in_time(lambda: open_corpus([f"x{suffix}"], index=":memory:", embeddings="none"))
         if suffix not in {".md", ".pdf"}:
             with pytest.raises(BadInput, match=f"a {kind}, not a file"):
@@ -184,7 +184,7 @@ def test_a_name_that_leaves_no_room_for_a_draft_is_one_sentence(tmp_path: Path):
         write_jsonl([TEA], tmp_path / ("x" * 250))
 
 
-def test_links_out_of_a_corpus_are_followed_only_if_asked(folder: Path):
+def test_links_out_of_a_corpus_are_followed_only_where_their_target_is_named(folder: Path):
     outside = folder.parent / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text("A secret of others.")
@@ -195,13 +195,13 @@ def test_links_out_of_a_corpus_are_followed_only_if_asked(folder: Path):
     (folder / "self").symlink_to(folder, target_is_directory=True)
     with closing(opened(folder)) as corpus:
         assert corpus.invoke("secret") == []
-        assert corpus.report.files == 2
-        assert sorted(corpus.report.problems) == [str(folder / "file.md"), str(folder / "folder")]
+        assert len(corpus.index.marks()) == 2
+        assert sorted(corpus.problems) == [str(folder / "file.md"), str(folder / "folder")]
         assert "it is a link out of the corpus" in corpus.notes[0]
-    with closing(opened(folder, follow_symlinks=True)) as corpus:
-        assert {document.metadata["source"] for document in corpus.invoke("secret")} == {
-            str(folder / "file.md") + ":1",
-            str(folder / "folder" / "secret.md") + ":1",
+    paths = [folder, outside]
+    with closing(open_corpus(paths, index=":memory:", embeddings="none")) as corpus:
+        assert str(folder / "file.md") + ":1" in {
+            document.metadata["source"] for document in corpus.invoke("secret")
         }
         assert corpus.notes == []
 
@@ -237,7 +237,7 @@ def test_a_damaged_cache_is_made_anew(folder: Path, cache: Path, damage: Callabl
             "This stands beside it."
         ]
     with closing(cached(folder)) as corpus:
-        assert corpus.report.read == 0
+        assert corpus.read == 0
 
 
 def test_an_index_of_the_users_own_is_not_deleted(folder: Path, tmp_path: Path):
@@ -253,9 +253,6 @@ def test_the_cache_is_readable_by_its_owner_alone(folder: Path, cache: Path):
     corpus = cached(folder)
     path = Path(corpus.index.path)
     corpus.close()
-    assert path.parent.stat().st_mode & 0o077 == 0
-    path.parent.chmod(0o755)
-    cached(folder).close()
     assert path.parent.stat().st_mode & 0o077 == 0
 
 

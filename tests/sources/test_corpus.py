@@ -22,7 +22,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
-from stepcraft.retrieval.opening import source_opening
+from stepcraft.retrieval.opening import opened_source
 from stepcraft.sources import CorpusRetriever, isolated, open_corpus
 
 TEA = "# Tea\n\n## Green\nSteep green tea for two minutes.\n\n## Black\nSteep black tea for four minutes.\n"
@@ -75,7 +75,7 @@ class TestStandard(RetrieversIntegrationTests):
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
-        return {name: getattr(self.corpus, name) for name in ("index", "roots", "report")}
+        return {name: getattr(self.corpus, name) for name in ("index", "roots")}
 
     @property
     def retriever_query_example(self) -> str:
@@ -92,7 +92,7 @@ def test_a_document_says_what_it_is_and_where_it_stands(opened, folder: Path):
 def test_paths_are_shown_as_they_were_given(opened, folder: Path):
     with chdir(folder.parent):
         corpus = open_corpus(["files", "files/tea.md"], index=":memory:", embeddings="none")
-    assert corpus.report.files == 2
+    assert len(corpus.index.marks()) == 2
     assert found(corpus, "black tea", k=1) == ["files/tea.md:7"]
     assert found(corpus, "potatoes") == ["files/kitchen/soup.txt:1"]
 
@@ -119,15 +119,13 @@ async def test_async_searches(opened):
 
 
 def test_only_what_changed_is_read(opened, folder: Path):
-    told: list[int] = []
-    assert opened(progress=told.append).report.read == 2
-    assert told == [1, 2]
-    assert opened().report.read == 0
+    assert opened().read == 2
+    assert opened().read == 0
     (folder / "tea.md").write_text(TEA.replace("two", "three"))
     (folder / "milk.md").write_text("Milk is white.")
     (folder / "kitchen" / "soup.txt").unlink()
-    report = opened().report
-    assert (report.files, report.read, report.gone) == (2, 2, 1)
+    corpus = opened()
+    assert (len(corpus.index.marks()), corpus.read) == (2, 2)
     assert opened().invoke("green")[0].page_content == "Steep green tea for three minutes."
     assert found(opened(), "milk") == [f"{folder}/milk.md:1"]
     assert found(opened(), "potatoes") == []
@@ -137,40 +135,40 @@ def test_a_beginning_run_takes_in_changes_without_a_second_index(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
-    opening = source_opening(f"corpus:{folder}", age_s=0)
-    corpus = opening.open(refresh=True)
+    corpus = opened_source(f"corpus:{folder}", age_s=0)
     index = corpus.index
     assert found(corpus, "milk", k=1) != [f"{folder}/milk.md:1"]
     (folder / "milk.md").write_text("Milk is white.")
-    assert opening.open(refresh=True) is corpus
-    assert (corpus.index, corpus.report.read) == (index, 1)
+    assert opened_source(f"corpus:{folder}", age_s=0) is corpus
+    assert (corpus.index, corpus.read) == (index, 1)
     assert found(corpus, "milk", k=1) == [f"{folder}/milk.md:1"]
     for file in [*folder.rglob("*.*")]:
         file.unlink()
     with pytest.raises(BadInput, match="holds no text to search"):
-        opening.open(refresh=True)
+        opened_source(f"corpus:{folder}", age_s=0)
 
 
 def test_a_corpus_within_its_age_is_not_looked_at_again(opened, folder: Path):
     corpus = opened()
     (folder / "milk.md").write_text("Milk is white.")
     corpus.refresh(after_s=3600)
-    assert corpus.report.files == 2
+    assert found(corpus, "milk is white", k=1) != [f"{folder}/milk.md:1"]
     corpus.refresh()
-    assert corpus.report.files == 3
+    assert found(corpus, "milk is white", k=1) == [f"{folder}/milk.md:1"]
 
 
 @pytest.mark.skipif(find_spec("markitdown") is not None, reason="it is installed")
 def test_office_files_that_are_not_read_are_named(opened, folder: Path):
     for name in ("plan.docx", "talk.PPTX", "sums.xlsx", "old.doc", "~$plan.docx"):
-        (folder / name).write_bytes(b"PK\3\4")
+        (folder / name).write_bytes(b"PK\3\4\0")
     corpus = opened()
-    assert sorted(Path(path).name for path in corpus.report.problems) == [
+    assert sorted(Path(path).name for path in corpus.problems) == [
         "old.doc",
         "plan.docx",
         "sums.xlsx",
         "talk.PPTX",
     ]
+    assert corpus.problems[str(folder / "old.doc")] == "it is binary or in UTF-16"
     assert 'pip install "stepcraft[office]"' in corpus.invoke("tea")[0].metadata[NOTES][0]
 
 
@@ -197,18 +195,24 @@ class MarkItDown:
 """
 
 
+class Counting:
+    """Notes what it embeds, and fails where it was to embed more."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.most, self.error = 1_000_000, BaseException
+
+    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        if len(self.texts) >= self.most:
+            raise self.error
+        self.texts += texts
+        return [[1.0, len(text)] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, len(text)]
+
+
 def test_a_file_touched_but_not_changed_is_not_embedded_again(opened, folder: Path):
-    class Counting:
-        def __init__(self) -> None:
-            self.texts: list[str] = []
-
-        def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
-            self.texts += texts
-            return [[1.0, len(text)] for text in texts]
-
-        def embed_query(self, text: str) -> list[float]:
-            return [1.0, len(text)]
-
     model = Counting()
     opened(embeddings=model)
     assert len(model.texts) == 3
@@ -216,7 +220,7 @@ def test_a_file_touched_but_not_changed_is_not_embedded_again(opened, folder: Pa
     opened(embeddings=model)
     assert len(model.texts) == 3
     (folder / "tea.md").write_text(f"New first line.\n{TEA}")
-    assert opened(embeddings=model).report.read == 1
+    assert opened(embeddings=model).read == 1
     assert len(model.texts) == 6, "the new line and what has a new title"
     (folder / "tea.md").write_text(TEA + "\n## White\nOne minute.\n")
     opened(embeddings=model)
@@ -238,7 +242,7 @@ def test_what_is_left_out_of_folders(opened, folder: Path):
     (folder / "loop").symlink_to(folder, target_is_directory=True)
     (folder / "nowhere").symlink_to(folder / "missing")
     os.mkfifo(folder / "pipe")
-    assert opened().report.files == 2
+    assert len(opened().index.marks()) == 2
     assert opened().notes == []
 
 
@@ -249,7 +253,7 @@ def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
     for _ in range(2):
         first, *_ = opened().invoke("milk")
         (note,) = first.metadata[NOTES]
-        assert note.startswith("not all of the corpus could be read: ")
+        assert note.startswith("not all of the corpus could be read (3 problems): ")
         assert f"{folder}/data: it is binary" in note
         assert f"{folder}/broken.pdf: it cannot be read as pdf" in note
         assert f"{folder}/rows.jsonl: 1 of its records cannot be read, the first in line 2" in note
@@ -300,7 +304,7 @@ CODE = """
 import sys
 from stepcraft.sources import open_corpus
 corpus = open_corpus([sys.argv[1]], embeddings=sys.argv[2])
-print(corpus.index.path, corpus.report.read, len(corpus.invoke("tea", k=50)))
+print(corpus.index.path, corpus.read, len(corpus.invoke("tea", k=50)))
 """
 
 
@@ -349,20 +353,16 @@ def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, delete
     class Killed(BaseException):
         pass
 
-    calls: list[int] = []
-
-    def kill(done: int) -> None:
-        calls.append(done)
-        if done == 2:
-            raise Killed
-
+    model = Counting()
+    model.most, model.error = 4000, Killed
     with pytest.raises(Killed):
-        opened(progress=kill)
+        opened(embeddings=model)
     if deleted:
         (folder / "1.jsonl").unlink()
-    whole = opened()
+    model = Counting()
+    whole = opened(embeddings=model)
+    assert len(model.texts) < 9000, "what was stored is not embedded again"
     fresh = open_corpus([folder], index=":memory:", embeddings="none")
-    assert calls == [1, 2]
     assert entries(whole) == entries(fresh)
 
 
@@ -424,12 +424,13 @@ def test_an_index_that_was_not_opened_for_long_is_deleted_from_the_cache(
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     (folder / "more").mkdir()
     (folder / "more" / "milk.md").write_text("Milk, then sugar.")
-    for named in (folder, folder / "more"):
-        open_corpus([named], embeddings="none").close()
-    unused, used = sorted(cache.rglob("*.db"), key=lambda path: path.name.startswith("more"))
+    unused, used = (
+        Path(open_corpus([named], embeddings="none").index.path)
+        for named in (folder, folder / "more")
+    )
     old = time.time() - 91 * 24 * 3600
     for path in (unused, used):
         os.utime(path, (old, old))
     with contextlib.closing(open_corpus([folder / "more"], embeddings="none")) as corpus:
-        assert corpus.report.read == 0, "the index that is used again is kept"
+        assert corpus.read == 0, "the index that is used again is kept"
     assert list(cache.rglob("*.db*")) == [used]

@@ -6,23 +6,19 @@ import json
 import subprocess
 import sys
 import time
-from base64 import b64encode
 
 import pytest
 
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.sources.web.engines import Result, Search, exa, searxng, tavily
+from stepcraft.sources.web.engines import Search, searxng, tavily
 from stepcraft.sources.web.retriever import open_web
 from tests.servers.pages_server import PagesServer, Served
 
 ROWS = [
     {"url": "https://a.test/1", "title": "One"},
     {"url": "https://a.test/2"},
-    {"url": "javascript:alert(1)", "title": "no page"},
-    {"url": None},
-    "nonsense",
 ]
-FOUND = [Result("https://a.test/1", "One"), Result("https://a.test/2")]
+FOUND = ["https://a.test/1", "https://a.test/2"]
 
 
 def answer(found: object) -> Served:
@@ -41,15 +37,6 @@ def test_what_tavily_is_asked():
     }
 
 
-def test_what_exa_is_asked():
-    with PagesServer({"/search": answer({"results": ROWS})}) as server:
-        assert exa("sesame", server.url)("rye bread", 12) == FOUND
-        (request,) = server.asked
-    assert (request.method, request.path) == ("POST", "/search")
-    assert request.headers["x-api-key"] == "sesame"
-    assert json.loads(request.body) == {"query": "rye bread", "numResults": 12, "type": "auto"}
-
-
 @pytest.mark.parametrize("path", ["", "/", "/search"])
 def test_what_searxng_is_asked(path: str):
     with PagesServer({"/search": answer({"results": ROWS})}) as server:
@@ -59,10 +46,10 @@ def test_what_searxng_is_asked(path: str):
 
 
 def engines(url: str) -> list[Search]:
-    return [tavily("tvly-sesame", url), exa("exa-sesame", url), searxng(url)]
+    return [tavily("tvly-sesame", url), searxng(url)]
 
 
-@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("place", range(2))
 @pytest.mark.parametrize(
     ("served", "why"),
     [
@@ -72,8 +59,8 @@ def engines(url: str) -> list[Search]:
         (Served(b"", 500), "answered 500 .*; check "),
         (Served(status=302, headers={"Location": "http://127.0.0.1:1/"}), "redirects more than 0"),
         (Served(b"<html>"), "it is 'text/html', and only application/json is read"),
-        (answer("x" * 2_100_000), "did not answer with JSON"),
-        (Served(b"[" * 100_000, type="application/json"), "did not answer with JSON"),
+        (answer("x" * 2_100_000), "did not answer with results in JSON"),
+        (Served(b"[" * 100_000, type="application/json"), "did not answer with results in JSON"),
     ],
 )
 def test_an_engine_that_fails(place: int, served: Served, why: str):
@@ -86,11 +73,13 @@ def test_an_engine_that_fails(place: int, served: Served, why: str):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "found", [[], {}, {"results": None}, {"results": []}, {"results": {"a": 1}}]
-)
-def test_an_answer_without_results(found: object):
-    with PagesServer({"/search": answer(found)}) as server:
+@pytest.mark.parametrize("rows", [[], {}, {"results": None}, {"results": ["a"]}])
+def test_an_answer_without_results(rows: object):
+    with PagesServer({"/search": answer(rows)}) as server:
+        for engine in engines(server.url):
+            with pytest.raises(SourceFailure, match="did not answer with results in JSON"):
+                engine("rye bread", 3)
+    with PagesServer({"/search": answer({"results": []})}) as server:
         assert all(engine("rye bread", 3) == [] for engine in engines(server.url))
 
 
@@ -112,17 +101,12 @@ def test_ddgs_without_a_network(monkeypatch: pytest.MonkeyPatch):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("spec", "variable"), [("web:tavily", "TAVILY_API_KEY"), ("web:exa", "EXA_API_KEY")]
-)
-def test_a_key_is_asked_for_before_any_work(
-    spec: str, variable: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(BadInput, match=f"^{spec} needs a key: set {variable}$"):
-        open_web(spec)
-    monkeypatch.setenv(variable, "open-sesame-now")
-    source = open_web(spec)
+def test_a_key_is_asked_for_before_any_work(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("TAVILY_API_KEY", raising=False)
+    with pytest.raises(BadInput, match="^web:tavily needs a key: set TAVILY_API_KEY$"):
+        open_web("web:tavily")
+    monkeypatch.setenv("TAVILY_API_KEY", "open-sesame-now")
+    source = open_web("web:tavily")
     assert "sesame" not in f"{source!r} {source.search!r}"
 
 
@@ -134,9 +118,7 @@ def test_a_key_is_asked_for_before_any_work(
         "web:searxng+",
         "web:searxng+file:///etc",
         "web:ddgs+http://a.b",
-        "webs",
-        "",
-        "memory",
+        "web:exa",
     ],
 )
 def test_a_spec_that_is_none(spec: str):
@@ -148,21 +130,10 @@ def test_a_password_in_a_spec_is_not_shown():
     with pytest.raises(BadInput) as caught:
         open_web("web:searx+http://cook:sesame@a.test/")
     assert "sesame" not in str(caught.value)
-    with PagesServer({"/search": Served(b"", 500)}) as server:
-        with pytest.raises(
-            SourceFailure, match=rf"http://{server.host}/search.* answered 500"
-        ) as failed:
-            open_web(f"web:searxng+http://cook:sesame@{server.host}/").invoke("rye bread")
-        (request,) = server.asked
-    assert request.headers["authorization"] == "Basic Y29vazpzZXNhbWU="
+    source = open_web("web:searxng+http://cook:sesame@a.test/")
+    with pytest.raises(SourceFailure, match="without user and password") as failed:
+        source.invoke("rye bread")
     assert "sesame" not in str(failed.value)
-
-
-def test_a_password_with_escaped_characters_is_sent_as_it_is():
-    with PagesServer({"/search": answer({"results": ROWS})}) as server:
-        searxng(f"http://cook:p%40ss%3A1@{server.host}")("rye bread", 1)
-        (request,) = server.asked
-    assert request.headers["authorization"] == f"Basic {b64encode(b'cook:p@ss:1').decode()}"
 
 
 @pytest.mark.parametrize("spec", ["web", "web:ddgs", "web:searxng+http://a.test/"])
@@ -178,6 +149,8 @@ import importlib.machinery
 real = importlib.machinery.PathFinder.find_spec
 
 class Core:
+    find_distributions = importlib.machinery.PathFinder.find_distributions
+
     @staticmethod
     def find_spec(name, path=None, target=None):
         return None if name in ("ddgs", "trafilatura") else real(name, path, target)

@@ -20,7 +20,6 @@ from pydantic import ValidationError
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.sources.web import WebSource, open_web
-from stepcraft.sources.web.engines import Result
 from tests.servers.pages_server import Asked, PagesServer, Route, Served, html
 
 RYE = html(
@@ -167,12 +166,6 @@ BAD: dict[str, tuple[Served, str]] = {
     "busy": (Served(b"later", 429), r"the server answered 429 \(too many requests\)"),
     "json": (Served(b"{}", type="application/json"), "only text/html, .* is read"),
     "empty": (html(""), "/empty cannot be read: there is no text on it"),
-    "captcha": (
-        html(
-            "Please complete the CAPTCHA below, so that we know that you are a human and no machine. Thank you."
-        ),
-        r"/captcha cannot be read: it asks for a browser or a human \('CAPTCHA'\)",
-    ),
     "inner": (
         Served(status=302, headers={"Location": "http://10.0.0.1/"}),
         r"10\.0\.0\.1, which is not public",
@@ -208,13 +201,13 @@ def test_results_of_private_hosts_are_refused():
 
 
 def test_nothing_that_can_be_read_is_a_failure_with_the_reasons():
-    pages = {name: BAD[name][0] for name in ("gone", "captcha")}
+    pages = {name: BAD[name][0] for name in ("gone", "empty")}
     failure = pytest.raises(
         SourceFailure, match=r"^no page that the web search names can be read: .*404"
     )
     with the_web(*pages, **pages) as (source, _), failure as caught:
         source.invoke("rye bread")
-    assert "CAPTCHA" in str(caught.value)
+    assert "there is no text on it" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -273,7 +266,7 @@ async def test_the_event_loop_goes_on():
 def test_a_caller_that_gives_up_hears_no_more(caplog: pytest.LogCaptureFixture):
     released = threading.Event()
 
-    def search(query: str, count: int) -> list[Result]:
+    def search(query: str, count: int) -> list[str]:
         released.wait(10)
         return []
 
@@ -310,20 +303,12 @@ def test_pages_that_do_not_come_in_time_are_left():
     assert re.search("/slow did not come within 0.5 s", *first.metadata[NOTES])
 
 
-def test_a_search_that_hangs():
-    source = open_web("web", search=lambda query, count: time.sleep(5) or [])
-    began = time.monotonic()
-    with pytest.raises(SourceFailure, match=r"the web search did not answer within 0\.3 s"):
-        source.model_copy(update={"search_s": 0.3}).invoke("rye bread")
-    assert time.monotonic() - began < 2
-
-
 def test_a_search_of_ones_own():
     asked: list[tuple[str, int]] = []
 
-    def search(query: str, count: int) -> list[Result]:
+    def search(query: str, count: int) -> list[str]:
         asked.append((query, count))
-        return [Result(f"{server.url}/rye#history"), Result(f"{server.url}/rye")]
+        return [f"{server.url}/rye#history", f"{server.url}/rye"]
 
     with PagesServer({"/rye": RYE}) as server:
         open_web("web", search=search, allow_hosts=[server.host]).invoke(
@@ -336,5 +321,5 @@ def test_a_search_of_ones_own():
 def test_hosts_may_be_allowed_by_the_environment(monkeypatch: pytest.MonkeyPatch):
     with PagesServer({"/rye": RYE}) as server:
         monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", f"wiki.test, {server.host}")
-        source = open_web("web", search=lambda query, count: [Result(f"{server.url}/rye")])
+        source = open_web("web", search=lambda query, count: [f"{server.url}/rye"])
         assert source.invoke("rye bread")[0].metadata["source"] == f"{server.url}/rye"

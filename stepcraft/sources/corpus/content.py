@@ -1,7 +1,5 @@
 """Read a file as text with headings, according to its suffix."""
 
-import codecs
-import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice, pairwise
@@ -33,21 +31,18 @@ SECONDS = 15.0
 """The processor time for a file that is parsed."""
 
 _STRETCH = 100_000
-_MARKDOWN = {".md", ".markdown", ".mdx", ".qmd", ".rmd"}
+_MARKDOWN = {".md", ".markdown", ".mdx", ".qmd", ".rmd", ".rst"}
+"""Suffixes of what is read as Markdown, of which reStructuredText has the underlined titles."""
 _PARSERS = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:html", "")),
     **dict.fromkeys(OFFICE, ("office:office", "")),
     ".pdf": ("pdf:pdf", " p. {}"),
     ".ipynb": ("notebook:notebook", " cell {}"),
 }
-"""By suffix, the parser and what cites one of the parts."""
+"""By suffix, the parser and what cites a part."""
 _PARSER = MarkdownIt("commonmark").disable(["inline", "reference"])  # blocks alone
 _FRONT_MATTER = re.compile(r"---\n(?=[\w-]+:)(.*?\n)---[ \t]*$", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r"^title:[ \t]*(.+)$", re.MULTILINE)
-_RST_HEADING = re.compile(
-    r"^(?:(?P<over>([^\w\s])\2{2,})[ \t]*\n)?(?P<title>.*\S.*)\n(?P<under>([^\w\s])\5{2,})[ \t]*$",
-    re.MULTILINE,
-)
 
 
 class UnreadableFile(Exception):
@@ -71,9 +66,10 @@ class Content(NamedTuple):
     text: str
     blocks: Sequence[Heading] = ()
     """Headings and fenced blocks."""
-    starts: Sequence[tuple[int, str]] = ()
-    """The offsets of pages or cells, each with its suffix in a source, such as " p. 3"; empty
-    where lines are counted."""
+    place: str = ":{}"
+    """How a line, page or cell is cited by its number."""
+    starts: Sequence[int] = ()
+    """The offsets of pages or cells; empty where lines are counted."""
     cut: str = ""
     """What was not read because of a limit, a sentence; "" if all was."""
 
@@ -95,8 +91,7 @@ def content_of(path: Path) -> Content:
         raise UnreadableFile(str(error)) from error
     if suffix in _MARKDOWN:
         return markdown_content(text, title)
-    headings = _rst_headings(text) if suffix == ".rst" else ()
-    return Content(title, text, list(islice(headings, MAX_BLOCKS)))
+    return Content(title, text)
 
 
 def file_title(path: Path) -> str:
@@ -128,66 +123,47 @@ def _blocks(text: str) -> Iterator[Heading]:
     start = 0
     while start < len(text):
         stop = text.find("\n", start + _STRETCH) + 1 or len(text)
-        lines = text[start:stop].split("\n")
-        offsets = list(accumulate((len(line) + 1 for line in lines), initial=start))
-        tokens = _PARSER.parse(text[start:stop])
-        blocks = [
-            (offsets[token.map[0]], offsets[token.map[1]], token, after.content)
-            for token, after in pairwise([*tokens, Token("", "", 0)])
-            if token.map and not token.level
-        ]
-        if stop < len(text) and len(blocks) > 1:  # the next begins with the block that is cut
-            stop = blocks.pop()[0]
-        for begin, end, token, title in blocks:
-            if token.type == "heading_open" and _short(title):
-                yield Heading(begin, end, int(token.tag[1:]), _short(title))
-            elif token.type == "fence":
-                yield Heading(begin, end, 0, "")
+        stretch, blocks = text[start:stop], list[Heading]()
+        offsets = list(accumulate(map(len, re.split(r"(?<=\n)", stretch)), initial=start))
+        for token, content in pairwise([*_PARSER.parse(stretch), Token("", "", 0)]):
+            if token.level or token.type not in {"heading_open", "fence"} or not token.map:
+                continue
+            title = _short(content.content) if token.type == "heading_open" else ""
+            if title or token.type == "fence":
+                begin, end = (offsets[line] for line in token.map)
+                blocks.append(Heading(begin, end, int(token.tag[1:]) if title else 0, title))
+        if stop < len(text) and blocks and blocks[-1].start > start:
+            stop = blocks.pop().start  # the next stretch begins with what may be cut
+        yield from blocks
         start = stop
-
-
-def _rst_headings(text: str) -> Iterator[Heading]:
-    """Yield headings; the level of a style of underline is the order of its first use."""
-    styles: list[tuple[str, bool]] = []
-    for match in _RST_HEADING.finditer(text):
-        over, title, under = match["over"], _short(match["title"]), match["under"]
-        is_alone = over == under or (not over and text[: match.start()][-2:] in ("", "\n\n"))
-        if title and is_alone and len(under) >= len(match["title"].rstrip()):
-            style = (under[0], bool(over))
-            styles += [] if style in styles else [style]
-            yield Heading(match.start(), match.end(), styles.index(style) + 1, title)
 
 
 def _short(title: str) -> str:
     """Return a title on one line, "" for what is none."""
-    line = " ".join(title.split())
+    line = " ".join(title.split()).strip("= ")  # the line above a title of reStructuredText
     return line if len(line) <= MAX_HEADING and any(map(str.isalnum, line)) else ""
 
 
 def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
-    document = isolated(f"stepcraft.sources.parse.{parser}", data, seconds=SECONDS)
-    parts: list[str] = document["parts"]
-    text, title = "\n\n".join(parts), _short(clean(document["title"])) or title
-    offsets = accumulate((len(part) + 2 for part in parts), initial=0)
-    starts = [(start, place.format(number)) for number, start in enumerate(offsets, 1)]
+    name, parts, cut = isolated(f"stepcraft.sources.parse.{parser}", data, seconds=SECONDS)
+    text, title = "\n\n".join(parts), _short(clean(name)) or title
+    starts = list(accumulate((len(part) + 2 for part in parts), initial=0))
     content = Content(title, text) if parser == "pdf:pdf" else markdown_content(text, title)
-    return content._replace(starts=starts, cut=document["cut"])
+    return content._replace(place=place, starts=starts, cut=cut)
 
 
 def _bytes(path: Path, limit: int) -> bytes:
-    """Return the content of a file, of which no more is read than the limit, however it grows."""
+    """Return the content of a file of at most so many bytes."""
     with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size <= limit and len(data := file.read(limit + 1)) <= limit:
+        if len(data := file.read(limit + 1)) <= limit:
             return data
     raise UnreadableFile(f"it is larger than {limit // 1_000_000} MB")
 
 
 def _decoded(data: bytes) -> str:
-    """Return text in UTF-8, in UTF-16 with its byte order mark, else in Latin-1."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return clean(data.decode("utf-16", errors="replace"))
+    """Return text in UTF-8, else in Latin-1."""
     if b"\0" in data[:8192]:
-        raise UnreadableFile("it is binary")
+        raise UnreadableFile("it is binary or in UTF-16")
     try:
         return clean(data.decode())
     except UnicodeDecodeError:

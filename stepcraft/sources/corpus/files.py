@@ -2,38 +2,34 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple
 
 from stepcraft.errors import BadInput
-from stepcraft.files import irregular, named_path
+from stepcraft.files import named_path
 from stepcraft.text.clean import clean
 
-OFFICE = frozenset((".docx", ".pptx", ".xlsx"))
+OFFICE = (".docx", ".pptx", ".xlsx")
 """Suffixes of files that are read if MarkItDown is installed."""
 
-_OLD_OFFICE = frozenset((".doc", ".ppt", ".xls"))
-_SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages"}
-_NO_TEXT = re.compile(
-    r"""\.(
+_LEFT_OUT_FOLDERS = re.compile(r"\..*|node_modules|__pycache__|site-packages", re.DOTALL)
+_LEFT_OUT = re.compile(
+    r"""(\.|~\$).* | .*\.(
     7z | a | avi | avif | bin | bmp | bz2 | class | db | dll | dmg | dylib | eot | exe | flac | gif
     | gz | icns | ico | iso | jar | jpe?g | lib | lock | m4a | mkv | mov | mp[34] | mpeg | np[yz]
     | o | obj | ogg | otf | parquet | pickle | pkl | png | psd | py[cd] | rar | rlib | so | sqlite3?
     | tar | tgz | tiff? | ttf | wasm | wav | webm | webp | woff2? | xz | zip | zst
     )""",
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""Suffixes of files without text, which are left out of folders."""
+"""Hidden files and files without text."""
 
 
-class Root(NamedTuple):
-    """A file or folder as it was named, and its resolved path."""
-
-    name: str
-    real: Path
+Roots = dict[Path, str]
+"""The resolved paths of files and folders, and how they were named."""
 
 
 class File(NamedTuple):
@@ -45,37 +41,33 @@ class File(NamedTuple):
     """The time of the last change, of permissions too, in nanoseconds."""
 
 
-def roots_of(paths: Iterable[str | os.PathLike[str]]) -> list[Root]:
+def roots_of(paths: Iterable[str | os.PathLike[str]]) -> Roots:
     """Resolve the paths of a corpus, `~` included.
 
     Raises:
         BadInput: There is no path, one cannot be a path, or there is no such file or folder.
     """
-    roots: dict[Path, Root] = {}
+    roots: Roots = {}
     for name in paths:
         path = named_path(name)
-        if not path.exists():
+        if not (path.is_file() or path.is_dir()):
             raise BadInput(f"there is no file or folder {os.fspath(name)}; check the name")
-        if kind := irregular(path.stat().st_mode):
-            raise BadInput(f"{os.fspath(name)} is {kind}; name a file or folder")
-        roots.setdefault(path.resolve(), Root(str(path), path.resolve()))
+        roots.setdefault(path.resolve(), str(path))
     if not roots:
         raise BadInput("a corpus needs a file or folder; write corpus:docs or corpus:docs,notes.md")
-    return list(roots.values())
+    return roots
 
 
-def shown(path: str, roots: Sequence[Root]) -> str:
+def shown(path: str, roots: Roots) -> str:
     """Return a file's path below the path that the corpus was named with, for sources."""
-    for root in roots:
-        if Path(path).is_relative_to(root.real):
-            path = str(Path(root.name, Path(path).relative_to(root.real)))
+    for root, name in roots.items():
+        if Path(path).is_relative_to(root):
+            path = str(Path(name, Path(path).relative_to(root)))
             break
     return clean(path)
 
 
-def files_of(
-    roots: Sequence[Root], problems: dict[str, str], *, follow_symlinks: bool = False
-) -> Iterator[File]:
+def files_of(roots: Roots, problems: dict[str, str]) -> Iterator[File]:
     """Yield each file once, named files first, the others in the order of their names.
 
     Left out of folders are hidden files, installed packages (node_modules, virtual environments)
@@ -85,63 +77,43 @@ def files_of(
         roots: The files and folders.
         problems: Takes, by path, why a folder cannot be listed, a link is not followed, or a file
             of Office is not read.
-        follow_symlinks: Whether links that lead out of all roots are followed.
     """
+    for path in dict.fromkeys(_paths(roots, problems)):
+        try:
+            status = os.stat(path)
+        except OSError:  # a link to nothing
+            continue
+        if not S_ISREG(status.st_mode):
+            continue
+        if path.lower().endswith(OFFICE) and not find_spec("markitdown"):
+            problems[path] = 'Office files are not read without pip install "stepcraft[office]"'
+        else:
+            yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
 
+
+def _paths(roots: Roots, problems: dict[str, str]) -> Iterator[str]:
     def unlisted(error: OSError) -> None:
         problems[error.filename] = f"it cannot be read: {error.strerror}"
 
     def stays(path: str) -> bool:
-        """Tell whether a path is no link out of the corpus, or such links are followed."""
-        is_outside = os.path.islink(path) and not follow_symlinks and not _is_inside(path, roots)
+        is_outside = os.path.islink(path) and not any(
+            map(Path(os.path.realpath(path)).is_relative_to, roots)
+        )
         if is_outside:
-            why = "it is a link out of the corpus, see open_corpus(follow_symlinks=True)"
-            problems[path] = why
+            problems[path] = "it is a link out of the corpus; name its target too"
         return not is_outside
 
-    named = {str(root.real) for root in roots if root.real.is_file()}
-    for path in named:
-        yield from _readable(path, problems)
+    yield from (str(root) for root in roots if root.is_file())
     entered: set[str] = set()
-    for root in (root for root in roots if root.real.is_dir()):
-        for folder, folders, names in os.walk(root.real, followlinks=True, onerror=unlisted):
+    for root in filter(Path.is_dir, roots):
+        for folder, folders, names in os.walk(root, followlinks=True, onerror=unlisted):
             place = os.path.realpath(folder)
-            if place in entered or "pyvenv.cfg" in names:
-                folders.clear()
-                continue
+            is_new = place not in entered and "pyvenv.cfg" not in names
             entered.add(place)
-            seen = set(folders) - _SKIPPED_FOLDERS
-            folders[:] = filter(lambda name: stays(f"{folder}/{name}"), _shown_names(seen))
-            for name in _shown_names(names):
-                path = f"{folder}/{name}"
-                if not _NO_TEXT.fullmatch(_suffix(name)) and path not in named and stays(path):
-                    yield from _readable(path, problems)
-
-
-def _shown_names(names: Iterable[str]) -> list[str]:
-    return sorted(name for name in names if not name.startswith((".", "~$")))
-
-
-def _is_inside(link: str, roots: Sequence[Root]) -> bool:
-    target = Path(os.path.realpath(link))
-    return any(target.is_relative_to(root.real) for root in roots)
-
-
-def _readable(path: str, problems: dict[str, str]) -> Iterator[File]:
-    try:
-        status = os.stat(path)
-    except OSError:  # a link to nothing
-        return
-    suffix = _suffix(path)
-    if not S_ISREG(status.st_mode):
-        return
-    if suffix in _OLD_OFFICE:
-        problems[path] = "Office's old formats are not read; save it as .docx, .pptx or .xlsx"
-    elif suffix in OFFICE and not find_spec("markitdown"):
-        problems[path] = 'Office files are not read without pip install "stepcraft[office]"'
-    else:
-        yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
-
-
-def _suffix(path: str) -> str:
-    return os.path.splitext(path)[1].lower()
+            paths = [f"{folder}/{name}" for name in sorted(names) if not _LEFT_OUT.fullmatch(name)]
+            yield from filter(stays, paths if is_new else ())
+            folders[:] = [
+                name
+                for name in sorted(folders)
+                if is_new and not _LEFT_OUT_FOLDERS.fullmatch(name) and stays(f"{folder}/{name}")
+            ]

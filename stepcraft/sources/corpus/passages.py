@@ -4,12 +4,10 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.files import open_regular
 from stepcraft.records import records
 from stepcraft.sources.corpus.content import (
     MAX_HEADING,
@@ -21,7 +19,7 @@ from stepcraft.sources.corpus.content import (
 )
 from stepcraft.text.clean import clean
 
-VERSION = 3
+VERSION = 4
 """The version of how files are read and split; a change of it has every file indexed again."""
 
 CHARACTERS = 1000
@@ -31,22 +29,20 @@ MAX_FENCE = 3000
 """The most characters of a fenced block that is kept whole."""
 
 _TITLES = ("title", "name", "heading", "headline", "subject")
-_TEXTS = (
-    "text", "content", "contents", "page_content", "body", "passage", "document", "abstract",
-    "summary",
-)  # fmt: skip
-_BREAKS = [
-    re.compile(pattern)
-    for pattern in (
-        r"(?<=\n)\n(?=\S)",  # before a block that is not indented, such as a function
-        r"\n{2,}+",
-        r"\n",
-        r"(?<=[.!?;])\s|(?<=\u3002)",
-        r"\s",
-    )
-]
-"""Where a text that is too long is cut, the best places first."""
-
+_TEXTS = ("text", "content", "page_content", "body", "passage", "abstract")
+_PART = re.compile(
+    rf"""
+    .{{1,{CHARACTERS}}} \Z
+    | .{{500,998}} \n\n (?=\S)  # before a block that is not indented, such as a function
+    | .{{500,998}} \n\n
+    | .{{500,999}} \n
+    | .{{500,998}} ([.!?;]\s | \u3002)
+    | .{{1,999}} \s
+    | .{{{CHARACTERS}}}
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""As much of a text as fits into a passage, up to the best place for a cut."""
 
 _Unit = tuple[str, int, int]
 """A title, and the offsets of a text."""
@@ -62,13 +58,13 @@ class Passage(NamedTuple):
 
 
 def passages(path: Path) -> Iterator[Passage]:
-    """Yield the passages of a file; each record of a JSONL, CSV or JSON file is one or several.
+    """Yield the passages of a file; each record of a JSONL or CSV file is one or several.
 
     Raises:
         UnreadableFile: The file, or a part of it, cannot be read; the rest has been yielded.
     """
     try:
-        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv"} or _is_array(path):
+        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv", ".tsv"}:
             yield from _of_records(path)
         else:
             yield from passages_of(content_of(path))
@@ -84,27 +80,18 @@ def passages_of(content: Content) -> Iterator[Passage]:
     Raises:
         UnreadableFile: A part of the file was not read; the rest has been yielded.
     """
-    line, counted = 1, 0
+    number, counted = 1, 0
     for title, begin, end in _packed(_units_of(content)):
         text = content.text[begin:end]
         start = begin + len(text) - len(text.lstrip())
         if content.starts:
-            at = bisect_right(content.starts, start, key=lambda part: part[0]) - 1
-            place = content.starts[at][1]
+            number = bisect_right(content.starts, start)
         else:
-            line, counted = line + content.text.count("\n", counted, start), start
-            place = f":{line}"
+            number, counted = number + content.text.count("\n", counted, start), start
         if text.strip():
-            yield Passage(title, text.strip(), place)
+            yield Passage(title, text.strip(), content.place.format(number))
     if content.cut:
         raise UnreadableFile(content.cut)
-
-
-def _is_array(path: Path) -> bool:
-    if path.suffix.lower() != ".json":
-        return False
-    with open_regular(path) as file:
-        return file.read(100).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
 def _of_records(path: Path) -> Iterator[Passage]:
@@ -125,20 +112,16 @@ def _of_records(path: Path) -> Iterator[Passage]:
 
 def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
     """Return title and text by common field names; without such a text, all fields are it."""
-    fields = {name: clean(_written(value)) for name, value in values.items() if value}
-    by_name = {name.lower(): value for name, value in fields.items()}
-    title = next((by_name[name] for name in _TITLES if name in by_name), "")
-    text = next((by_name[name] for name in _TEXTS if name in by_name), "")
-    if not text:
-        text = "\n".join(f"{name}: {value}" for name, value in fields.items())
-    is_long = len(title) > MAX_HEADING
-    return ("", f"{title}\n{text}") if is_long else (" ".join(title.split()), text)
-
-
-def _written(value: object) -> str:
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return "\n".join(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    fields = {
+        name.lower(): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in values.items()
+        if value
+    }
+    title, text = (
+        next((fields[name] for name in names if name in fields), "") for names in (_TITLES, _TEXTS)
+    )
+    whole = "\n".join(f"{name}: {value}" for name, value in fields.items())
+    return " ".join(clean(title).split())[:MAX_HEADING], clean(text or whole)
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
@@ -153,39 +136,29 @@ def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
 
 
 def _units_of(content: Content) -> Iterator[_Unit]:
-    """Yield what is kept whole, with titles: of the file, then of the headings above.
+    """Yield parts of the text under each heading, and fenced blocks whole, with their titles.
 
-    A heading with nothing under it is its own text.
+    A title is that of the file, then the headings above. A heading with nothing under it is its own
+    text.
     """
     text = content.text
     blocks = [*content.blocks, Heading(len(text), len(text), 1, "")]
     is_title = blocks[0].level == 1 and not text[: blocks[0].start].strip()
     title = file = blocks[0].text if is_title else content.title
-    above: list[Heading] = []
+    names: dict[int, str] = {}
+    last = Heading(0, 0, 0, "")
     start = 0
     for block in blocks:
-        is_alone = above and start == above[-1].stop and block.level <= above[-1].level
-        if block.level and is_alone and not text[start : block.start].strip():
-            start = above[-1].start
-        if block.level or block.stop - block.start <= MAX_FENCE:
-            yield from ((title, *unit) for unit in _units(text, start, block.start))
-            start = block.stop
+        if not block.level and block.stop - block.start > MAX_FENCE:
+            continue
+        if 0 < block.level <= last.level and not text[last.stop : block.start].strip():
+            start = last.start
+        yield from ((title, *part.span()) for part in _PART.finditer(text, start, block.start))
+        start = block.stop
         if block.level:
-            above = [*(outer for outer in above if outer.level < block.level), block]
-            names = [outer.text for outer in above]
-            title = " › ".join(names if names[0] == file else [file, *names])
-        elif start == block.stop:
+            last = block
+            names = {level: name for level, name in names.items() if level < block.level}
+            names[block.level] = block.text
+            title = " › ".join(dict.fromkeys([file, *names.values()]))
+        else:
             yield title, block.start, block.stop
-
-
-def _units(text: str, start: int, stop: int, level: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of the largest units that fit into a passage."""
-    if stop - start <= CHARACTERS:
-        yield start, stop
-    elif level == len(_BREAKS):
-        yield from pairwise([*range(start, stop, CHARACTERS), stop])
-    else:
-        for match in _BREAKS[level].finditer(text, start, stop):
-            yield from _units(text, start, match.end(), level + 1)
-            start = match.end()
-        yield from _units(text, start, stop, level + 1)

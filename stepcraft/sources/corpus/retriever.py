@@ -3,9 +3,8 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -21,35 +20,15 @@ from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, in_grou
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source, passage_of
 from stepcraft.sources.corpus.content import UnreadableFile
-from stepcraft.sources.corpus.files import Root, files_of, roots_of, shown
+from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
 from stepcraft.sources.corpus.passages import VERSION, passages
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-ALPHA = 0.4
-"""The default weight of the vectors in a search: 1 is vectors alone, 0 words alone."""
-
-_NAMED_PROBLEMS = 5
 _UNUSED_S = 90 * 24 * 3600
 _BATCH = 4000
 """Passages that are embedded and written together."""
-
-
-@dataclass
-class CorpusReport:
-    """The result of bringing a corpus's index up to date."""
-
-    files: int = 0
-    """Files in the corpus."""
-    read: int = 0
-    """Files that were new or changed."""
-    gone: int = 0
-    """Files that were removed from the index, since they no longer exist."""
-    passages: int = 0
-    """Passages in the corpus."""
-    problems: dict[str, str] = field(default_factory=dict[str, str])
-    """Why a file, a record in it, or a folder could not be read, by path."""
 
 
 class CorpusRetriever(Source):
@@ -62,33 +41,33 @@ class CorpusRetriever(Source):
 
     index: Any
     """The GroupedIndex that is searched."""
-    roots: list[Root]
-    """The files and folders, as they were named."""
-    report: CorpusReport = Field(default_factory=CorpusReport)
-    """What was read when the files were last looked at."""
-    alpha: float = Field(default=ALPHA, ge=0, le=1)
+    roots: Roots
+    """The files and folders, and how they were named."""
+    problems: dict[str, str] = Field(default_factory=dict)
+    """Why a file, a record in it, or a folder could not be read, by path."""
+    read: int = 0
+    """The files that were new or changed when the files were last looked at."""
+    alpha: float = 0.4
     """The weight of the vectors: 1 is vectors alone, 0 words alone."""
-    follow_symlinks: bool = False
     _lock: Any = PrivateAttr(default_factory=Lock)
     _looked: float = PrivateAttr(default=float("-inf"))
 
     @property
     def notes(self) -> list[str]:
         """A sentence on the files that could not be read, if there are any."""
-        problems = [
-            f"{shown(path, self.roots)}: {why}" for path, why in self.report.problems.items()
-        ]
-        if more := problems[_NAMED_PROBLEMS:]:
-            problems[_NAMED_PROBLEMS:] = [f"and {len(more):,} more"]
-        listed = "; ".join(problems)
-        return [f"not all of the corpus could be read: {listed}"] if problems else []
+        problems = [f"{shown(path, self.roots)}: {why}" for path, why in self.problems.items()]
+        count, listed = len(problems), "; ".join(problems[:5])
+        return (
+            [f"not all of the corpus could be read ({count:,} problems): {listed}"]
+            if problems
+            else []
+        )
 
-    def refresh(self, *, after_s: float = 0, progress: Callable[[int], None] | None = None) -> None:
+    def refresh(self, *, after_s: float = 0) -> None:
         """Read what is new or changed in the files, and drop what is gone.
 
         Args:
             after_s: Do nothing if the files were looked at within so many seconds.
-            progress: Called with the number of files done so far.
 
         Raises:
             BadInput: A file or folder of the corpus is gone, or nothing can be read.
@@ -97,10 +76,10 @@ class CorpusRetriever(Source):
         with self._lock:
             if time.monotonic() - self._looked < after_s:
                 return
-            roots_of(root.real for root in self.roots)
-            self.report = self._update(progress)
-            if not self.report.passages:
-                names = ", ".join(root.name for root in self.roots)
+            roots_of(self.roots)
+            self._update()
+            if not self.index.count():
+                names = ", ".join(self.roots.values())
                 raise BadInput("; ".join([f"{names} holds no text to search", *self.notes]))
             self._looked = time.monotonic()
 
@@ -109,76 +88,53 @@ class CorpusRetriever(Source):
         self.index.close()
 
     def _search(self, query: str, k: int) -> list[Document]:
-        try:
-            hits = self.index.search(query, k, alpha=self.alpha)
-        except MemoryFailure as error:
-            raise SourceFailure(f"the corpus cannot be searched: {error}") from error
         documents: list[Document] = []
-        for hit in hits:
+        for hit in self.index.search(query, k, alpha=self.alpha):
             path, place = str(hit.entry.payload["path"]), hit.entry.payload["place"]
             documents.append(passage_of(hit, f"{shown(path, self.roots)}{place}"))
-        if documents and self.report.problems:
+        if documents and self.problems:
             documents[0].metadata[NOTES] = self.notes
         return documents
 
-    def _update(self, progress: Callable[[int], None] | None) -> CorpusReport:
-        """Bring the index up to date; return what was read."""
-        report, batch = CorpusReport(), _Batch(self.index)
+    def _update(self) -> None:
+        """Bring the index up to date."""
+        problems: dict[str, str] = {}
+        entries: list[Entry] = []
+        complete: dict[str, Complete] = {}
         marks: dict[str, str] = self.index.marks()
-        for file in files_of(self.roots, report.problems, follow_symlinks=self.follow_symlinks):
-            report.files += 1
+        self.read = 0
+
+        def write() -> None:
+            self.index.fill(entries, complete)
+            entries.clear()
+            complete.clear()
+
+        for file in files_of(self.roots, problems):
             group = _digest(file.path)
-            # The mark of a file is its state, the number of passages and what is wrong with it.
+            # The mark of a file is its state, and what is wrong with it.
             state = f"{VERSION} {file.size} {file.changed} "
             mark = marks.pop(group, "")
             if not mark.startswith(state):
-                report.read += 1
-                mark = batch.read(file.path, group, state)
-            *_, count, problem = mark.split(" ", 4)
-            report.passages += int(count)
-            if problem:
-                report.problems[file.path] = problem
-            if progress:
-                progress(report.files)
-        batch.write()
+                self.read += 1
+                mark, ids = state, set[str]()
+                try:
+                    for title, text, place in passages(Path(file.path)):
+                        whole = f"{title}\n{text}"
+                        payload = {"title": title, "path": file.path, "place": place}
+                        entries.append(Entry(in_group(group, _digest(whole)), whole, payload))
+                        ids.add(entries[-1].id)
+                        if len(entries) >= _BATCH:
+                            write()
+                except UnreadableFile as error:
+                    mark += str(error)
+                complete[group] = Complete(mark, ids)
+            if problem := mark.removeprefix(state):
+                problems[file.path] = problem
+        if complete:
+            write()
         if marks:
             self.index.forget(marks)
-        report.gone = len(marks)
-        return report
-
-
-class _Batch:
-    """Passages on their way into an index, from however many files."""
-
-    def __init__(self, index: GroupedIndex) -> None:
-        self._index = index
-        self._entries: list[Entry] = []
-        self._complete: dict[str, Complete] = {}
-
-    def read(self, path: str, group: str, state: str) -> str:
-        """Take the passages of a file; return its mark."""
-        ids: set[str] = set()
-        problem = ""
-        try:
-            for title, text, place in passages(Path(path)):
-                whole = f"{title}\n{text}"
-                name = in_group(group, _digest(whole))
-                payload = {"title": title, "path": path, "place": place}
-                self._entries.append(Entry(name, whole, payload))
-                ids.add(name)
-                if len(self._entries) >= _BATCH:
-                    self.write()
-        except UnreadableFile as error:
-            problem = str(error)
-        mark = f"{state}{len(ids)} {problem}"
-        self._complete[group] = Complete(mark, ids)
-        return mark
-
-    def write(self) -> None:
-        """Embed and write them."""
-        if self._entries or self._complete:
-            self._index.fill(self._entries, self._complete)
-        self._entries, self._complete = [], {}
+        self.problems = problems
 
 
 def open_corpus(
@@ -187,8 +143,6 @@ def open_corpus(
     k: int = 5,
     embeddings: "str | Embeddings | None" = None,
     index: str | os.PathLike[str] | None = None,
-    follow_symlinks: bool = False,
-    progress: Callable[[int], None] | None = None,
 ) -> CorpusRetriever:
     """Open files and folders as a retriever.
 
@@ -198,7 +152,8 @@ def open_corpus(
     may open the same corpus at once; one that is killed while it reads is continued by the next.
 
     A file that cannot be read, or takes too much time or memory to parse, is passed over and named
-    in the report, as is what lies beyond a limit of pages or tags.
+    in a note, as is what lies beyond a limit of pages or tags. So is a link out of the paths:
+    whoever can write into a folder could otherwise have any file of this machine read.
 
     Args:
         paths: Files, and folders with all folders in them.
@@ -207,9 +162,6 @@ def open_corpus(
             means STEPCRAFT_EMBEDDINGS, else the best that needs no key.
         index: The file of the index, or ":memory:". None means one in the user's cache folder,
             where indexes that were not opened for 90 days are deleted, and damaged ones made anew.
-        follow_symlinks: Whether links out of the paths are followed. Whoever can write into a
-            folder could otherwise have any file of this machine read.
-        progress: Called with the number of files done so far.
 
     Raises:
         BadInput: There is no such file or folder, or nothing in it can be read.
@@ -217,49 +169,36 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
-    if index is None:
-        name = embedder.name if embedder else "none"
-        path = _cache_file(roots, repr((name, follow_symlinks, [str(r.real) for r in roots])))
-    else:
-        path = Path(index) if index == ":memory:" else named_path(index)
+    choices = embedder and embedder.name, [*map(str, roots)]
 
     def opened() -> CorpusRetriever:
-        corpus = CorpusRetriever(
-            index=GroupedIndex(path, embedder), roots=roots, k=k, follow_symlinks=follow_symlinks
-        )
+        corpus = CorpusRetriever(index=GroupedIndex(path, embedder), roots=roots, k=k)
         try:
-            corpus.refresh(progress=progress)
+            corpus.refresh()
         except BaseException:
             corpus.close()
             raise
         return corpus
 
     try:
+        path = _cache_file(repr(choices)) if index is None else named_path(index)
         try:
             return opened()
         except DamagedIndex:
             if index is not None:
                 raise
-            _delete(Path(path))
+            _delete(path)
             return opened()
-    except MemoryFailure as error:
+    except (MemoryFailure, OSError) as error:
         raise SourceFailure(f"the index of the corpus cannot be used: {error}") from error
 
 
-def _cache_file(roots: Sequence[Root], options: str) -> Path:
+def _cache_file(options: str) -> Path:
     """Return the index in the cache folder for these options; delete those out of use."""
-    name = "".join(letter if letter.isalnum() else "-" for letter in roots[0].real.name)[:40]
     folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
-    path = folder / f"{name}-{_digest(options)}.db"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SourceFailure(
-            f"the folder {folder} for the index of the corpus cannot be made ({error.strerror}); "
-            "give open_corpus a file as index=, or set XDG_CACHE_HOME to another folder"
-        ) from error
+    path = folder / f"{_digest(options)}.db"
+    folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
     with suppress(OSError):  # a cache that cannot be written can still be searched
-        folder.chmod(0o700)  # the indexes hold the text of the files
         path.touch()
         for other in folder.glob("*.db"):
             if time.time() - other.stat().st_mtime > _UNUSED_S:

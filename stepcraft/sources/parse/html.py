@@ -1,7 +1,5 @@
 """The text of an HTML file as Markdown, as a browser shows it."""
 
-from typing import Any
-
 from bs4 import BeautifulSoup
 from markdownify import MarkdownConverter
 
@@ -11,7 +9,7 @@ MAX_TAGS = 100_000
 """The most tags that are read, opening and closing ones; so many take about five seconds."""
 
 
-def html(data: bytes) -> dict[str, Any]:
+def html(data: bytes) -> tuple[str, list[str], str]:
     """Return all text but the navigation, for which trafilatura would take parts of a manual."""
     tags, cut = data.split(b"<", MAX_TAGS + 1), ""
     if len(tags) > MAX_TAGS + 1:
@@ -28,4 +26,4 @@ def html(data: bytes) -> dict[str, Any]:
         escape_underscores=False,
         escape_misc=False,
     )
-    return {"title": title, "parts": [clean(converter.convert_soup(soup))], "cut": cut}
+    return title, [clean(converter.convert_soup(soup))], cut

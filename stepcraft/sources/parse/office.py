@@ -2,13 +2,12 @@
 
 import io
 from importlib import import_module
-from typing import Any
 
 from stepcraft.text.clean import clean
 
 
-def office(data: bytes) -> dict[str, Any]:
+def office(data: bytes) -> tuple[str, list[str], str]:
     """Return the whole document, as MarkItDown (an extra) reads it."""
     reader = import_module("markitdown").MarkItDown(enable_plugins=False)
     document = reader.convert_stream(io.BytesIO(data))
-    return {"title": document.title or "", "parts": [clean(document.markdown)], "cut": ""}
+    return document.title or "", [clean(document.markdown)], ""

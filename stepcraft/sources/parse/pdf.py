@@ -3,7 +3,6 @@
 import io
 import logging
 import time
-from typing import Any
 
 from pypdf import PdfReader
 
@@ -14,7 +13,7 @@ SECONDS = 12.0
 """Pages that come after this are not read, so that those before them are not lost."""
 
 
-def pdf(data: bytes) -> dict[str, Any]:
+def pdf(data: bytes) -> tuple[str, list[str], str]:
     """Return the text of each page."""
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of every flaw that it repairs
     reader = PdfReader(io.BytesIO(data))
@@ -28,4 +27,4 @@ def pdf(data: bytes) -> dict[str, Any]:
         pages.append(clean(page.extract_text()))
     if not any(map(str.strip, pages)):
         raise Unparsed("it holds no text, perhaps only pictures of pages")
-    return {"title": title, "parts": pages, "cut": cut}
+    return title, pages, cut

@@ -9,10 +9,9 @@ once and connects to the addresses that it has checked.
 
 import asyncio
 import socket
-import ssl
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -36,21 +35,8 @@ _HEADERS = {
     "Accept-Encoding": "gzip",  # which zlib decompresses up to a limit
     "Accept-Language": "en, *;q=0.5",
 }
-_ADDRESSES = 4
-"""The most addresses of a host that are tried."""
-
-
-class Limits(NamedTuple):
-    """How much of a page is read, and how long it may take."""
-
-    size: int = 2_000_000
-    """Bytes after decompression; the rest of a longer page is not read."""
-    redirects: int = 5
-    connect_s: float = 4
-    read_s: float = 5
-    """Seconds that the server may send nothing."""
-    total_s: float = 10
-    """Seconds for all of it, redirects included."""
+_MAX_BYTES = 2_000_000
+"""The bytes of a page after decompression; the rest of a longer page is not read."""
 
 
 class Fetched(NamedTuple):
@@ -73,7 +59,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
     inner: httpx.AsyncBaseTransport
     """Connects to an address."""
     resolve: Resolve
-    allowed: set[str]
+    allowed: Iterable[str]
     """Hosts that may have any address."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -86,20 +72,17 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         url, host = request.url, request.url.raw_host.decode("ascii")
         name = f"[{host}]" if ":" in host else host
         port = url.port or {"http": 80, "https": 443}[url.scheme]
-        try:
-            # In a daemon thread, since a resolver may hang for minutes.
-            addresses = await asyncio.wrap_future(in_thread(lambda: self.resolve(host, port)))
-        except (OSError, ValueError) as error:
-            raise FetchFailed(f"{host} has no address that can be found ({error})") from error
+        # In a daemon thread, since a resolver may hang for minutes.
+        addresses = await asyncio.wrap_future(in_thread(lambda: self.resolve(host, port)))
         for address in addresses:
-            if not is_public(address) and not {name, f"{name}:{port}"} & self.allowed:
+            if not is_public(address) and {name, f"{name}:{port}"}.isdisjoint(self.allowed):
                 raise FetchRefused(
                     f"{host} has the address {address}, which is not public; "
                     "allow_hosts can allow it"
                 )
         request.extensions["sni_hostname"] = host
         failure: Exception = FetchFailed(f"{host} has no address")
-        for address in addresses[:_ADDRESSES]:
+        for address in addresses:
             request.url = url.copy_with(host=address)
             try:
                 return await self.inner.handle_async_request(request)
@@ -117,14 +100,11 @@ def _system_addresses(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
+_ssl_context = cache(httpx.create_ssl_context)  # loading the certificates is slow
+
+
 def _network() -> httpx.AsyncBaseTransport:
     return httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
-
-
-@cache
-def _ssl_context() -> ssl.SSLContext:
-    """Cached, because loading the CA bundle is slow."""
-    return httpx.create_ssl_context()
 
 
 @dataclass
@@ -134,17 +114,20 @@ class Fetcher:
     It sends no cookies and no credentials of its own, uses no proxy, and verifies certificates.
     """
 
-    allow_hosts: InitVar[Iterable[str]] = ()
+    allow_hosts: Iterable[str] = ()
     """Hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any address."""
-    limits: Limits = field(default_factory=Limits)
+    total_s: float = 10
+    """Seconds for all of it, redirects included."""
+    redirects: int = 5
+    """The most redirects that are followed."""
     types: Sequence[str] = TYPES
     """The content types that are read."""
     resolve: Resolve = _system_addresses
     network: Callable[[], httpx.AsyncBaseTransport] = _network
     """Makes the transport that connects to an address."""
 
-    def __post_init__(self, allow_hosts: Iterable[str]) -> None:
-        self._allowed = allowed_hosts(allow_hosts)
+    def __post_init__(self) -> None:
+        self.allow_hosts = allowed_hosts(self.allow_hosts)
 
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, json: object = None
@@ -165,28 +148,25 @@ class Fetcher:
         return asyncio.run(self._fetch(method, checked_url(url), headers=headers, json=json))
 
     async def _fetch(self, method: str, url: httpx.URL, **content: Any) -> Fetched:  # noqa: ANN401
-        limits = self.limits
         try:
-            async with asyncio.timeout(limits.total_s):
-                for _ in range(limits.redirects + 1):
-                    client = httpx.AsyncClient(  # a new one has no cookies
-                        transport=CheckedTransport(self.network(), self.resolve, self._allowed),
-                        headers=_HEADERS,
-                        timeout=httpx.Timeout(limits.read_s, connect=limits.connect_s),
-                    )
+            async with asyncio.timeout(self.total_s):
+                for _ in range(self.redirects + 1):
+                    transport = CheckedTransport(self.network(), self.resolve, self.allow_hosts)
+                    # A new client has no cookies.
+                    client = httpx.AsyncClient(transport=transport, headers=_HEADERS)
                     async with client, client.stream(method, url, **content) as response:
                         if not response.has_redirect_location:
                             return await self._read(url, response)
                         url = checked_url(str(url.join(response.headers["location"])))
                 raise FetchFailed(  # noqa: TRY301 - as every failure at this URL
-                    f"it redirects more than {limits.redirects} times"
+                    f"it redirects more than {self.redirects} times"
                 )
-        except (FetchFailed, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            kind = FetchRefused if isinstance(error, FetchRefused) else FetchFailed
-            reason = str(error) if isinstance(error, FetchFailed) else excerpt(error, 300)
-            if isinstance(error, TimeoutError | httpx.TimeoutException):
-                reason = "it did not answer in time"
-            raise kind(f"{shown(url)} cannot be fetched: {reason}") from error
+        except FetchFailed as error:
+            raise type(error)(f"{shown(url)} cannot be fetched: {error}") from error
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, zlib.error) as error:
+            is_late = isinstance(error, TimeoutError | httpx.TimeoutException)
+            reason = "it did not answer in time" if is_late else excerpt(error, 300)
+            raise FetchFailed(f"{shown(url)} cannot be fetched: {reason}") from error
 
     async def _read(self, url: httpx.URL, response: httpx.Response) -> Fetched:
         if response.status_code != 200:
@@ -195,14 +175,13 @@ class Fetcher:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in self.types:
             raise FetchRefused(f"it is {kind[:80]!r}, and only {', '.join(self.types)} is read")
-        body = await _body(response, self.limits.size + 1)
-        is_cut = len(body) > self.limits.size
+        body = await _body(response)
         charset = response.charset_encoding or ""
-        return Fetched(str(url), kind, charset, body[: self.limits.size], is_cut)
+        return Fetched(str(url), kind, charset, body[:_MAX_BYTES], len(body) > _MAX_BYTES)
 
 
-async def _body(response: httpx.Response, limit: int) -> bytes:
-    """Return at most so many bytes of a body, decompressed.
+async def _body(response: httpx.Response) -> bytes:
+    """Return a body, decompressed, up to one byte more than are read.
 
     httpx decompresses chunks whole, of which a few bytes may give gigabytes.
     """
@@ -211,11 +190,8 @@ async def _body(response: httpx.Response, limit: int) -> bytes:
         raise FetchFailed(f"its encoding {encoding[:40]!r} was not asked for")
     inflater, body = zlib.decompressobj(zlib.MAX_WBITS | 16), b""
     async for chunk in response.aiter_raw():
-        left = limit - len(body)
-        try:
-            body += chunk[:left] if encoding == "identity" else inflater.decompress(chunk, left)
-        except zlib.error as error:
-            raise FetchFailed(f"its compression is broken ({error})") from error
-        if len(body) == limit or inflater.eof:  # what follows is no part of the page
+        left = _MAX_BYTES + 1 - len(body)
+        body += chunk[:left] if encoding == "identity" else inflater.decompress(chunk, left)
+        if len(body) > _MAX_BYTES or inflater.eof:  # what follows is no part of the page
             break
     return body

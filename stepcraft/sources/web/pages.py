@@ -29,25 +29,16 @@ _MAX_PASSAGES = 500
 """The most passages of a page that are ranked, as a whole book would take seconds."""
 _SHORTEST = 80
 """Fewer characters are no page: a notice, or a page that a script would fill."""
-_NOTICE = 1500
-"""Fewer characters may be no more than a demand for a browser or a human."""
 _PARSER = "stepcraft.sources.parse.article:article"
 _SECONDS = 8.0
-"""The processor time to parse one page."""
-_KEPT_S = 15 * 60
-_FAILURES_S = 60
-"""Seconds for which a failed page is not requested again."""
+"""The processor time to parse a page."""
+_KEPT_S = 300
+"""Seconds for which a page, or its failure, is not requested again."""
 _CHARSETS = re.compile(
     r"utf-8|us-ascii|iso-8859-([1-9]|1[013-6])|windows-125[0-8]|gb(2312|k|18030)|big5|shift_jis"
     r"|euc-(jp|kr)|koi8-[ru]"
 )
 """The charsets that are used; some other codecs of Python take very long on a hostile text."""
-_BARRIER = re.compile(
-    r"captcha|verify(?:ing)? (?:that )?you(?: are|'re) (?:a )?human|are you a robot|not a robot"
-    r"|unusual traffic|enable javascript|checking your browser|just a moment|access denied"
-    r"|attention required",
-    re.IGNORECASE,
-)
 
 
 class Page(NamedTuple):
@@ -61,17 +52,12 @@ class Page(NamedTuple):
     """Whether the page is longer than what was fetched of it."""
 
 
-def prepare_reading() -> None:
-    """Start the process in which pages are parsed; it takes a second."""
-    isolated(_PARSER, b"<p>tea</p>", seconds=_SECONDS, charset="")
-
-
 def readable(fetched: Fetched) -> Page:
     """Extract the text of a fetched page; HTML is parsed in a process of its own.
 
     Raises:
-        FetchFailed: There is no text on it, or only a demand for a browser or a human, or it cannot
-            be parsed within the limits of size, seconds and memory.
+        FetchFailed: There is no text on it, or it cannot be parsed within the limits of size,
+            seconds and memory.
     """
     charset = fetched.charset if _CHARSETS.fullmatch(fetched.charset) else ""
     try:
@@ -81,12 +67,8 @@ def readable(fetched: Fetched) -> Page:
     except Unparsed as error:
         raise FetchFailed(f"{shown(fetched.url)} cannot be read: {error}") from error
     text = clean(text).strip()
-    barrier = _BARRIER.search(f"{title} {text}") if len(text) < _NOTICE else None
-    if barrier or len(text) < _SHORTEST:
-        reason = "there is no text on it"
-        if barrier:
-            reason = f"it asks for a browser or a human ({barrier[0]!r})"
-        raise FetchFailed(f"{shown(fetched.url)} cannot be read: {reason}")
+    if len(text) < _SHORTEST:
+        raise FetchFailed(f"{shown(fetched.url)} cannot be read: there is no text on it")
     parts = urlsplit(fetched.url)
     name = parts.path.rstrip("/").rpartition("/")[2] or parts.netloc
     return Page(fetched.url, title or name, text, fetched.cut)
@@ -124,8 +106,8 @@ def ranked_passages(
 class Pages:
     """A cache that reads pages in threads, from each host one at a time. Thread-safe.
 
-    Those who ask for a page at the same time share one reading; a page is kept for a quarter of an
-    hour, a failure for a minute.
+    Those who ask for a page at the same time share one reading; a page, or its failure, is kept for
+    up to five minutes.
 
     Args:
         read: Reads the page at a URL, in bounded time.
@@ -137,23 +119,22 @@ class Pages:
     ) -> None:
         self._read = read
         self._clock = clock
-        self._kept: OncePerKey[str, tuple[Page | FetchFailed, float]] = OncePerKey(100)
+        self._kept: OncePerKey[tuple[str, float], Page | FetchFailed] = OncePerKey(100)
 
     def get(self, url: str) -> Future[Page]:
         """Return the future of the page at a URL; never block."""
         return in_thread(partial(self._page, url))
 
     def _page(self, url: str) -> Page:
-        page, _ = self._kept.get(
-            url, partial(self._attempt, url), lambda kept: kept[1] > self._clock()
-        )
-        if isinstance(page, FetchFailed):
-            raise page
-        return page
+        now = self._clock() // _KEPT_S
+        outcome = self._kept.get((url, now), partial(self._outcome, url))
+        if isinstance(outcome, FetchFailed):
+            raise outcome
+        return outcome
 
-    def _attempt(self, url: str) -> tuple[Page | FetchFailed, float]:
+    def _outcome(self, url: str) -> Page | FetchFailed:
         try:
             with shared_lock(("page", urlsplit(url).netloc)):
-                return self._read(url), self._clock() + _KEPT_S
+                return self._read(url)
         except FetchFailed as error:
-            return error, self._clock() + _FAILURES_S
+            return error

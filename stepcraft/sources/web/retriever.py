@@ -3,29 +3,27 @@
 import os
 import time
 from collections.abc import Iterable
-from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urldefrag
 
 from langchain_core.documents import Document
 from pydantic import Field
 
-from stepcraft.concurrency import in_thread, within
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.secrets import excerpt
 from stepcraft.sources.base import Source
-
-if TYPE_CHECKING:
-    from stepcraft.sources.web.engines import Search
-    from stepcraft.sources.web.pages import Page, Pages
+from stepcraft.sources.web import engines
+from stepcraft.sources.web.engines import Search
+from stepcraft.sources.web.fetch import Fetcher
+from stepcraft.sources.web.pages import Page, Pages, ranked_passages, readable
 
 ALLOW_HOSTS = "STEPCRAFT_ALLOW_HOSTS"
 """The environment variable with the hosts, separated by commas, that may have private addresses."""
 
-_NEEDED = ("ddgs", "httpx", "trafilatura")
+_NEEDED = ("ddgs", "trafilatura")
 _QUERY = 1000
 """The most characters of a query that search engines take."""
 
@@ -38,33 +36,21 @@ class WebSource(Source):
     named in the `stepcraft_notes` of the first document.
     """
 
-    search: Any = Field(repr=False)
-    """The search engine, a `Search`."""
-    reader: Any = Field(repr=False)
-    """Reads and caches pages, a `Pages`."""
+    search: Search = Field(repr=False)
+    """From a query and a number to URLs, in bounded time."""
+    reader: Pages = Field(repr=False)
     embedder: Any = Field(default=None, repr=False)
     """Makes the vectors that passages are ranked with; None ranks by words alone."""
-    pages: int = Field(default=3, ge=1)
+    pages: int = 3
     """The number of pages to read for a query."""
-    search_s: float = Field(default=10, gt=0)
-    """Seconds that the search engine may take."""
-    pages_s: float = Field(default=15, gt=0)
+    pages_s: float = 15
     """Seconds that reading the pages may take in all."""
 
     def _search(self, query: str, k: int) -> list[Document]:
-        from stepcraft.sources.web.pages import prepare_reading, ranked_passages
-
         text = " ".join(query.split())[:_QUERY]
         if not text:
             return []
-        in_thread(prepare_reading)  # while the search goes on
-        try:
-            results = within(self.search_s, partial(self.search, text, 4 * self.pages))
-        except TimeoutError as error:
-            raise SourceFailure(
-                f"the web search did not answer within {self.search_s:g} s"
-            ) from error
-        urls = list(dict.fromkeys(urldefrag(result.url).url for result in results))
+        urls = list(dict.fromkeys(urldefrag(url).url for url in self.search(text, 4 * self.pages)))
         pages: list[Page] = []
         notes: list[str] = []
         deadline = time.monotonic() + self.pages_s
@@ -95,17 +81,16 @@ def open_web(
     *,
     k: int = 5,
     allow_hosts: Iterable[str] | None = None,
-    search: "Search | None" = None,
+    search: Search | None = None,
 ) -> WebSource:
     """Open the web as a retriever.
 
     Args:
-        spec: `web` or `web:ddgs` (no key), `web:tavily` (TAVILY_API_KEY), `web:exa` (EXA_API_KEY),
-            or `web:searxng+https://host/path`.
+        spec: `web` or `web:ddgs` (no key), `web:tavily` (TAVILY_API_KEY), or `web:searxng+https://host/path`.
         k: The number of passages to find.
         allow_hosts: Hosts (`wiki.example` or `wiki.example:8080`) that may have private addresses;
             None means those in STEPCRAFT_ALLOW_HOSTS.
-        search: A function from a query and a number to results, in place of the spec's engine.
+        search: A function from a query and a number to URLs, in place of the spec's engine.
 
     Raises:
         BadInput: There is no such engine, or its key or a package is missing.
@@ -115,7 +100,7 @@ def open_web(
     return WebSource(search=search, reader=reader, embedder=resolve_embeddings(), k=k)
 
 
-def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> "Pages":
+def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> Pages:
     """Return what reads pages of the web by their URLs, through the safe fetcher.
 
     Args:
@@ -127,30 +112,22 @@ def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> "Pages
     """
     if missing := [name for name in _NEEDED if not find_spec(name)]:
         raise BadInput(f'{spec} needs {", ".join(missing)}: pip install "stepcraft[web]"')
-    from stepcraft.sources.web.fetch import Fetcher
-    from stepcraft.sources.web.pages import Pages, readable
-
     names = os.environ.get(ALLOW_HOSTS, "").split(",") if allow_hosts is None else allow_hosts
     fetcher = Fetcher(allow_hosts=filter(None, map(str.strip, names)))
     return Pages(lambda url: readable(fetcher.fetch(url)))
 
 
-def _engine(spec: str) -> "Search":
-    from stepcraft.sources.web import engines
-
-    kind, _, name = spec.strip().partition(":")
-    scheme, _, url = name.partition("+")
-    keyed = {"tavily": engines.tavily, "exa": engines.exa}
-    if kind == "web" and name in {"", "ddgs"}:
+def _engine(spec: str) -> Search:
+    name = spec.strip().partition(":")[2]
+    if name in {"", "ddgs"}:
         return engines.ddgs
-    if kind == "web" and name in keyed:
-        variable = f"{name.upper()}_API_KEY"
-        if key := os.environ.get(variable, "").strip():
-            return keyed[name](key)
-        raise BadInput(f"{spec} needs a key: set {variable}")
-    if kind == "web" and scheme == "searxng" and url.startswith(("http://", "https://")):
-        return engines.searxng(url)
+    if name == "tavily":
+        if key := os.environ.get("TAVILY_API_KEY", "").strip():
+            return engines.tavily(key)
+        raise BadInput(f"{spec} needs a key: set TAVILY_API_KEY")
+    if name.startswith(("searxng+http://", "searxng+https://")):
+        return engines.searxng(name.removeprefix("searxng+"))
     raise BadInput(
-        f"no web source goes by {excerpt(spec)}; name web, web:ddgs, web:tavily, web:exa or "
+        f"no web source goes by {excerpt(spec)}; name web, web:ddgs, web:tavily or "
         "web:searxng+https://host/path"
     )
