@@ -490,7 +490,7 @@ def test_documents_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         file.truncate(50_000_001)
     report = build(tmp_path)
     assert {Path(one.where).name: one.reason for one in report.failed} == {
-        "binary.md": "it is binary",
+        "binary.md": "it is binary or in UTF-16",
         "huge.md": "it is larger than 20 MB",
     }
     assert (report.procedures, report.usage["calls"]) == (1, 1)

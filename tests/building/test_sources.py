@@ -124,7 +124,7 @@ def test_a_loader_that_fails_is_named(name: str, problem: str) -> None:
         ("corpus:", "a corpus needs a file or folder"),
         ("", "'' is no source of documents; name corpus:PATH"),
         ("web:ddgs", "web:ddgs"),
-        ("memory:m.db", "the source 'memory:m.db'"),
+        ("memory:m.db", "memory:m.db"),
         ("ftp://tea.example", "is no source of documents; name corpus:PATH"),
         (f"{OWN}:none", "holds no document"),
         (f"{OWN}:texts", "gives a str, not a document of LangChain"),

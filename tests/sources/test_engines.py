@@ -103,7 +103,7 @@ def test_ddgs_without_a_network(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_key_is_asked_for_before_any_work(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("TAVILY_API_KEY", raising=False)
-    with pytest.raises(BadInput, match="^web:tavily needs a key: set TAVILY_API_KEY$"):
+    with pytest.raises(BadInput, match=r"^web:tavily needs a key: set TAVILY_API_KEY$"):
         open_web("web:tavily")
     monkeypatch.setenv("TAVILY_API_KEY", "open-sesame-now")
     source = open_web("web:tavily")
