@@ -1,10 +1,10 @@
 """Procedures: the unit that memories store (AAG §3.1)."""
 
 import json
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from string import Formatter
 from typing import Any
 
 from stepcraft.errors import BadInput
@@ -17,9 +17,8 @@ TEMPLATE = "how to {output} using {input}\n{steps}"
 MAX_CHARACTERS = 100_000
 """The length of the longest procedure that is accepted, all fields together."""
 
-MAX_TEMPLATE = 1_000
-"""The length of the longest template."""
-
+_TEMPLATE = re.compile(r"(?:[^{}]|\{(?:output|input|steps)\}){,1000}")
+_KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 
 
@@ -89,21 +88,14 @@ class Procedure:
         Raises:
             BadInput: As `from_dict`.
         """
-        values = {name: fields.get(name) for name in cls.__dataclass_fields__}
-        steps: Any = values["steps"]
-        if not (
-            isinstance(steps, list | tuple)
-            and steps
-            and all(
-                isinstance(text, str) and text
-                for text in (values["id"], values["input"], values["output"], *steps)
-            )
-            and isinstance(values["source"], str)
-            and isinstance(values["metadata"], dict)
-        ):
+        values = {name: fields.get(name) for name in _KINDS}
+        if not all(isinstance(values[name], kind) for name, kind in _KINDS.items()):
+            return cls.from_dict(fields)
+        steps: tuple[Any, ...] = tuple(fields["steps"])
+        if not all(isinstance(step, str) for step in steps):
             return cls.from_dict(fields)
         procedure = object.__new__(cls)
-        procedure.__dict__.update(values, steps=tuple(steps))
+        procedure.__dict__.update(values, steps=steps)
         return procedure
 
     def text(self, template: str = TEMPLATE) -> str:
@@ -113,14 +105,7 @@ class Procedure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, which `from_dict` reads."""
-        return {
-            "id": self.id,
-            "input": self.input,
-            "output": self.output,
-            "steps": list(self.steps),
-            "source": self.source,
-            "metadata": dict(self.metadata),
-        }
+        return {name: vars(self)[name] for name in _KINDS} | {"steps": list(self.steps)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Procedure":
@@ -168,26 +153,13 @@ def checked_template(template: str) -> str:
     `{steps:>3000000000}` would fill the memory.
 
     Raises:
-        BadInput: It has anything but a few of its three placeholders, or none for the steps, or is
-            too long.
+        BadInput: It has other braces than its three placeholders, lacks the steps, repeats them
+            often, or is too long.
     """
-    shown = f"the template {excerpt(template)}"
-    try:
-        parts = Formatter().parse(template[: MAX_TEMPLATE + 1])
-        fields = [field for _, *field in parts if field[0] is not None]
-    except ValueError as error:
+    if not (_TEMPLATE.fullmatch(template) and 0 < template.count("{steps}") < 10):
         raise BadInput(
-            f"{shown} cannot be filled in ({error}); use {{output}}, {{input}}, {{steps}}"
-        ) from error
-    names = [name for name, spec, conversion in fields if not spec and not conversion]
-    if len(names) < len(fields) or not {"output", "input", "steps"}.issuperset(names):
-        raise BadInput(
-            f"{shown} cannot be filled in: use {{output}}, {{input}}, {{steps}} as they are here, "
-            "and no other braces"
-        )
-    if not 0 < names.count("steps") < 10 or len(template) > MAX_TEMPLATE:
-        raise BadInput(
-            f"{shown} has no {{steps}}, or too many, or more than {MAX_TEMPLATE:,} characters"
+            f"the template {excerpt(template)} cannot be filled in: use {{output}}, {{input}} and "
+            "{steps}, no other braces, and at most 1,000 characters"
         )
     return template
 
