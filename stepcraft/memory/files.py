@@ -52,7 +52,7 @@ def read_procedures(
         yield record.line, procedure or Failed(f"{path}:{record.line}", reason)
     if not is_read:
         raise BadInput(
-            f"no record of {path} is a procedure: {reason}. Say what its fields are called, such as "
+            f"no record of {path} is a procedure: {reason}. Say what its fields are called, as in "
             "--map output=title,input=ingredients,steps=directions"
         )
 
