@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import CachedEmbedder, Embedder, Entry, Hit, LocalIndex, recorded_settings
+from stepcraft.index import CachedEmbedder, Embedder, Entry, LocalIndex, recorded_settings
 from stepcraft.memory.batches import add_in_batches, merged
 from stepcraft.memory.files import read_all
 from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
-from stepcraft.memory.protocol import ALPHA, ProcedureMemory, changed, unknown_id
+from stepcraft.memory.protocol import ALPHA, ProcedureMemory, changed
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:
@@ -46,15 +46,15 @@ class LocalMemory(ProcedureMemory):
         cached: bool = False,
     ) -> None:
         made_with = recorded_settings(path)
-        self._name = name or str(path)
-        self._template = checked_template(template) if template else _template(str(path), made_with)
-        embedder = _embedder(str(path), embeddings, made_with.get("embeddings"))
+        self.name = name or str(path)
+        self.template = checked_template(template) if template else _template(str(path), made_with)
+        embedder = recorded_embedder(str(path), embeddings, made_with.get("embeddings"))
         if embedder and cached:
             embedder = CachedEmbedder(embedder)
         self._index = LocalIndex(
-            path, embedder, settings={"template": self._template}, create=create
+            path, embedder, settings={"template": self.template}, create=create
         )
-        self._frozen = False
+        self.read_only = self._index.read_only
 
     @classmethod
     def of_file(
@@ -80,23 +80,8 @@ class LocalMemory(ProcedureMemory):
             cached=embeddings is None or isinstance(embeddings, str),
         )
         memory.add(procedures)
-        memory._frozen = True
+        memory.read_only = True
         return memory
-
-    @property
-    def name(self) -> str:
-        """The path, or the name that was passed."""
-        return self._name
-
-    @property
-    def template(self) -> str:
-        """How a procedure is written as one text."""
-        return self._template
-
-    @property
-    def read_only(self) -> bool:
-        """Whether it was loaded from a text file, or the database may not be written."""
-        return self._frozen or self._index.read_only
 
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
@@ -122,18 +107,12 @@ class LocalMemory(ProcedureMemory):
             return self._entry(changed(self, _procedure(entry), id, change))
 
         entry = self._index.update(id, changed_entry)
-        if entry is None:
-            raise unknown_id(self, id)
-        return _procedure(entry)
+        return _procedure(entry) if entry else changed(self, None, id, change)
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """Find the k procedures that fit best."""
-        return _results(self._index.search(query, k, alpha=ALPHA if alpha is None else alpha))
-
-    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """As `search`, without blocking the event loop."""
-        weight = ALPHA if alpha is None else alpha
-        return _results(await self._index.asearch(query, k, alpha=weight))
+        hits = self._index.search(query, k, alpha=ALPHA if alpha is None else alpha)
+        return [Found(_procedure(hit.entry), hit.score) for hit in hits]
 
     def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
@@ -158,9 +137,10 @@ class LocalMemory(ProcedureMemory):
         self._index.close()
 
     def _check_writable(self) -> None:
-        if self._frozen:
+        if self.read_only:
             raise ReadOnlyMemory(
-                f"{self._name} can be searched, not changed; import procedures into a .db file"
+                f"{self.name} can be searched, not changed; import procedures into a .db file that "
+                "may be written"
             )
 
     def _put(self, procedures: list[Procedure]) -> AddReport:
@@ -169,11 +149,7 @@ class LocalMemory(ProcedureMemory):
         return AddReport(changes.added, changes.present, changes.updated, failed)
 
     def _entry(self, procedure: Procedure) -> Entry:
-        return Entry(procedure.id, procedure.text(self._template), procedure.to_dict())
-
-
-def _results(hits: Iterable[Hit]) -> list[Found]:
-    return [Found(_procedure(hit.entry), hit.score) for hit in hits]
+        return Entry(procedure.id, procedure.text(self.template), procedure.to_dict())
 
 
 def _procedure(entry: Entry) -> Procedure:
@@ -181,10 +157,7 @@ def _procedure(entry: Entry) -> Procedure:
 
 
 def _merged(stored: Entry, added: Entry) -> Entry:
-    try:
-        whole = merged(_procedure(stored), _procedure(added))
-    except BadInput:  # another program wrote what is there, and it is no procedure
-        return added
+    whole = merged(_procedure(stored), _procedure(added))
     return Entry(added.id, added.text, whole.to_dict())
 
 
@@ -195,10 +168,10 @@ def _template(path: str, made_with: Mapping[str, str]) -> str:
         raise MemoryFailure(f"{path} was made with a template that is not used: {error}") from error
 
 
-def _embedder(
-    path: str, embeddings: "str | Embeddings | None", recorded: str | None
+def recorded_embedder(
+    place: str, embeddings: "str | Embeddings | None", recorded: str | None
 ) -> Embedder | None:
-    """Return the model that was asked for, or else the one that the file was made with."""
+    """Return the model that was asked for, or else the one that a memory was made with."""
     wanted = embeddings if embeddings is not None else os.environ.get(VARIABLE) or None
     if wanted is not None or recorded is None:
         return resolve_embeddings(wanted)
@@ -206,6 +179,6 @@ def _embedder(
         return resolve_embeddings(recorded)
     except BadInput as error:
         raise MemoryFailure(
-            f"{path} was made with embeddings {recorded!r:.200} ({error}); give them as "
+            f"{place} was made with embeddings {recorded!r:.200} ({error}); give them as "
             "embeddings=, or 'none' to search by words alone"
         ) from error

@@ -1,7 +1,6 @@
 """`open_memory` opens a procedural memory by its URL."""
 
 import os
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,8 +62,13 @@ def open_memory(
             )
         return StoreMemory(store, where[len("store:") :], template=template)
     if scheme == POSTGRES:
-        from stepcraft.memory.postgres import PostgresMemory  # noqa: PLC0415 - loads the driver
-
+        try:
+            from stepcraft.memory.postgres import PostgresMemory  # noqa: PLC0415 - optional
+        except ImportError as error:
+            raise BadInput(
+                f"{where} needs the packages of Postgres ({error}): pip install "
+                "'stepcraft[postgres]'"
+            ) from error
         return PostgresMemory(where, embeddings=embeddings, template=template, create=create)
     if scheme.startswith("weaviate"):
         from stepcraft.memory.weaviate.memory import WeaviateMemory  # noqa: PLC0415 - loads grpc
@@ -72,8 +76,7 @@ def open_memory(
         return WeaviateMemory(where, embeddings=embeddings, template=template, create=create)
     from stepcraft.memory.local import LocalMemory  # noqa: PLC0415 - loads numpy
 
-    bundled = Path(str(files("stepcraft.memory") / "lgstep.jsonl"))
-    path = path_of(where) if where else bundled
+    path = path_of(where) if where else Path(__file__).with_name("lgstep.jsonl")
     if is_text(path):
         name = "" if where else BUNDLED
         return LocalMemory.of_file(path, name=name, embeddings=embeddings, template=template)

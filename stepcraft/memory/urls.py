@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
@@ -34,10 +34,7 @@ def path_of(url: str) -> Path:
     scheme = scheme_of(url)
     if scheme not in ("", "file"):
         raise BadInput(f"no memory goes by {scheme[:100]}: in {url[:100]!r}; name {_KNOWN}")
-    try:
-        path = named_path(unquote(urlsplit(url).path) if scheme else url)
-    except ValueError as error:
-        raise BadInput(f"{url[:100]!r} is no URL: {error}") from error
+    path = named_path(unquote(url.partition("://")[2]) if scheme else url)
     if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not path.is_dir():
         raise BadInput(f"{excerpt(url)} does not say what kind of memory it is; name {_KNOWN}")
     return path

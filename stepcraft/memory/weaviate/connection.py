@@ -54,17 +54,6 @@ _EMBEDDED = {
 _LOST = (httpx.TransportError, OSError, WeaviateClosedClientError, WeaviateConnectionError)
 _LOST_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
-_FAULTS = (
-    WeaviateBaseError,
-    grpc.RpcError,
-    httpx.HTTPError,
-    LookupError,
-    TypeError,
-    ValueError,
-    OSError,
-)
-"""What the client raises, also where something that is no Weaviate answers."""
-
 T = TypeVar("T")
 Objects = CollectionAsync[Any, Any]
 Action = Callable[[Objects], Awaitable[T]]
@@ -128,7 +117,7 @@ class Connection:
             return await self._watched(action(objects))
         except StepcraftError:
             raise
-        except _FAULTS as error:
+        except Exception as error:  # of any kind, where something that is no Weaviate answers
             if not (repeat and _is_lost(error)):
                 raise self._failure(error) from error
             await self._drop(client)
@@ -162,7 +151,7 @@ class Connection:
         try:
             await client.connect()
             await self._check_grpc()
-        except _FAULTS as error:
+        except Exception as error:
             await client.close()
             if isinstance(error, StepcraftError):
                 raise
