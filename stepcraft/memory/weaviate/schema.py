@@ -94,6 +94,11 @@ async def _made_with(objects: Objects, address: Address) -> MadeWith | None:
             f"the collection {address.collection} does not say which embeddings it was made with, "
             "so that stepcraft did not make it; name another one"
         ) from error
+    if config.multi_tenancy_config.enabled != bool(address.options.tenant):
+        what = "tenants; add" if config.multi_tenancy_config.enabled else "no tenants; leave out"
+        raise BadInput(
+            f"{address.name}: the collection {address.collection} has {what} ?tenant=NAME"
+        )
     index: Any = (config.vector_config or {})["default"].vector_index_config
     if (ef := address.options.ef) not in (0, index.ef):
         hnsw = Reconfigure.VectorIndex.hnsw(ef=ef)

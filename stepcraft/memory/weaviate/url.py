@@ -125,6 +125,8 @@ def parse_url(url: str) -> Address:
         )
     tls = options.tls or parts.scheme == "weaviate+cloud"
     port, grpc_port = port or (443 if tls else 8080), options.grpc or (443 if tls else 50051)
+    if port == grpc_port and not tls:
+        raise BadInput(f"{url} names one port for HTTP and gRPC; name that of gRPC as ?grpc=PORT")
     if is_embedded:
         host, (port, grpc_port) = "127.0.0.1", EMBEDDED_PORTS
     return Address(
