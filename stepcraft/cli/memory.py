@@ -121,7 +121,7 @@ def search(
         float | None, Option(help="Weight of the vectors, from 0 (words alone) to 1.")
     ] = None,
     feedback_weight: Annotated[
-        float, Option(min=0, max=1, help="By how much votes move a score at most, from 0 to 1.")
+        float, Option(help="By how much votes move a score at most, from 0 to 1.")
     ] = 0.1,
     as_json: AsJson = False,
 ) -> None:

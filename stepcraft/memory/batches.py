@@ -16,32 +16,6 @@ _OF_TEXT = ("approved", "provenance", "stale")
 """Metadata that speaks of one text: a procedure with another text does not have it."""
 
 
-def add_in_batches(
-    procedures: Iterable[Procedure],
-    size: int,
-    put: Callable[[list[Procedure]], AddReport],
-    progress: Callable[[int], None] | None,
-) -> AddReport:
-    """Add procedures in batches of a size, one after another; return the outcome of all.
-
-    Raises:
-        AddStopped: A batch failed after others were stored.
-        MemoryFailure: The first batch failed.
-    """
-    report, done, rest = AddReport(), 0, iter(procedures)
-    try:
-        while batch := list(islice(rest, size)):
-            report.include(put(batch))
-            done += len(batch)
-            if progress:
-                progress(done)
-    except MemoryFailure as error:
-        if not done:
-            raise
-        raise AddStopped(str(error), report, done) from error
-    return report
-
-
 def same_text(first: Procedure, second: Procedure) -> bool:
     """Tell whether two procedures read the same, whatever source and metadata they have."""
     return (first.output, first.input, first.steps) == (second.output, second.input, second.steps)
@@ -61,10 +35,43 @@ def merged(stored: Procedure, added: Procedure) -> Procedure:
     return replace(added, metadata=metadata) if metadata != added.metadata else added
 
 
-class ServedMemory(ProcedureMemory):
-    """A memory in a server, which replaces what is stored by one thread at a time."""
+class BatchedMemory(ProcedureMemory):
+    """A memory to which procedures are added in batches."""
 
     batch: int
+    """How many procedures are stored at once."""
+
+    @abstractmethod
+    def _put(self, procedures: list[Procedure]) -> AddReport:
+        """Add a batch, all or nothing."""
+
+    def add(
+        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
+    ) -> AddReport:
+        """Add procedures in batches; those reported by `progress` survive a crash.
+
+        Raises:
+            ReadOnlyMemory: The memory cannot be changed.
+            AddStopped: A batch failed after others were stored. Adding again does the rest, also
+                what a server that was killed has lost of what it had taken.
+            MemoryFailure: The first batch failed.
+        """
+        report, done, rest = AddReport(), 0, iter(procedures)
+        try:
+            while batch := list(islice(rest, self.batch)):
+                report.include(self._put(batch))
+                done += len(batch)
+                if progress:
+                    progress(done)
+        except MemoryFailure as error:
+            if not done:
+                raise
+            raise AddStopped(str(error), report, done) from error
+        return report
+
+
+class ServedMemory(BatchedMemory):
+    """A memory in a server, which replaces what is stored by one thread at a time."""
 
     @abstractmethod
     def _stored(self, ids: Iterable[str]) -> Mapping[str, Procedure]:
@@ -83,18 +90,6 @@ class ServedMemory(ProcedureMemory):
     def _exclusively(self) -> AbstractContextManager[object]:
         """Keep others from changing what is stored. New procedures are added without it."""
         return shared_lock(("changing", self.name))
-
-    def add(
-        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
-    ) -> AddReport:
-        """Add procedures in batches; memory use does not grow with their number.
-
-        Raises:
-            AddStopped: The server went away, or became read-only. Adding again does the rest, also
-                what a server that was killed has lost of what it had taken.
-            MemoryFailure: It failed before anything was sent.
-        """
-        return add_in_batches(procedures, self.batch, self._put, progress)
 
     def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
         """Read a procedure, change it and write it."""

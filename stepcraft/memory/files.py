@@ -143,15 +143,13 @@ def _procedure(values: Mapping[str, Any], names: Mapping[str, str]) -> Procedure
             f"it has no {' and no '.join(map(repr, missing))}; it has {', '.join(values)[:300]}"
         )
     metadata = _parsed(fields.pop("metadata", {}))
-    if not isinstance(metadata, Mapping):
-        rest["metadata"], metadata = metadata, {}
     if "id" in fields and not is_uuid(str(fields["id"])):
         rest["id"] = fields.pop("id")
     needs, steps = _parsed(fields["input"]), _parsed(fields["steps"])
     if isinstance(needs, list):
         fields["input"] = ", ".join(map(str, needs))
     fields["steps"] = read_steps(steps) or [steps] if isinstance(steps, str) else steps
-    return Procedure(**fields, metadata={**rest, **metadata})
+    return Procedure(**fields, metadata={**rest, **dict(metadata)})
 
 
 def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value

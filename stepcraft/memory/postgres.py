@@ -1,6 +1,6 @@
 """A memory in the LangGraph store of a Postgres database, opened by its URL."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,6 @@ class PostgresMemory(StoreMemory):
         embeddings: As `open_memory` takes them. None means no vectors in a store that was made
             without, else the default. A store that has vectors can be read, and searched by words,
             with "none".
-        template: How a procedure is written as one text.
         create: Whether the tables are created where they are missing.
 
     Raises:
@@ -100,7 +99,6 @@ class PostgresMemory(StoreMemory):
         url: str,
         *,
         embeddings: "str | Embeddings | None" = None,
-        template: str | None = None,
         create: bool = True,
     ) -> None:
         self._database, namespace = _parts(url)
@@ -119,7 +117,7 @@ class PostgresMemory(StoreMemory):
             )
         index = self._index(embeddings, exists=exists, dimensions=dimensions)
         self._has_unread_vectors = dimensions is not None and index is None
-        self._pool = ConnectionPool(
+        self._pool: Any = ConnectionPool(
             self._database,
             min_size=1,
             max_size=8,
@@ -132,7 +130,7 @@ class PostgresMemory(StoreMemory):
         )
         try:
             store = PostgresStore(self._pool, index=index)
-            super().__init__(store, namespace, template=template)
+            super().__init__(store, namespace)
             self.name = url
             if create:
                 with self._plain_failures():
@@ -242,24 +240,19 @@ class PostgresMemory(StoreMemory):
         embedder = resolve_embeddings(embeddings)
         if embedder is None:
             return None
-        if exists and dimensions is None:
-            raise MemoryFailure(
-                f"{self.name} was made without vectors: open it with embeddings 'none', or copy it "
-                "into another database"
-            )
         length = len(embedder.embed_query("dimensions"))
-        if dimensions not in (None, length):
+        if exists and dimensions != length:
             raise MemoryFailure(
-                f"{self.name} has vectors of {dimensions} dimensions, and {embedder.name} gives "
-                f"{length}: name the embeddings that it was made with, or copy it into another "
-                "database"
+                f"{self.name} has vectors of {dimensions or 'no'} dimensions, and {embedder.name} "
+                f"gives {length}: name the embeddings that it was made with, 'none' for no "
+                "vectors, or copy it into another database"
             )
+        flat = {"kind": "flat"}
 
-        def embed(texts: Iterable[str]) -> list[list[float]]:
-            vectors: list[list[float]] = embedder.embed_documents(list(texts)).tolist()
+        def embed(texts: Sequence[str]) -> list[list[float]]:
+            vectors: list[list[float]] = embedder.embed_documents(texts).tolist()
             return vectors
 
-        flat = {"kind": "flat"}
         return {"dims": length, "embed": embed, "fields": ["text"], "ann_index_config": flat}
 
 

@@ -1,7 +1,6 @@
 """Procedures: the unit that memories store (AAG §3.1)."""
 
 import json
-import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +11,11 @@ from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
 TEMPLATE = "how to {output} using {input}\n{steps}"
-"""The default text of a procedure; `{steps}` becomes the numbered steps."""
+"""The text of a procedure; `{steps}` becomes the numbered steps."""
 
 MAX_CHARACTERS = 100_000
 """The length of the longest procedure that is accepted, all fields together."""
 
-_TEMPLATE = re.compile(r"(?:[^{}]|\{(?:output|input|steps)\}){,1000}")
 _KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 
@@ -47,12 +45,10 @@ class Procedure:
 
     def __post_init__(self) -> None:
         steps: Any = self.steps
-        if isinstance(steps, str) or not isinstance(steps, Sequence):
+        if isinstance(steps, str) or not isinstance(steps, Sequence) or not steps:
             raise BadInput(
-                f"steps must be a list of texts, not {type(steps).__name__}: {excerpt(steps)}"
+                f"steps must be a list of texts with at least one step, not {excerpt(steps)}"
             )
-        if not steps:
-            raise BadInput("steps is empty; a procedure has at least one step")
         texts = tuple(_filled(f"step {number}", step) for number, step in enumerate(steps, 1))
         # The dataclass is frozen, so that its own fields are set past its __setattr__.
         self.__dict__.update(
@@ -89,13 +85,11 @@ class Procedure:
             BadInput: As `from_dict`.
         """
         values = {name: fields.get(name) for name in _KINDS}
-        if not all(isinstance(values[name], kind) for name, kind in _KINDS.items()):
-            return cls.from_dict(fields)
-        steps: tuple[Any, ...] = tuple(fields["steps"])
-        if not all(isinstance(step, str) for step in steps):
+        is_whole = all(isinstance(values[name], kind) for name, kind in _KINDS.items())
+        if not (is_whole and all(isinstance(step, str) for step in fields["steps"])):
             return cls.from_dict(fields)
         procedure = object.__new__(cls)
-        procedure.__dict__.update(values, steps=steps)
+        procedure.__dict__.update(values, steps=tuple(fields["steps"]))
         return procedure
 
     def text(self, template: str = TEMPLATE) -> str:
@@ -146,24 +140,6 @@ def compose(first: Procedure, second: Procedure) -> Procedure:
     return Procedure(input=first.input, output=second.output, steps=first.steps + second.steps)
 
 
-def checked_template(template: str) -> str:
-    """Return the template if it can be used.
-
-    A template may come with a database from elsewhere, so it is not all that `str.format` takes:
-    `{steps:>3000000000}` would fill the memory.
-
-    Raises:
-        BadInput: It has other braces than its three placeholders, lacks the steps, repeats them
-            often, or is too long.
-    """
-    if not (_TEMPLATE.fullmatch(template) and 0 < template.count("{steps}") < 10):
-        raise BadInput(
-            f"the template {excerpt(template)} cannot be filled in: use {{output}}, {{input}} and "
-            "{steps}, no other braces, and at most 1,000 characters"
-        )
-    return template
-
-
 def is_uuid(text: str) -> bool:
     """Tell whether a text is a UUID, as the ids of procedures are."""
     try:
@@ -186,12 +162,10 @@ def _filled(name: str, value: object) -> str:
     return text
 
 
-def _json_object(metadata: object) -> dict[str, Any]:
-    if not isinstance(metadata, Mapping):
-        raise BadInput(f"metadata must be a mapping, not {type(metadata).__name__}")
+def _json_object(metadata: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        copy = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
-        values: dict[str, Any] = json.loads(clean(copy))
+        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+        values: dict[str, Any] = json.loads(clean(text))
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"metadata must be JSON values: {error}") from error
+        raise BadInput(f"metadata must be a mapping of JSON values: {error}") from error
     return values

@@ -123,7 +123,7 @@ class ProcedureMemory(ABC):
 
     def count(self) -> int:
         """Return the number of procedures."""
-        raise self._lacks("count")
+        return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[Procedure]:
         raise self._lacks("__iter__")
@@ -216,9 +216,8 @@ def by_short_id(memory: ProcedureMemory, beginning: str) -> Procedure:
         return exact
     fitting = [procedure for procedure in memory if prefix and procedure.id.startswith(prefix)]
     if len(fitting) != 1:
-        problem = f"{len(fitting)} procedures have" if fitting else "no procedure has"
         raise BadInput(
-            f"{problem} an id that starts with {excerpt(beginning)} in {memory.name}; "
-            "a search of it shows the ids"
+            f"{len(fitting) or 'no'} procedures in {memory.name} have an id that starts with "
+            f"{excerpt(beginning)}; a search of it shows the ids"
         )
     return fitting[0]

@@ -26,7 +26,7 @@ FILE = "SKILL.md"
 MAX_NAME = 64
 MAX_DESCRIPTION = 1_024
 MAX_BYTES = 1_000_000
-"""The largest SKILL.md that is read."""
+"""How much of a SKILL.md is read; the steps of a procedure are much shorter."""
 
 _PROCEDURE = "stepcraft-procedure"
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -66,11 +66,7 @@ def read_skills(path: str | Path) -> Iterator[tuple[Path, Procedure | Failed]]:
 
 def extras(file: Path) -> list[str]:
     """Return the other files and folders of a skill, which a procedure does not hold."""
-    return sorted(
-        f"{other.name}/" if other.is_dir() else other.name
-        for other in file.parent.iterdir()
-        if other.name[0] != "." and other.name != FILE and not (other / FILE).is_file()
-    )
+    return sorted(other.name for other in file.parent.iterdir() if other.name != FILE)
 
 
 def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
@@ -111,9 +107,7 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
 def _parts(path: Path) -> tuple[dict[str, str], str, Procedure | None]:
     """Return the texts of the front matter, the body, and the procedure that an export kept."""
     with open_regular(path) as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise BadInput(f"it is larger than {MAX_BYTES // 1_000:,} kB; shorten it")
+        content = file.read(MAX_BYTES)
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         match = _FRONT.match(text)

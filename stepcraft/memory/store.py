@@ -14,7 +14,7 @@ from stepcraft.errors import BadInput, Failed, MemoryFailure, StepcraftError
 from stepcraft.index import cjk_words
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.local import LocalMemory
-from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template, is_uuid
+from stepcraft.memory.procedure import Found, Procedure, is_uuid
 from stepcraft.memory.protocol import ALPHA, check_search
 from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
@@ -38,22 +38,18 @@ class StoreMemory(ServedMemory):
     Args:
         store: The store.
         namespace: Its parts joined by "/", such as "team/recipes"; "procedures" if empty.
-        template: How a procedure is written as one text, which the store embeds; TEMPLATE if None.
 
     Raises:
-        BadInput: A store refuses such a namespace, or the template cannot be filled in.
+        BadInput: A store refuses such a namespace.
     """
 
     batch = 100
 
-    def __init__(
-        self, store: BaseStore, namespace: str = "", *, template: str | None = None
-    ) -> None:
+    def __init__(self, store: BaseStore, namespace: str = "") -> None:
         self._store = store
         self._namespace = checked_namespace(namespace)
         self.name = f"store:{'/'.join(self._namespace)}"
-        self.template = checked_template(template or TEMPLATE)
-        self._words = LocalMemory(":memory:", embeddings="none", template=self.template)
+        self._words = LocalMemory(":memory:", embeddings="none")
         self._versions: dict[str, datetime] = {}
         self._reading = Lock()
 
@@ -85,10 +81,6 @@ class StoreMemory(ServedMemory):
         stored = self._stored(ids)
         self._batch([PutOp(self._namespace, id_, None) for id_ in sorted(stored)])
         return len(stored)
-
-    def count(self) -> int:
-        """Return the number of procedures; a store cannot count, so all of them are read."""
-        return sum(1 for _ in self)
 
     def is_empty(self) -> bool:
         """Tell whether there is no procedure; reads one item where that one is a procedure."""

@@ -32,10 +32,9 @@ def path_of(url: str) -> Path:
         BadInput: The scheme or the kind of file is unknown, or no file can have this path.
     """
     scheme = scheme_of(url)
-    if scheme not in ("", "file"):
-        raise BadInput(f"no memory goes by {scheme[:100]}: in {url[:100]!r}; name {_KNOWN}")
-    path = named_path(unquote(url.partition("://")[2]) if scheme else url)
-    if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not path.is_dir():
+    path = named_path(unquote(url.partition("://")[2]) if scheme == "file" else url)
+    is_known = path.suffix.lower() in _TEXT_FILES | _DATABASES or path.is_dir()
+    if scheme not in ("", "file") or not is_known:
         raise BadInput(f"{excerpt(url)} does not say what kind of memory it is; name {_KNOWN}")
     return path
 

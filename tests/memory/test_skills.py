@@ -268,7 +268,7 @@ UNREADABLE = {
         "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: [2]\n---\n1. a\n2. b\n",
         "front matter cannot be read",
     ),
-    "too long": ("---\nname: x\ndescription: y\n---\n" + "1. a\n" * 250_000, "larger than"),
+    "too long": ("---\nname: x\ndescription: y\n---\n" + "1. a\n" * 250_000, "at most 100,000"),
 }
 
 
@@ -294,7 +294,7 @@ def test_scripts_and_references_are_told_of(tmp_path: Path) -> None:
     path = written(tmp_path, FOREIGN)
     (path.parent / "scripts").mkdir()
     (path.parent / "reference.md").write_text("1. no step")
-    assert extras(path) == ["reference.md", "scripts/"]
+    assert extras(path) == ["reference.md", "scripts"]
 
 
 def test_a_folder_without_skills_is_refused(tmp_path: Path) -> None:

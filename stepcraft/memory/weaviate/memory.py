@@ -5,6 +5,7 @@ import json
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Matrix, cjk_words, embedded, query_vector, query_words
 from stepcraft.memory.batches import ServedMemory, same_text
-from stepcraft.memory.procedure import Found, Procedure, checked_template, is_uuid
+from stepcraft.memory.procedure import Found, Procedure, is_uuid
 from stepcraft.memory.protocol import check_search
 from stepcraft.memory.weaviate.connection import Connection, Objects, start_embedded
 from stepcraft.memory.weaviate.schema import CONTENT, SEARCHED, open_collection
@@ -55,13 +56,12 @@ class WeaviateMemory(ServedMemory):
             index, `ef=` (1024), `ef_construction=` (256) and `max_connections=` (64). `ef` alone is
             changed in an existing collection too.
         embeddings: As in `open_memory`.
-        template: As in `open_memory`.
         create: Whether a missing collection or tenant is created.
 
     Raises:
         BadInput: The URL is malformed, or there is no such collection or tenant.
-        MemoryFailure: The server cannot be used, or the collection has another shape, embeddings
-            or template.
+        MemoryFailure: The server cannot be used, or the collection has another shape or other
+            embeddings.
     """
 
     batch = _BATCH * _AT_ONCE
@@ -71,7 +71,6 @@ class WeaviateMemory(ServedMemory):
         url: str,
         *,
         embeddings: "str | Embeddings | None" = None,
-        template: str | None = None,
         create: bool = True,
     ) -> None:
         address = parse_url(url)
@@ -82,9 +81,8 @@ class WeaviateMemory(ServedMemory):
         self._release = weakref.finalize(self, self._connection.close)
         try:
             self._embedder, self._made_with = open_collection(
-                self._connection, address, embeddings, template, create=create
+                self._connection, address, embeddings, create=create
             )
-            self.template = checked_template(self._made_with.template)
         except BaseException:
             self.close()
             raise
@@ -110,7 +108,8 @@ class WeaviateMemory(ServedMemory):
 
     def count(self) -> int:
         """Return the number of procedures."""
-        return self._connection.call(_count)
+        reply = self._connection.call(lambda objects: objects.aggregate.over_all(total_count=True))
+        return reply.total_count or 0
 
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures in the order of their ids, a page at a time."""
@@ -133,7 +132,7 @@ class WeaviateMemory(ServedMemory):
             )
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
-        items = self._connection.call(partial(_fetch, ids=ids))
+        items = self._connection.call(partial(_fetch, ids=list(ids)))
         return {procedure.id: procedure for procedure in filter(None, map(_procedure, items))}
 
     def _damaged(self, stored: Mapping[str, Procedure]) -> Collection[str]:
@@ -144,7 +143,7 @@ class WeaviateMemory(ServedMemory):
         if not (stored and self._embedder):
             return ()
         axis = [1.0] + [0.0] * (self._made_with.dimensions - 1)
-        return self._connection.call(partial(_delete_damaged, ids=list(stored), vector=axis))
+        return self._connection.call(partial(_delete_damaged, ids=set(stored), vector=axis))
 
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
@@ -153,8 +152,11 @@ class WeaviateMemory(ServedMemory):
 
         The vector of a text that is stored is not made anew.
         """
-        same = [id_ for id_ in procedures if id_ in stored]
-        same = [id_ for id_ in same if same_text(stored[id_], procedures[id_])]
+        same = [
+            id_
+            for id_, procedure in procedures.items()
+            if id_ in stored and same_text(stored[id_], procedure)
+        ]
         vectors = {
             str(item.uuid): np.asarray(item.vector.get("default", ()), np.float32)
             for item in self._connection.call(partial(_fetch, ids=same, vectors=True))
@@ -229,25 +231,19 @@ async def _page(objects: Objects, after: Any) -> Sequence[Any]:  # noqa: ANN401 
     return reply.objects
 
 
-async def _count(objects: Objects) -> int:
-    return (await objects.aggregate.over_all(total_count=True)).total_count or 0
-
-
-async def _delete_damaged(objects: Objects, ids: list[str], vector: list[float]) -> list[str]:
+async def _delete_damaged(objects: Objects, ids: set[str], vector: list[float]) -> set[str]:
     near = await objects.query.near_vector(
         vector,
-        filters=Filter.by_id().contains_any(ids),
+        filters=Filter.by_id().contains_any(list(ids)),
         limit=len(ids),
         return_properties=[],
     )
-    missing = set(ids) - {str(item.uuid) for item in near.objects}
-    items = await _fetch(objects, missing, vectors=True)
-    damaged = [str(item.uuid) for item in items if item.vector.get("default")]
+    damaged = ids - {str(item.uuid) for item in near.objects}
     await _delete(objects, damaged)
     return damaged
 
 
-async def _delete(objects: Objects, ids: list[str]) -> int:
+async def _delete(objects: Objects, ids: Iterable[str]) -> int:
     possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
     deleted = 0
     for first in range(0, len(possible), _BATCH):
@@ -270,7 +266,7 @@ async def _insert_all(
     parts = [
         _insert(objects, items[first : first + _BATCH]) for first in range(0, len(items), _BATCH)
     ]
-    return [failure for refused in await asyncio.gather(*parts) for failure in refused]
+    return list(chain.from_iterable(await asyncio.gather(*parts)))
 
 
 async def _insert(

@@ -10,7 +10,6 @@ from weaviate.classes.config import Configure, DataType, Property, Reconfigure, 
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Embedder
 from stepcraft.memory.local import recorded_embedder
-from stepcraft.memory.procedure import TEMPLATE, checked_template
 from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.url import Address
 
@@ -31,19 +30,17 @@ _EF = 1024
 
 @dataclass(frozen=True)
 class MadeWith:
-    """The embedding model and template behind the vectors of a collection."""
+    """The embedding model behind the vectors of a collection."""
 
     embeddings: str
     """The name of the model; "none" for a collection without vectors."""
     dimensions: int
-    template: str
 
 
 def open_collection(
     connection: Connection,
     address: Address,
     embeddings: "str | Embeddings | None",
-    template: str | None,
     *,
     create: bool,
 ) -> tuple[Embedder | None, MadeWith]:
@@ -51,8 +48,7 @@ def open_collection(
 
     Raises:
         BadInput: There is no such collection, tenant or embedding model.
-        MemoryFailure: The collection has another shape or index, or was made with other embeddings
-            or another template.
+        MemoryFailure: The collection has another shape, or was made with other embeddings.
     """
     made_with = connection.call(partial(_made_with, address=address))
     if not made_with and not create:
@@ -66,17 +62,13 @@ def open_collection(
         made_with = MadeWith(
             embedder.name if embedder else "none",
             len(embedder.embed_query("procedure")) if embedder else 0,
-            checked_template(template or TEMPLATE),
         )
         connection.call(partial(_create, connection, address, made_with))
-    wanted = {"template": template, "embeddings": embedder and embedder.name}
-    for name, value in wanted.items():
-        before = getattr(made_with, name)
-        if value not in (None, before):
-            raise MemoryFailure(
-                f"{address.name} was made with {name} {before!r}, not {value!r}: open it with the "
-                "former, or fill a new collection"
-            )
+    if embedder and embedder.name != made_with.embeddings:
+        raise MemoryFailure(
+            f"{address.name} was made with embeddings {made_with.embeddings!r}, not "
+            f"{embedder.name!r}: open it with the former, or fill a new collection"
+        )
     if address.options.tenant:
         connection.call(partial(_open_tenant, address=address, create=create))
     return embedder, made_with
@@ -134,10 +126,8 @@ async def _create(
                 max_connections=options.max_connections,
             ),
         ),
-        replication_config=Configure.replication(factor=options.replicas)
-        if options.replicas
-        else None,
-        multi_tenancy_config=Configure.multi_tenancy() if options.tenant else None,
+        replication_config=Configure.replication(factor=options.replicas or None),
+        multi_tenancy_config=Configure.multi_tenancy(enabled=bool(options.tenant)),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
@@ -43,11 +43,11 @@ class Options(BaseModel):
     grpc: int = Field(default=0, ge=1, le=65535)
     tls: bool = False
     tenant: str = ""
-    replicas: int = Field(default=0, ge=1, le=65535)
+    replicas: PositiveInt = 0
     quantizer: Literal["", "rq", "pq", "bq", "sq"] = ""
-    ef: int = Field(default=0, ge=1, le=65535)
-    ef_construction: int = Field(default=256, ge=4, le=65535)
-    max_connections: int = Field(default=64, ge=4, le=2047)
+    ef: PositiveInt = 0
+    ef_construction: PositiveInt = 256
+    max_connections: PositiveInt = 64
     binary: str | None = None
     """The folder of an embedded server's program; the client downloads one by default."""
 
