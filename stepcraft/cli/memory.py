@@ -56,7 +56,7 @@ def import_(
     """Add the procedures of files and skills; the exit code is 1 if one could not be read."""
     from stepcraft.memory.files import import_file, read_procedures
     from stepcraft.memory.procedure import Procedure
-    from stepcraft.memory.skills import Skill, is_skills_path, read_skills
+    from stepcraft.memory.skills import extras, is_skills_path, read_skills
 
     report, names = AddReport(), field_names(fields)
     for file in files:  # before a memory is made for them
@@ -70,13 +70,14 @@ def import_(
             if not is_skills_path(file):
                 report.include(import_file(target, file, fields=names, progress=count))
                 continue
-            for skill in (outcomes := list(read_skills(file))):
-                if isinstance(skill, Failed):
-                    report.failed.append(skill)
-                elif skill.extras:
-                    extras = ", ".join(skill.extras)
-                    note(f"{skill.path}: only the text was imported, not {extras}")
-            skills = (skill.procedure for skill in outcomes if isinstance(skill, Skill))
+            skills: list[Procedure] = []
+            for path, outcome in read_skills(file):
+                if isinstance(outcome, Failed):
+                    report.failed.append(outcome)
+                    continue
+                skills.append(outcome)
+                if left_out := ", ".join(extras(path)):
+                    note(f"{path}: only the text was imported, not {left_out}")
             report.include(target.add(skills, progress=count))
     _show_report(report, as_json=as_json)
 
@@ -209,9 +210,7 @@ def export(
         if to and to.resolve() == Path(source.name).resolve():
             raise BadInput(f"{to} is the memory that is exported; name another file")
         if folder:
-            skills = write_skills(source, folder)
-            counts = f"{skills.added} created, {skills.updated} updated"
-            note(f"{counts}, {skills.present} unchanged in {folder}")
+            note(f"{write_skills(source, folder)} written to {folder}")
         elif to:
             note(f"{write_jsonl(source, to)} written to {to}")
         else:

@@ -1,50 +1,19 @@
 """What the memories share when procedures are added to them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
-from typing import TypeVar
 
+from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure
 from stepcraft.memory.feedback import VOTES, joined_votes
 from stepcraft.memory.procedure import Procedure
-
-T = TypeVar("T")
+from stepcraft.memory.protocol import ProcedureMemory, changed
 
 _OF_TEXT = ("approved", "provenance", "stale")
 """Metadata that speaks of one text: a procedure with another text does not have it."""
-
-
-def add_in_batches(
-    items: Iterable[T],
-    size: int,
-    put: Callable[[list[T]], AddReport],
-    progress: Callable[[int], None] | None = None,
-) -> AddReport:
-    """Add items in batches, one after another; return the outcome of all.
-
-    Args:
-        items: The items.
-        size: The number of items in a batch.
-        put: Stores a batch, all or nothing.
-        progress: Called with the number of items stored so far.
-
-    Raises:
-        AddStopped: A batch failed after others were stored.
-        MemoryFailure: The first batch failed.
-    """
-    report, done, rest = AddReport(), 0, iter(items)
-    try:
-        while batch := list(islice(rest, size)):
-            report.include(put(batch))
-            done += len(batch)
-            if progress:
-                progress(done)
-    except MemoryFailure as error:
-        if not done:
-            raise
-        raise AddStopped(str(error), report, done) from error
-    return report
 
 
 def same_text(first: Procedure, second: Procedure) -> bool:
@@ -66,24 +35,88 @@ def merged(stored: Procedure, added: Procedure) -> Procedure:
     return replace(added, metadata=metadata) if metadata != added.metadata else added
 
 
-def to_write(
-    added: Mapping[str, Procedure], stored: Mapping[str, Procedure]
-) -> dict[str, Procedure]:
-    """Return what differs from what is stored, merged with it, by id."""
-    whole = {
-        id_: merged(stored[id_], procedure) if id_ in stored else procedure
-        for id_, procedure in added.items()
-    }
-    return {id_: item for id_, item in whole.items() if stored.get(id_) != item}
+class BatchedMemory(ProcedureMemory):
+    """A memory to which procedures are added in batches."""
+
+    batch: int
+    """How many procedures are stored at once."""
+
+    @abstractmethod
+    def _put(self, procedures: list[Procedure]) -> AddReport:
+        """Add a batch, all or nothing."""
+
+    def add(
+        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
+    ) -> AddReport:
+        """Add procedures in batches; those reported by `progress` survive a crash.
+
+        Raises:
+            ReadOnlyMemory: The memory cannot be changed.
+            AddStopped: A batch failed after others were stored. Adding again does the rest, also
+                what a server that was killed has lost of what it had taken.
+            MemoryFailure: The first batch failed.
+        """
+        report, done, rest = AddReport(), 0, iter(procedures)
+        try:
+            while batch := list(islice(rest, self.batch)):
+                report.include(self._put(batch))
+                done += len(batch)
+                if progress:
+                    progress(done)
+        except MemoryFailure as error:
+            if not done:
+                raise
+            raise AddStopped(str(error), report, done) from error
+        return report
 
 
-def outcome(
-    count: int,
-    written: Mapping[str, Procedure],
-    stored: Mapping[str, Procedure],
-    refused: list[Failed],
-) -> AddReport:
-    """Return the report on a batch of so many procedures."""
-    updated = len((written.keys() & stored.keys()) - {failure.where for failure in refused})
-    added = len(written) - len(refused) - updated
-    return AddReport(added, count - len(written), updated, refused)
+class ServedMemory(BatchedMemory):
+    """A memory in a server, which replaces what is stored by one thread at a time."""
+
+    @abstractmethod
+    def _stored(self, ids: Iterable[str]) -> Mapping[str, Procedure]:
+        """Return the procedures with these ids, by id."""
+
+    @abstractmethod
+    def _write(
+        self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
+    ) -> list[Failed]:
+        """Write procedures in place of those stored, and return those that were refused."""
+
+    def _damaged(self, stored: Mapping[str, Procedure]) -> Collection[str]:  # noqa: ARG002
+        """Return the ids of what has to be written again although it is as it should be."""
+        return ()
+
+    def _exclusively(self) -> AbstractContextManager[object]:
+        """Keep others from changing what is stored. New procedures are added without it."""
+        return shared_lock(("changing", self.name))
+
+    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
+        """Read a procedure, change it and write it."""
+        with self._exclusively():
+            stored = self._stored([id])
+            procedure = changed(self, stored.get(id), id, change)
+            for failure in self._write({id: procedure}, stored):
+                raise MemoryFailure(f"{id} was not changed: {failure.reason}")
+        return procedure
+
+    def get(self, id: str) -> Procedure | None:
+        """Return the procedure with this id, or None."""
+        return self._stored([id]).get(id)
+
+    def _put(self, procedures: list[Procedure]) -> AddReport:
+        new = {procedure.id: procedure for procedure in procedures}
+        if not self._stored(new):
+            refused = self._write(new, {})
+            return AddReport(len(new) - len(refused), len(procedures) - len(new), 0, refused)
+        with self._exclusively():  # what is replaced may have changed since it was read
+            stored = self._stored(new)
+            new |= {id_: merged(before, new[id_]) for id_, before in stored.items()}
+            damaged = self._damaged(stored)
+            new = {
+                id_: item for id_, item in new.items() if stored.get(id_) != item or id_ in damaged
+            }
+            refused = self._write(new, stored)
+        updated = len((new.keys() & stored.keys()) - {failure.where for failure in refused})
+        added = len(new) - len(refused) - updated
+        return AddReport(added, len(procedures) - len(new), updated, refused)

@@ -73,8 +73,7 @@ def joined_votes(stored: Procedure, added: Procedure) -> dict[str, int]:
 
     So an export that is imported again counts no vote twice.
     """
-    pairs = zip(counts(stored), counts(added), strict=True)
-    return dict(zip(Counts._fields, map(max, pairs), strict=True))
+    return dict(zip(Counts._fields, map(max, counts(stored), counts(added)), strict=True))
 
 
 def adjustment(procedure: Procedure, weight: float = FEEDBACK_WEIGHT) -> float:
@@ -91,9 +90,7 @@ def fetched(k: int, weight: float) -> int:
         BadInput: The weight is not between 0 and 1.
     """
     if not 0 <= weight <= 1:
-        raise BadInput(
-            f"feedback_weight must be between 0 (votes count for nothing) and 1, not {weight}"
-        )
+        raise BadInput(f"feedback_weight must be between 0 and 1, not {weight}")
     return k + _BEYOND if weight and k > 0 else k
 
 

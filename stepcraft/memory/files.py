@@ -2,13 +2,12 @@
 
 import json
 import logging
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stepcraft.errors import AddReport, AddStopped, BadInput, Failed, MemoryFailure
+from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
 from stepcraft.memory.procedure import Procedure, is_uuid
 from stepcraft.memory.protocol import ProcedureMemory
@@ -21,7 +20,6 @@ FIELDS = ("output", "input", "steps", "source", "id", "metadata")
 MAX_BYTES = 200_000_000
 """The largest file that is a memory itself; larger ones can be imported."""
 
-_NEEDED = FIELDS[:3]
 _log = logging.getLogger(__name__)
 
 
@@ -39,38 +37,22 @@ def read_procedures(
         fields: The names of fields in the file where they differ, as in `{"output": "title"}`.
 
     Raises:
-        BadInput: The file cannot be read, has no records, or none of them has the fields of a
-            procedure.
+        BadInput: The file cannot be read, or none of its records is a procedure.
     """
-    if unknown := (fields or {}).keys() - set(FIELDS):
-        raise BadInput(
-            f"{min(unknown)!r} is no field of a procedure; the fields are {', '.join(FIELDS)}"
-        )
     names = {field: field for field in FIELDS} | dict(fields or {})
-    needed = {names[field] for field in _NEEDED}
-    seen: set[str] = set()
-    total = foreign = 0
+    reason = "it is empty"
+    is_read = False
     for record in records(Path(path)):
-        total += 1
-        reason = record.reason
-        if record.values is not None and (missing := needed - record.values.keys()):
-            foreign += 1
-            seen.update(record.values)
-            reason = f"it has no {' and no '.join(map(repr, sorted(missing)))}"
-        if record.values is not None and not reason:
-            try:
-                yield record.line, _procedure(record.values, names)
-                continue
-            except BadInput as error:
-                reason = str(error)
-        yield record.line, Failed(f"{path}:{record.line}", reason)
-    if not total:
-        raise BadInput(f"{path} is empty: it holds no records")
-    if foreign == total:
+        try:
+            procedure = _procedure(record.values, names) if record.values is not None else None
+            reason = record.reason
+        except BadInput as error:
+            procedure, reason = None, str(error)
+        is_read = is_read or bool(procedure)
+        yield record.line, procedure or Failed(f"{path}:{record.line}", reason)
+    if not is_read:
         raise BadInput(
-            f"no record of {path} has the fields {', '.join(names[field] for field in _NEEDED)}; "
-            f"they have {', '.join(sorted(seen))[:300] or 'none'}. "
-            "Say what they are called, such as "
+            f"no record of {path} is a procedure: {reason}. Say what its fields are called, as in "
             "--map output=title,input=ingredients,steps=directions"
         )
 
@@ -88,26 +70,17 @@ def import_file(
         BadInput: As `read_procedures`; nothing was added.
         AddStopped, MemoryFailure: As `ProcedureMemory.add`.
     """
-    unread: list[Failed] = []
-    lines: dict[str, int] = {}
+    failed: list[Failed] = []
 
     def readable() -> Iterator[Procedure]:
-        for line, outcome in read_procedures(path, fields=fields):
+        for _, outcome in read_procedures(path, fields=fields):
             if isinstance(outcome, Failed):
-                unread.append(outcome)
+                failed.append(outcome)
             else:
-                lines[outcome.id] = line
                 yield outcome
 
-    def by_line(refused: list[Failed]) -> list[Failed]:
-        return [*unread, *(Failed(f"{path}:{lines[each.where]}", each.reason) for each in refused)]
-
-    try:
-        report = memory.add(readable(), progress=progress)
-    except AddStopped as stop:
-        stop.report.failed = by_line(stop.report.failed)
-        raise
-    report.failed = by_line(report.failed)
+    report = memory.add(readable(), progress=progress)
+    report.failed += failed
     return report
 
 
@@ -115,8 +88,7 @@ def read_all(path: str | Path) -> list[Procedure]:
     """Return all procedures of a file; a warning is logged for each record that is none.
 
     Raises:
-        BadInput: As `read_procedures`, or no record is a procedure, or the file is too large to be
-            held in memory.
+        BadInput: As `read_procedures`, or the file is too large to be held in memory.
     """
     check_file(Path(path))
     if named_path(path).stat().st_size > MAX_BYTES:
@@ -125,16 +97,11 @@ def read_all(path: str | Path) -> list[Procedure]:
             "import it into a .db file"
         )
     procedures: list[Procedure] = []
-    failed: list[Failed] = []
     for _, outcome in read_procedures(path):
-        if isinstance(outcome, Failed):
-            failed.append(outcome)
-        else:
+        if isinstance(outcome, Procedure):
             procedures.append(outcome)
-    if not procedures:
-        raise BadInput(f"no record of {path} is a procedure; {failed[0].where}: {failed[0].reason}")
-    for failure in failed:
-        _log.warning("%s is left out: %s", failure.where, failure.reason)
+        else:
+            _log.warning("%s is left out: %s", outcome.where, outcome.reason)
     return procedures
 
 
@@ -146,16 +113,16 @@ def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
         MemoryFailure: The file cannot be written.
     """
     path, written = named_path(path), 0
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    draft = path.with_name(f".{path.name}.draft")
     try:
-        with draft.open("x", encoding="utf-8") as file:
+        with draft.open("w", encoding="utf-8") as file:
             for procedure in procedures:
                 file.write(json_line(procedure) + "\n")
                 written += 1
         draft.replace(path)
+    except MemoryFailure:  # of the memory that is exported; it is an OSError, too
+        raise
     except OSError as error:
-        if isinstance(error, MemoryFailure):
-            raise
         raise MemoryFailure(f"{path} cannot be written: {error.strerror}") from error
     finally:
         with suppress(OSError):  # its name may be too long even if that of the file is not
@@ -169,31 +136,20 @@ def json_line(procedure: Procedure) -> str:
 
 
 def _procedure(values: Mapping[str, Any], names: Mapping[str, str]) -> Procedure:
-    filled = {name: value for name, value in values.items() if value not in (None, "")}
-    fields = {field: filled.pop(name) for field, name in names.items() if name in filled}
+    rest = {name: value for name, value in values.items() if value not in (None, "")}
+    fields = {field: rest.pop(name) for field, name in names.items() if name in rest}
+    if missing := [names[field] for field in FIELDS[:3] if field not in fields]:
+        raise BadInput(
+            f"it has no {' and no '.join(map(repr, missing))}; it has {', '.join(values)[:300]}"
+        )
     metadata = _parsed(fields.pop("metadata", {}))
-    if not isinstance(metadata, Mapping):
-        filled["metadata"], metadata = metadata, {}
     if "id" in fields and not is_uuid(str(fields["id"])):
-        filled["id"] = fields.pop("id")
-    steps: Any = _parsed(fields.get("steps", []))
-    if isinstance(steps, str):
-        steps = read_steps(steps) or [steps]
-    return Procedure(
-        input=_joined(fields.get("input", "")),
-        output=_joined(fields.get("output", "")),
-        steps=steps,
-        id=str(fields.get("id", "")),
-        source=_joined(fields.get("source", "")),
-        metadata={**filled, **metadata},
-    )
-
-
-def _joined(value: object) -> Any:  # noqa: ANN401 - Procedure refuses anything but texts
-    """Join a list of texts, or a text that holds one, with commas."""
-    items = _parsed(value)
-    is_texts = isinstance(items, list) and all(isinstance(item, str) for item in items)
-    return ", ".join(items) if is_texts else value
+        rest["id"] = fields.pop("id")
+    needs, steps = _parsed(fields["input"]), _parsed(fields["steps"])
+    if isinstance(needs, list):
+        fields["input"] = ", ".join(map(str, needs))
+    fields["steps"] = read_steps(steps) or [steps] if isinstance(steps, str) else steps
+    return Procedure(**fields, metadata={**rest, **dict(metadata)})
 
 
 def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -1,115 +1,62 @@
 """A memory in a SQLite file, or in this process, read from a text file."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import CachedEmbedder, Embedder, Entry, Hit, LocalIndex, recorded_settings
-from stepcraft.memory.batches import add_in_batches, merged
+from stepcraft.index import CachedEmbedder, Embedder, Entry, LocalIndex, recorded_settings
+from stepcraft.memory.batches import BatchedMemory, merged
 from stepcraft.memory.files import read_all
-from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template
-from stepcraft.memory.protocol import ALPHA, ProcedureMemory, changed, unknown_id
+from stepcraft.memory.procedure import TEMPLATE, Found, Procedure
+from stepcraft.memory.protocol import ALPHA, changed
+from stepcraft.memory.urls import is_text
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_BATCH = 1000
 
-
-class LocalMemory(ProcedureMemory):
+class LocalMemory(BatchedMemory):
     """Procedures in one SQLite file, for several threads and processes at once.
 
     Args:
-        path: The file; ":memory:" for none.
+        path: The file; ":memory:" for none. The procedures of a JSONL, JSON or CSV file are read
+            into memory, and cannot be changed.
         embeddings: As in `open_memory`.
-        template: As in `open_memory`.
         create: Whether a missing file is created.
         name: The name of the memory; the path by default.
-        cached: Whether embeddings are kept in the user's cache folder.
 
     Raises:
-        BadInput: The embedding model is unknown, or the template cannot be filled in.
+        BadInput: The embedding model is unknown, or no record of a text file is a procedure.
         MemoryFailure: The file cannot be opened, or was made with another model or template.
     """
+
+    batch = 1000
 
     def __init__(
         self,
         path: str | Path,
         *,
         embeddings: "str | Embeddings | None" = None,
-        template: str | None = None,
         create: bool = True,
         name: str = "",
-        cached: bool = False,
     ) -> None:
-        made_with = recorded_settings(path)
-        self._name = name or str(path)
-        self._template = checked_template(template) if template else _template(str(path), made_with)
-        embedder = _embedder(str(path), embeddings, made_with.get("embeddings"))
-        if embedder and cached:
+        self.name = name or str(path)
+        is_read = is_text(Path(path))
+        procedures = read_all(path) if is_read else []
+        place = ":memory:" if is_read else path
+        recorded = recorded_settings(place).get("embeddings")
+        embedder = recorded_embedder(self.name, embeddings, recorded)
+        # The name that an object gets does not tell it from another one of its class.
+        if embedder and is_read and isinstance(embeddings, str | None):
             embedder = CachedEmbedder(embedder)
-        self._index = LocalIndex(
-            path, embedder, settings={"template": self._template}, create=create
-        )
-        self._frozen = False
-
-    @classmethod
-    def of_file(
-        cls,
-        path: Path,
-        *,
-        embeddings: "str | Embeddings | None" = None,
-        template: str | None = None,
-        name: str = "",
-    ) -> Self:
-        """Load the procedures of a JSONL, JSON or CSV file into a read-only memory.
-
-        Raises:
-            BadInput: The file cannot be read, or none of its records is a procedure.
-        """
-        procedures = read_all(path)
-        memory = cls(
-            ":memory:",
-            embeddings=embeddings,
-            template=template,
-            name=name or str(path),
-            # The name that an object gets does not tell it from another one of its class.
-            cached=embeddings is None or isinstance(embeddings, str),
-        )
-        memory.add(procedures)
-        memory._frozen = True
-        return memory
-
-    @property
-    def name(self) -> str:
-        """The path, or the name that was passed."""
-        return self._name
-
-    @property
-    def template(self) -> str:
-        """How a procedure is written as one text."""
-        return self._template
-
-    @property
-    def read_only(self) -> bool:
-        """Whether it was loaded from a text file, or the database may not be written."""
-        return self._frozen or self._index.read_only
-
-    def add(
-        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
-    ) -> AddReport:
-        """Add procedures a thousand at a time; those reported by `progress` survive a crash.
-
-        Raises:
-            ReadOnlyMemory: The memory cannot be changed.
-            AddStopped: It failed after some transactions, which stay.
-            MemoryFailure: It failed before anything was added.
-        """
-        self._check_writable()
-        return add_in_batches(procedures, _BATCH, self._put, progress)
+        self._index = LocalIndex(place, embedder, settings={"template": TEMPLATE}, create=create)
+        self.read_only = self._index.read_only
+        if is_read:
+            self.add(procedures)
+            self.read_only = True
 
     def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
         """Read a procedure, change it and write it; no change of another process is lost.
@@ -119,21 +66,15 @@ class LocalMemory(ProcedureMemory):
         self._check_writable()
 
         def changed_entry(entry: Entry) -> Entry:
-            return self._entry(changed(self, _procedure(entry), id, change))
+            return _entry(changed(self, _procedure(entry), id, change))
 
         entry = self._index.update(id, changed_entry)
-        if entry is None:
-            raise unknown_id(self, id)
-        return _procedure(entry)
+        return _procedure(entry) if entry else changed(self, None, id, change)
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """Find the k procedures that fit best."""
-        return _results(self._index.search(query, k, alpha=ALPHA if alpha is None else alpha))
-
-    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """As `search`, without blocking the event loop."""
-        weight = ALPHA if alpha is None else alpha
-        return _results(await self._index.asearch(query, k, alpha=weight))
+        hits = self._index.search(query, k, alpha=ALPHA if alpha is None else alpha)
+        return [Found(_procedure(hit.entry), hit.score) for hit in hits]
 
     def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
@@ -158,22 +99,21 @@ class LocalMemory(ProcedureMemory):
         self._index.close()
 
     def _check_writable(self) -> None:
-        if self._frozen:
+        if self.read_only:
             raise ReadOnlyMemory(
-                f"{self._name} can be searched, not changed; import procedures into a .db file"
+                f"{self.name} can be searched, not changed; import procedures into a .db file that "
+                "may be written"
             )
 
     def _put(self, procedures: list[Procedure]) -> AddReport:
-        changes = self._index.put(map(self._entry, procedures), merge=_merged)
+        self._check_writable()
+        changes = self._index.put(map(_entry, procedures), merge=_merged)
         failed = [Failed(name, reason) for name, reason in changes.failed.items()]
         return AddReport(changes.added, changes.present, changes.updated, failed)
 
-    def _entry(self, procedure: Procedure) -> Entry:
-        return Entry(procedure.id, procedure.text(self._template), procedure.to_dict())
 
-
-def _results(hits: Iterable[Hit]) -> list[Found]:
-    return [Found(_procedure(hit.entry), hit.score) for hit in hits]
+def _entry(procedure: Procedure) -> Entry:
+    return Entry(procedure.id, procedure.text(), procedure.to_dict())
 
 
 def _procedure(entry: Entry) -> Procedure:
@@ -181,24 +121,13 @@ def _procedure(entry: Entry) -> Procedure:
 
 
 def _merged(stored: Entry, added: Entry) -> Entry:
-    try:
-        whole = merged(_procedure(stored), _procedure(added))
-    except BadInput:  # another program wrote what is there, and it is no procedure
-        return added
-    return Entry(added.id, added.text, whole.to_dict())
+    return _entry(merged(_procedure(stored), _procedure(added)))
 
 
-def _template(path: str, made_with: Mapping[str, str]) -> str:
-    try:
-        return checked_template(made_with.get("template", TEMPLATE))
-    except BadInput as error:
-        raise MemoryFailure(f"{path} was made with a template that is not used: {error}") from error
-
-
-def _embedder(
-    path: str, embeddings: "str | Embeddings | None", recorded: str | None
+def recorded_embedder(
+    place: str, embeddings: "str | Embeddings | None", recorded: str | None
 ) -> Embedder | None:
-    """Return the model that was asked for, or else the one that the file was made with."""
+    """Return the model that was asked for, or else the one that a memory was made with."""
     wanted = embeddings if embeddings is not None else os.environ.get(VARIABLE) or None
     if wanted is not None or recorded is None:
         return resolve_embeddings(wanted)
@@ -206,6 +135,6 @@ def _embedder(
         return resolve_embeddings(recorded)
     except BadInput as error:
         raise MemoryFailure(
-            f"{path} was made with embeddings {recorded!r:.200} ({error}); give them as "
+            f"{place} was made with embeddings {recorded!r:.200} ({error}); give them as "
             "embeddings=, or 'none' to search by words alone"
         ) from error

@@ -1,13 +1,12 @@
 """`open_memory` opens a procedural memory by its URL."""
 
 import os
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepcraft.errors import BadInput
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.memory.urls import POSTGRES, is_text, path_of, scheme_of
+from stepcraft.memory.urls import POSTGRES, path_of, scheme_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -24,7 +23,6 @@ def open_memory(
     url: str | os.PathLike[str] | None = None,
     *,
     embeddings: "str | Embeddings | None" = None,
-    template: str | None = None,
     store: "BaseStore | None" = None,
     create: bool = True,
 ) -> ProcedureMemory:
@@ -41,15 +39,12 @@ def open_memory(
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object. None
             means the model that an existing database was made with, or else STEPCRAFT_EMBEDDINGS,
             or else the best one that needs no key.
-        template: How a procedure is written as one text; None means the template that an existing
-            database was made with, or else TEMPLATE.
         store: The store that a `store:` URL names.
         create: Whether a missing database or collection is created.
 
     Raises:
         BadInput: The URL is malformed or not allowed, or its file cannot be read as procedures.
-        MemoryFailure: The database cannot be opened, or was made with other embeddings or another
-            template.
+        MemoryFailure: The database cannot be opened, or was made with other embeddings.
     """
     where = os.fspath(url if url is not None else os.environ.get(MEMORY_VARIABLE, "")).strip()
     scheme = scheme_of(where)
@@ -61,20 +56,22 @@ def open_memory(
                 f"{where} names LangGraph's store: compile the graph with a store, or pass store= "
                 "to open_memory"
             )
-        return StoreMemory(store, where[len("store:") :], template=template)
+        return StoreMemory(store, where[len("store:") :])
     if scheme == POSTGRES:
-        from stepcraft.memory.postgres import PostgresMemory  # noqa: PLC0415 - loads the driver
-
-        return PostgresMemory(where, embeddings=embeddings, template=template, create=create)
+        try:
+            from stepcraft.memory.postgres import PostgresMemory  # noqa: PLC0415 - optional
+        except ImportError as error:
+            raise BadInput(
+                f"{where} needs the packages of Postgres ({error}): pip install "
+                "'stepcraft[postgres]'"
+            ) from error
+        return PostgresMemory(where, embeddings=embeddings, create=create)
     if scheme.startswith("weaviate"):
         from stepcraft.memory.weaviate.memory import WeaviateMemory  # noqa: PLC0415 - loads grpc
 
-        return WeaviateMemory(where, embeddings=embeddings, template=template, create=create)
+        return WeaviateMemory(where, embeddings=embeddings, create=create)
     from stepcraft.memory.local import LocalMemory  # noqa: PLC0415 - loads numpy
 
-    bundled = Path(str(files("stepcraft.memory") / "lgstep.jsonl"))
-    path = path_of(where) if where else bundled
-    if is_text(path):
-        name = "" if where else BUNDLED
-        return LocalMemory.of_file(path, name=name, embeddings=embeddings, template=template)
-    return LocalMemory(path, embeddings=embeddings, template=template, create=create)
+    path = path_of(where) if where else Path(__file__).with_name("lgstep.jsonl")
+    name = "" if where else BUNDLED
+    return LocalMemory(path, embeddings=embeddings, create=create, name=name)

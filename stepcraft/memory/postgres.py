@@ -1,23 +1,28 @@
 """A memory in the LangGraph store of a Postgres database, opened by its URL."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from stepcraft.errors import BadInput, MemoryFailure
+import psycopg
+from langgraph.store.postgres import PostgresStore
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import dict_row
+from psycopg_pool import ConnectionPool
+
+from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.index import query_words
 from stepcraft.memory.batches import same_text
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.store import StoreMemory, checked_namespace, procedure_of
 from stepcraft.memory.urls import POSTGRES
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.secrets import without_secrets
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _CONNECT_S = 5
-_POOL = 8
+_OPTIONS: Any = {"autocommit": True, "connect_timeout": _CONNECT_S}
 _PAGE = 1000
 
 _EXISTING = """
@@ -81,11 +86,10 @@ class PostgresMemory(StoreMemory):
         embeddings: As `open_memory` takes them. None means no vectors in a store that was made
             without, else the default. A store that has vectors can be read, and searched by words,
             with "none".
-        template: How a procedure is written as one text.
         create: Whether the tables are created where they are missing.
 
     Raises:
-        BadInput: The URL is malformed, or the package langgraph-checkpoint-postgres is missing.
+        BadInput: The URL is malformed.
         MemoryFailure: The database is out of reach or has no store, or its vectors do not fit the
             embeddings.
     """
@@ -95,59 +99,46 @@ class PostgresMemory(StoreMemory):
         url: str,
         *,
         embeddings: "str | Embeddings | None" = None,
-        template: str | None = None,
         create: bool = True,
     ) -> None:
-        database, namespace = _parts(url)
-        self._url = url
+        self._database, namespace = _parts(url)
         self._prefix = ".".join(checked_namespace(namespace))
-        import psycopg  # noqa: PLC0415 - optional
-        from langgraph.store.postgres import PostgresStore  # noqa: PLC0415 - optional
-        from psycopg.rows import dict_row  # noqa: PLC0415 - optional
-        from psycopg_pool import ConnectionPool  # noqa: PLC0415 - optional
-
-        options: dict[str, Any] = {"autocommit": True, "connect_timeout": _CONNECT_S}
+        self.name = url
         try:
-            with psycopg.connect(database, **options) as connection:
-                row = connection.execute(_EXISTING).fetchone()
+            with self._connect() as connection:
+                [row] = connection.execute(_EXISTING).fetchall()
         except psycopg.Error as error:
             reason = str(error).strip().partition("\n")[0]
             raise MemoryFailure(f"{url} cannot be opened: {reason}") from error
-        exists, dimensions, has_words = row or (False, None, False)
-        self._has_words: bool = has_words
-        index = self._index(embeddings, exists=exists, dimensions=dimensions)
+        exists, dimensions, self._has_words = row
         if not exists and not create:
             raise MemoryFailure(
                 f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`"
             )
+        index = self._index(embeddings, exists=exists, dimensions=dimensions)
         self._has_unread_vectors = dimensions is not None and index is None
-        self._connect: Callable[[], Any] = lambda: psycopg.connect(database, **options)
         self._pool: Any = ConnectionPool(
-            database,
+            self._database,
             min_size=1,
-            max_size=_POOL,
+            max_size=8,
             timeout=_CONNECT_S,
             reconnect_timeout=_CONNECT_S,
             check=ConnectionPool.check_connection,
             configure=_search_until_enough,
-            kwargs={**options, "prepare_threshold": 0, "row_factory": dict_row},
+            kwargs={**_OPTIONS, "prepare_threshold": 0, "row_factory": dict_row},
             open=True,
         )
         try:
             store = PostgresStore(self._pool, index=index)
-            super().__init__(store, namespace, template=template)
+            super().__init__(store, namespace)
+            self.name = url
             if create:
                 with self._plain_failures():
                     store.setup()
-                    self._add_words(psycopg.errors.InsufficientPrivilege)
+                    self._add_words()
         except BaseException:
             self._pool.close()
             raise
-
-    @property
-    def name(self) -> str:
-        """The URL that opens it."""
-        return self._url
 
     def count(self) -> int:
         """Return the number of procedures."""
@@ -177,17 +168,17 @@ class PostgresMemory(StoreMemory):
         super().close()
         self._pool.close()
 
-    def _write(self, procedures: Iterable[Procedure]) -> None:
-        procedures = list(procedures)
-        if self._has_unread_vectors:
-            stored = self._stored(procedure.id for procedure in procedures)
-            for procedure in procedures:
-                if procedure.id not in stored or not same_text(stored[procedure.id], procedure):
-                    raise MemoryFailure(
-                        f"{self.name} has vectors: open it with the embeddings that it was made "
-                        "with to add or change a text"
-                    )
-        super()._write(procedures)
+    def _write(
+        self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
+    ) -> list[Failed]:
+        if self._has_unread_vectors and not all(
+            id_ in stored and same_text(stored[id_], item) for id_, item in procedures.items()
+        ):
+            raise MemoryFailure(
+                f"{self.name} has vectors: open it with the embeddings that it was made with to "
+                "add or change a text"
+            )
+        return super()._write(procedures, stored)
 
     def _best_words(self, query: str, count: int) -> dict[str, Found]:
         if not self._has_words:
@@ -208,13 +199,16 @@ class PostgresMemory(StoreMemory):
             if (procedure := procedure_of(row["value"]))
         }
 
-    def _add_words(self, refusal: type[Exception]) -> None:
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(self._database, **_OPTIONS)
+
+    def _add_words(self) -> None:
         """Add the column of words; whoever may not alter the table ranks words as in any store."""
         if not self._has_words:
             try:
                 with self._pool.connection() as connection:
                     connection.execute(_WORDS, prepare=False)
-            except refusal:
+            except psycopg.errors.InsufficientPrivilege:
                 return
             self._has_words = True
 
@@ -246,24 +240,19 @@ class PostgresMemory(StoreMemory):
         embedder = resolve_embeddings(embeddings)
         if embedder is None:
             return None
-        if exists and dimensions is None:
-            raise MemoryFailure(
-                f"{self._url} was made without vectors: open it with embeddings 'none', or copy it "
-                "into another database"
-            )
         length = len(embedder.embed_query("dimensions"))
-        if dimensions not in (None, length):
+        if exists and dimensions != length:
             raise MemoryFailure(
-                f"{self._url} has vectors of {dimensions} dimensions, and {embedder.name} gives "
-                f"{length}: name the embeddings that it was made with, or copy it into another "
-                "database"
+                f"{self.name} has vectors of {dimensions or 'no'} dimensions, and {embedder.name} "
+                f"gives {length}: name the embeddings that it was made with, 'none' for no "
+                "vectors, or copy it into another database"
             )
+        flat = {"kind": "flat"}
 
-        def embed(texts: Iterable[str]) -> list[list[float]]:
-            vectors: list[list[float]] = embedder.embed_documents(list(texts)).tolist()
+        def embed(texts: Sequence[str]) -> list[list[float]]:
+            vectors: list[list[float]] = embedder.embed_documents(texts).tolist()
             return vectors
 
-        flat = {"kind": "flat"}
         return {"dims": length, "embed": embed, "fields": ["text"], "ann_index_config": flat}
 
 
@@ -279,21 +268,12 @@ def _parts(url: str) -> tuple[str, str]:
     """Return how libpq connects to the database, and the namespace of the store in it.
 
     Raises:
-        BadInput: The URL is malformed, names no database, or holds a password; or the packages of
-            Postgres are missing.
+        BadInput: The URL is malformed, names no database, or holds a password.
     """
-    shown = without_secrets(url)
-    try:
-        from psycopg import ProgrammingError  # noqa: PLC0415 - optional
-        from psycopg.conninfo import conninfo_to_dict, make_conninfo  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise BadInput(
-            f"{shown} needs the packages of Postgres ({error}): pip install 'stepcraft[postgres]'"
-        ) from error
     try:
         info: Any = conninfo_to_dict(url.removeprefix("store+"))
-    except ProgrammingError as error:
-        raise BadInput(f"{shown} is no URL of a database: {error}".strip()) from error
+    except psycopg.ProgrammingError as error:
+        raise BadInput(f"{url} is no URL of a database: {error}".strip()) from error
     if "password" in info:
         raise BadInput(
             "a password does not belong into the URL of a memory; set PGPASSWORD to it, or use "
@@ -301,5 +281,5 @@ def _parts(url: str) -> tuple[str, str]:
         )
     database, _, namespace = info.pop("dbname", "").partition("/")
     if not database:
-        raise BadInput(f"{shown} names no database; write {POSTGRES}://host:5432/database/name")
+        raise BadInput(f"{url} names no database; write {POSTGRES}://host:5432/database/name")
     return make_conninfo(**info, dbname=database), namespace

@@ -4,7 +4,6 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from string import Formatter
 from typing import Any
 
 from stepcraft.errors import BadInput
@@ -12,14 +11,12 @@ from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
 TEMPLATE = "how to {output} using {input}\n{steps}"
-"""The default text of a procedure; `{steps}` becomes the numbered steps."""
+"""The text of a procedure; `{steps}` becomes the numbered steps."""
 
 MAX_CHARACTERS = 100_000
 """The length of the longest procedure that is accepted, all fields together."""
 
-MAX_TEMPLATE = 1_000
-"""The length of the longest template."""
-
+_KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 
 
@@ -48,12 +45,10 @@ class Procedure:
 
     def __post_init__(self) -> None:
         steps: Any = self.steps
-        if isinstance(steps, str) or not isinstance(steps, Sequence):
+        if isinstance(steps, str) or not isinstance(steps, Sequence) or not steps:
             raise BadInput(
-                f"steps must be a list of texts, not {type(steps).__name__}: {excerpt(steps)}"
+                f"steps must be a list of texts with at least one step, not {excerpt(steps)}"
             )
-        if not steps:
-            raise BadInput("steps is empty; a procedure has at least one step")
         texts = tuple(_filled(f"step {number}", step) for number, step in enumerate(steps, 1))
         # The dataclass is frozen, so that its own fields are set past its __setattr__.
         self.__dict__.update(
@@ -89,21 +84,12 @@ class Procedure:
         Raises:
             BadInput: As `from_dict`.
         """
-        values = {name: fields.get(name) for name in cls.__dataclass_fields__}
-        steps: Any = values["steps"]
-        if not (
-            isinstance(steps, list | tuple)
-            and steps
-            and all(
-                isinstance(text, str) and text
-                for text in (values["id"], values["input"], values["output"], *steps)
-            )
-            and isinstance(values["source"], str)
-            and isinstance(values["metadata"], dict)
-        ):
+        values = {name: fields.get(name) for name in _KINDS}
+        is_whole = all(isinstance(values[name], kind) for name, kind in _KINDS.items())
+        if not (is_whole and all(isinstance(step, str) for step in fields["steps"])):
             return cls.from_dict(fields)
         procedure = object.__new__(cls)
-        procedure.__dict__.update(values, steps=tuple(steps))
+        procedure.__dict__.update(values, steps=tuple(fields["steps"]))
         return procedure
 
     def text(self, template: str = TEMPLATE) -> str:
@@ -113,14 +99,7 @@ class Procedure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, which `from_dict` reads."""
-        return {
-            "id": self.id,
-            "input": self.input,
-            "output": self.output,
-            "steps": list(self.steps),
-            "source": self.source,
-            "metadata": dict(self.metadata),
-        }
+        return {name: vars(self)[name] for name in _KINDS} | {"steps": list(self.steps)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Procedure":
@@ -161,37 +140,6 @@ def compose(first: Procedure, second: Procedure) -> Procedure:
     return Procedure(input=first.input, output=second.output, steps=first.steps + second.steps)
 
 
-def checked_template(template: str) -> str:
-    """Return the template if it can be used.
-
-    A template may come with a database from elsewhere, so it is not all that `str.format` takes:
-    `{steps:>3000000000}` would fill the memory.
-
-    Raises:
-        BadInput: It has anything but a few of its three placeholders, or none for the steps, or is
-            too long.
-    """
-    shown = f"the template {excerpt(template)}"
-    try:
-        parts = Formatter().parse(template[: MAX_TEMPLATE + 1])
-        fields = [field for _, *field in parts if field[0] is not None]
-    except ValueError as error:
-        raise BadInput(
-            f"{shown} cannot be filled in ({error}); use {{output}}, {{input}}, {{steps}}"
-        ) from error
-    names = [name for name, spec, conversion in fields if not spec and not conversion]
-    if len(names) < len(fields) or not {"output", "input", "steps"}.issuperset(names):
-        raise BadInput(
-            f"{shown} cannot be filled in: use {{output}}, {{input}}, {{steps}} as they are here, "
-            "and no other braces"
-        )
-    if not 0 < names.count("steps") < 10 or len(template) > MAX_TEMPLATE:
-        raise BadInput(
-            f"{shown} has no {{steps}}, or too many, or more than {MAX_TEMPLATE:,} characters"
-        )
-    return template
-
-
 def is_uuid(text: str) -> bool:
     """Tell whether a text is a UUID, as the ids of procedures are."""
     try:
@@ -214,12 +162,10 @@ def _filled(name: str, value: object) -> str:
     return text
 
 
-def _json_object(metadata: object) -> dict[str, Any]:
-    if not isinstance(metadata, Mapping):
-        raise BadInput(f"metadata must be a mapping, not {type(metadata).__name__}")
+def _json_object(metadata: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        copy = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
-        values: dict[str, Any] = json.loads(clean(copy))
+        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+        values: dict[str, Any] = json.loads(clean(text))
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"metadata must be JSON values: {error}") from error
+        raise BadInput(f"metadata must be a mapping of JSON values: {error}") from error
     return values

@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self
 
 from stepcraft.concurrency import in_thread
@@ -22,7 +22,6 @@ __all__ = [
     "changed",
     "check_memory",
     "check_search",
-    "unknown_id",
 ]
 
 ALPHA = 0.7
@@ -42,20 +41,16 @@ class ProcedureMemory(ABC):
     `delete`. All methods are called from several threads.
     """
 
-    @property
+    template: str = TEMPLATE
+    """How a procedure is written as one text, to be embedded and to be shown to a model."""
+
+    read_only: bool = False
+    """Whether `add` and `delete` raise ReadOnlyMemory."""
+
+    @cached_property
     def name(self) -> str:
         """The name of the memory in messages and traces; it holds no secret."""
         return type(self).__name__
-
-    @property
-    def template(self) -> str:
-        """How a procedure is written as one text, to be embedded and to be shown to a model."""
-        return TEMPLATE
-
-    @property
-    def read_only(self) -> bool:
-        """Whether `add` and `delete` raise ReadOnlyMemory."""
-        return False
 
     @abstractmethod
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
@@ -128,7 +123,7 @@ class ProcedureMemory(ABC):
 
     def count(self) -> int:
         """Return the number of procedures."""
-        raise self._lacks("count")
+        return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[Procedure]:
         raise self._lacks("__iter__")
@@ -197,7 +192,10 @@ def changed(
         BadInput: Nothing is stored under the id, or `change` gave the procedure another one.
     """
     if stored is None:
-        raise unknown_id(memory, id)
+        raise BadInput(
+            f"no procedure has the id {excerpt(id)} in {memory.name}; take one that a search of it "
+            "shows"
+        )
     procedure = change(stored)
     if procedure.id != stored.id:
         raise BadInput(
@@ -205,14 +203,6 @@ def changed(
             "keep the id, as dataclasses.replace does"
         )
     return procedure
-
-
-def unknown_id(memory: ProcedureMemory, id: str) -> BadInput:
-    """Return the error for an id that no procedure of a memory has."""
-    return BadInput(
-        f"no procedure has the id {excerpt(id)} in {memory.name}; take one that a search of it "
-        "shows"
-    )
 
 
 def by_short_id(memory: ProcedureMemory, beginning: str) -> Procedure:
@@ -226,9 +216,8 @@ def by_short_id(memory: ProcedureMemory, beginning: str) -> Procedure:
         return exact
     fitting = [procedure for procedure in memory if prefix and procedure.id.startswith(prefix)]
     if len(fitting) != 1:
-        problem = f"{len(fitting)} procedures have" if fitting else "no procedure has"
         raise BadInput(
-            f"{problem} an id that starts with {excerpt(beginning)} in {memory.name}; "
-            "a search of it shows the ids"
+            f"{len(fitting) or 'no'} procedures in {memory.name} have an id that starts with "
+            f"{excerpt(beginning)}; a search of it shows the ids"
         )
     return fitting[0]

@@ -54,16 +54,16 @@ class ProcedureRetriever(BaseRetriever):
         return self._documents(hits, count)
 
     def _documents(self, hits: Sequence[Found], count: int) -> list[Document]:
-        best = reranked(hits, count, self.feedback_weight)
-        return [_document(hit, self.memory.template) for hit in best]
-
-
-def _document(hit: Found, template: str) -> Document:
-    procedure = hit.procedure
-    metadata = {
-        "id": procedure.id,
-        "title": procedure.output,
-        "source": procedure.source,
-        "score": hit.score,
-    }
-    return Document(page_content=procedure.text(template), metadata=metadata, id=procedure.id)
+        return [
+            Document(
+                page_content=hit.procedure.text(self.memory.template),
+                metadata={
+                    "id": hit.procedure.id,
+                    "title": hit.procedure.output,
+                    "source": hit.procedure.source,
+                    "score": hit.score,
+                },
+                id=hit.procedure.id,
+            )
+            for hit in reranked(hits, count, self.feedback_weight)
+        ]

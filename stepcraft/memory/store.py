@@ -1,9 +1,8 @@
 """A memory in a LangGraph store (`BaseStore`), such as the one of a server's graphs."""
 
-import heapq
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 from threading import Lock
@@ -11,12 +10,12 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
-from stepcraft.concurrency import shared_lock
-from stepcraft.errors import AddReport, BadInput, MemoryFailure, StepcraftError
-from stepcraft.index import Entry, LocalIndex, cjk_words
-from stepcraft.memory.batches import add_in_batches, outcome, to_write
-from stepcraft.memory.procedure import TEMPLATE, Found, Procedure, checked_template, is_uuid
-from stepcraft.memory.protocol import ALPHA, ProcedureMemory, changed, check_search
+from stepcraft.errors import BadInput, Failed, MemoryFailure, StepcraftError
+from stepcraft.index import cjk_words
+from stepcraft.memory.batches import ServedMemory
+from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.procedure import Found, Procedure, is_uuid
+from stepcraft.memory.protocol import ALPHA, check_search
 from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
 
@@ -26,11 +25,10 @@ NAMESPACE = "procedures"
 CANDIDATES = 200
 """How many of the nearest, and of the best by words, are ranked together at least."""
 
-_BATCH = 100
 _PAGE = 1000
 
 
-class StoreMemory(ProcedureMemory):
+class StoreMemory(ServedMemory):
     """Procedures in a namespace of a LangGraph store; items that are no procedures are ignored.
 
     Search is hybrid where the store has a vector index, else by words. The store has no search by
@@ -40,72 +38,43 @@ class StoreMemory(ProcedureMemory):
     Args:
         store: The store.
         namespace: Its parts joined by "/", such as "team/recipes"; "procedures" if empty.
-        template: How a procedure is written as one text, which the store embeds; TEMPLATE if None.
 
     Raises:
-        BadInput: A store refuses such a namespace, or the template cannot be filled in.
+        BadInput: A store refuses such a namespace.
     """
 
-    def __init__(
-        self, store: BaseStore, namespace: str = "", *, template: str | None = None
-    ) -> None:
+    batch = 100
+
+    def __init__(self, store: BaseStore, namespace: str = "") -> None:
         self._store = store
         self._namespace = checked_namespace(namespace)
-        self._template = checked_template(template or TEMPLATE)
-        self._words = LocalIndex(":memory:")
+        self.name = f"store:{'/'.join(self._namespace)}"
+        self._words = LocalMemory(":memory:", embeddings="none")
         self._versions: dict[str, datetime] = {}
         self._reading = Lock()
-        self._changing = shared_lock(("changing", self.name))
-
-    @property
-    def name(self) -> str:
-        """The URL that opens it."""
-        return f"store:{'/'.join(self._namespace)}"
-
-    @property
-    def template(self) -> str:
-        """How a procedure is written as one text."""
-        return self._template
-
-    def add(
-        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
-    ) -> AddReport:
-        """Add procedures, a hundred at a time."""
-        return add_in_batches(procedures, _BATCH, self._put, progress)
-
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
-        """Read a procedure, change it and write it."""
-        with self._exclusively():
-            procedure = changed(self, self.get(id), id, change)
-            self._write([procedure])
-        return procedure
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """Return the k best by the store's vectors and by words, weighted as in a local memory."""
         weight = ALPHA if alpha is None else alpha
         check_search(k, weight)
-        near = self._nearest(clean(query), max(k, CANDIDATES)) if weight else None
-        words = self._best_words(query, max(k, CANDIDATES)) if weight < 1 or near is None else {}
+        count = max(k, CANDIDATES)
+        near = self._nearest(clean(query), count) if weight else None
         if near is None:
-            return heapq.nlargest(k, words.values(), key=_rank)
-        if len(near) < k:
+            near, weight = {}, 0
+        elif len(near) < k:
             # An approximate index of all namespaces may miss those of a small one.
-            near |= {item.id: Found(item, 0.0) for item in islice(self, k) if item.id not in near}
+            near = {item.id: Found(item, 0.0) for item in islice(self, k)} | near
+        words = self._best_words(query, count) if weight < 1 else {}
         # What is not among the nearest is at most as near as the last of them.
         floor = min((hit.score for hit in near.values()), default=0.0)
-        hits = (
-            Found(
-                hit.procedure,
-                weight * (near[id_].score if id_ in near else floor)
-                + (1 - weight) * (words[id_].score if id_ in words else 0.0),
-            )
-            for id_, hit in {**near, **words}.items()
-        )
-        return heapq.nlargest(k, hits, key=_rank)
-
-    def get(self, id: str) -> Procedure | None:
-        """Return the procedure with this id, or None."""
-        return self._stored([id]).get(id)
+        hits: list[Found] = []
+        for id_, hit in {**near, **words}.items():
+            cosine = near[id_].score if id_ in near else floor
+            by_words = words[id_].score if id_ in words else 0.0
+            hits.append(Found(hit.procedure, weight * cosine + (1 - weight) * by_words))
+        # The id tells equal ones apart, so that a search gives the same twice.
+        hits.sort(key=lambda hit: (round(hit.score, 6), hit.procedure.id), reverse=True)
+        return hits[:k]
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the ids existed."""
@@ -113,14 +82,9 @@ class StoreMemory(ProcedureMemory):
         self._batch([PutOp(self._namespace, id_, None) for id_ in sorted(stored)])
         return len(stored)
 
-    def count(self) -> int:
-        """Return the number of procedures; a store cannot count, so all of them are read."""
-        return sum(1 for _ in self)
-
     def is_empty(self) -> bool:
         """Tell whether there is no procedure; reads one item where that one is a procedure."""
-        first = self._items(1)
-        return not first or (self._own(first[0]) is None and next(iter(self), None) is None)
+        return not any(map(self._own, self._items(1))) and next(iter(self), None) is None
 
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures, in the store's order."""
@@ -130,27 +94,14 @@ class StoreMemory(ProcedureMemory):
         """Close the index of words; the store stays open."""
         self._words.close()
 
-    def _put(self, procedures: list[Procedure]) -> AddReport:
-        added = {procedure.id: procedure for procedure in procedures}
-        if not (stored := self._stored(added)):
-            self._write(added.values())
-            return outcome(len(procedures), added, stored, [])
-        with self._exclusively():  # what is replaced may have changed since it was read
-            stored = self._stored(added)
-            new = to_write(added, stored)
-            self._write(new.values())
-        return outcome(len(procedures), new, stored, [])
-
-    def _exclusively(self) -> AbstractContextManager[object]:
-        """Keep others from changing what is stored. New procedures are added without it."""
-        return self._changing
-
-    def _write(self, procedures: Iterable[Procedure]) -> None:
+    def _write(
+        self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
+    ) -> list[Failed]:
+        del stored
         # Writers that lock rows in one order do not wait for each other in a circle.
-        ordered = sorted(procedures, key=lambda procedure: procedure.id)
-        self._batch(
-            [PutOp(self._namespace, item.id, self._value(item), index=["text"]) for item in ordered]
-        )
+        values = [(id_, self._value(procedures[id_])) for id_ in sorted(procedures)]
+        self._batch([PutOp(self._namespace, id_, value, index=["text"]) for id_, value in values])
+        return []
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
         possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
@@ -166,7 +117,7 @@ class StoreMemory(ProcedureMemory):
         return procedure_of(item.value) if tuple(item.namespace) == self._namespace else None
 
     def _value(self, procedure: Procedure) -> dict[str, Any]:
-        text = procedure.text(self._template)
+        text = procedure.text(self.template)
         # Postgres takes a run of such characters for one word.
         cjk = {"cjk": words} if (words := cjk_words(text)) else {}
         return {"text": text, **cjk, **procedure.to_dict()}
@@ -199,8 +150,10 @@ class StoreMemory(ProcedureMemory):
             if any(item.score is None for item in items):
                 return None
             hits = {
-                procedure.id: Found(procedure, _finite(item.score))
+                # A text without known words has no direction, so a database may give no number.
+                procedure.id: Found(procedure, score if math.isfinite(score) else 0.0)
                 for item in items
+                for score in [item.score or 0.0]
                 if (procedure := self._own(item))
             }
             if len(hits) >= count or len(items) < limit:
@@ -218,19 +171,14 @@ class StoreMemory(ProcedureMemory):
                 for item in self._all_items()
                 if tuple(item.namespace) == self._namespace
             }
-            self._words.delete(self._versions.keys() - items.keys())
-            entries = [
-                Entry(id_, procedure.text(self._template), procedure.to_dict())
-                for id_, item in items.items()
-                if self._versions.get(id_) != item.updated_at
-                and (procedure := procedure_of(item.value))
+            changed = [
+                id_ for id_, item in items.items() if self._versions.get(id_) != item.updated_at
             ]
-            self._words.put(entries)
+            self._words.delete([*changed, *(self._versions.keys() - items.keys())])
+            self._words.add(filter(None, (self._own(items[id_]) for id_ in changed)))
             self._versions = {id_: item.updated_at for id_, item in items.items()}
             hits = self._words.search(query, count, alpha=0)
-        return {
-            hit.entry.id: Found(Procedure.of_kept(**hit.entry.payload), hit.score) for hit in hits
-        }
+        return {hit.procedure.id: hit for hit in hits}
 
     @contextmanager
     def _plain_failures(self) -> Generator[None]:
@@ -253,16 +201,6 @@ def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
         return Procedure.of_kept(**value)
     except BadInput:
         return None
-
-
-def _rank(hit: Found) -> tuple[float, str]:
-    """The score; equal ones are told apart by the id, so that a search gives the same twice."""
-    return round(hit.score, 6), hit.procedure.id
-
-
-def _finite(score: float | None) -> float:
-    """A text without known words has no direction, so a database may give no number."""
-    return score if score and math.isfinite(score) else 0.0
 
 
 def checked_namespace(namespace: str) -> tuple[str, ...]:

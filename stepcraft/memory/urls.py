@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
@@ -32,13 +32,9 @@ def path_of(url: str) -> Path:
         BadInput: The scheme or the kind of file is unknown, or no file can have this path.
     """
     scheme = scheme_of(url)
-    if scheme not in ("", "file"):
-        raise BadInput(f"no memory goes by {scheme[:100]}: in {url[:100]!r}; name {_KNOWN}")
-    try:
-        path = named_path(unquote(urlsplit(url).path) if scheme else url)
-    except ValueError as error:
-        raise BadInput(f"{url[:100]!r} is no URL: {error}") from error
-    if path.suffix.lower() not in _TEXT_FILES | _DATABASES and not path.is_dir():
+    path = named_path(unquote(url.partition("://")[2]) if scheme == "file" else url)
+    is_known = path.suffix.lower() in _TEXT_FILES | _DATABASES or path.is_dir()
+    if scheme not in ("", "file") or not is_known:
         raise BadInput(f"{excerpt(url)} does not say what kind of memory it is; name {_KNOWN}")
     return path
 

@@ -316,18 +316,11 @@ def together(call, count: int = 8) -> list[object]:
     return answers
 
 
-def test_the_template_is_what_a_model_sees(place):
-    recipe = "{output}: take {input}\n{steps}"
-    with place.open(template=recipe) as memory:
+def test_a_retriever_gives_the_text_of_a_procedure(place):
+    with place.open() as memory:
         memory.add([dish(1)])
-        assert memory.template == recipe
-        assert memory.as_retriever().invoke("dish")[0].page_content.startswith("dish 1: take flour")
-        assert memory.as_retriever(1).invoke(dish(1).text(recipe))[0].id == dish(1).id
-
-
-def test_a_template_that_cannot_be_filled_in_is_refused(place):
-    with pytest.raises(BadInput, match="template"):
-        place.open(template="{nothing}")
+        assert memory.as_retriever(1).invoke("dish")[0].page_content == dish(1).text()
+        assert memory.as_retriever(1).invoke(dish(1).text())[0].id == dish(1).id
 
 
 def test_what_was_made_with_embeddings_can_be_read_by_words(recording):
@@ -371,15 +364,6 @@ def test_made_by_words_it_stays_so(recording):
         )
     with pytest.raises(MemoryFailure, match="made with embeddings 'none', not 'wordllama'"):
         recording.open()
-
-
-def test_a_template_is_kept_to(recording):
-    with recording.open(template="{output}\n{steps}"):
-        pass
-    with recording.open() as memory:
-        assert memory.template == "{output}\n{steps}"
-    with pytest.raises(MemoryFailure, match="made with template"):
-        recording.open(template="{steps}")
 
 
 def test_an_embedding_that_is_not_finite_costs_its_procedure(recording):

@@ -237,13 +237,11 @@ def test_another_schema_is_told_with_its_fields(tmp_path: Path):
     path.write_text('{"title": "tea", "directions": "x"}\n' * 2)
     with pytest.raises(
         BadInput,
-        match=r"has the fields output, input, steps; they have directions, title\. .*--map",
+        match=r"it has no 'output' and no 'input' and no 'steps'; it has title, directions\. .*--map",
     ):
         list(read_procedures(path))
-    with pytest.raises(BadInput, match="fields title, ingredients, steps"):
+    with pytest.raises(BadInput, match="it has no 'ingredients' and no 'steps'"):
         list(read_procedures(path, fields={"output": "title", "input": "ingredients"}))
-    with pytest.raises(BadInput, match="'goal' is no field"):
-        list(read_procedures(path, fields={"goal": "title"}))
 
 
 @pytest.mark.parametrize(

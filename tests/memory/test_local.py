@@ -76,7 +76,7 @@ def test_the_environment_names_a_memory(tmp_path: Path, monkeypatch):
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("redis://here", "no memory goes by redis:"),
+        ("redis://here", "does not say what kind"),
         ("procedures.parquet", "does not say what kind"),
         ("procedures", "does not say what kind"),
         ("store:", "pass store="),

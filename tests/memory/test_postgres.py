@@ -149,7 +149,7 @@ def test_what_was_made_without_vectors_stays_so(new_database: Callable[[], str])
     with open_memory(url) as memory:
         assert outputs(memory.search("yoghurt")) == ["make yoghurt"]
     with pytest.raises(
-        MemoryFailure, match="was made without vectors: open it with embeddings 'none'"
+        MemoryFailure, match=r"has vectors of no dimensions, and wordllama gives 256: .*'none'"
     ):
         open_memory(url, embeddings="wordllama")
 

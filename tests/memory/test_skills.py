@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure
+from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.skills import Skill, read_skills, write_skills
+from stepcraft.memory.skills import extras, read_skills, write_skills
 
 CODE = (
     "Write the file:\n\n```python\nprint('1. not a step')\n\n\n# not a heading\n```\n\nand run it."
@@ -83,19 +83,18 @@ def written(folder: Path, text: str, name: str = "skill") -> Path:
 
 
 def one(path: Path) -> Procedure:
-    [skill] = read_skills(path)
-    assert not isinstance(skill, Failed), skill
-    return skill.procedure
+    [procedure] = read(path)
+    return procedure
 
 
 def read(folder: Path) -> list[Procedure]:
-    skills = list(read_skills(folder))
-    assert not [skill for skill in skills if isinstance(skill, Failed)]
-    return [skill.procedure for skill in skills if not isinstance(skill, Failed)]
+    outcomes = [outcome for _, outcome in read_skills(folder)]
+    assert not [outcome for outcome in outcomes if isinstance(outcome, Failed)]
+    return [outcome for outcome in outcomes if isinstance(outcome, Procedure)]
 
 
 def test_a_round_trip_loses_nothing(tmp_path: Path) -> None:
-    assert write_skills(SEVERAL, tmp_path) == AddReport(added=len(SEVERAL))
+    assert write_skills(SEVERAL, tmp_path) == len(SEVERAL)
     assert {found.id: found for found in read(tmp_path)} == {kept.id: kept for kept in SEVERAL}
 
 
@@ -156,17 +155,17 @@ def test_other_agents_can_read_what_is_exported(tmp_path: Path) -> None:
 def test_exporting_again_updates_and_leaves_other_files_alone(tmp_path: Path) -> None:
     foreign = written(tmp_path, FOREIGN, "serve-tea")
     bread, tea = SEVERAL[0], SEVERAL[5]
-    assert write_skills([bread, tea], tmp_path) == AddReport(added=2)
+    assert write_skills([bread, tea], tmp_path) == 2
     beside = tmp_path / "bake-a-white-bread" / "notes.txt"
     beside.write_text("mine")
     changed = Procedure("flour", "bake a toast", ("Mix.", "Toast."), id=bread.id)
-    assert write_skills([changed, tea], tmp_path) == AddReport(updated=1, present=1)
+    assert write_skills([changed, tea], tmp_path) == 2
     assert (foreign.read_text("utf-8"), beside.read_text()) == (FOREIGN, "mine")
     assert one(tmp_path / "bake-a-white-bread") == changed
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "bake-a-white-bread",
         "serve-tea",
-        f"serve-tea-{tea.id[:8]}",
+        f"serve-tea-{tea.id}",
     ]
 
 
@@ -181,18 +180,13 @@ def test_a_skill_of_another_agent_keeps_its_fields(tmp_path: Path) -> None:
     )
     assert found.source == str(path)
     skill = found.metadata["skill"]
-    assert (skill["name"], skill["license"], skill["metadata"]) == (
-        "pdf-forms",
-        "MIT",
-        {"author": "example", "version": "1.10"},
-    )
+    assert (skill["name"], skill["license"]) == ("pdf-forms", "MIT")
     out = tmp_path / "out"
     write_skills([found], out)
     _, front, _ = (out / "pdf-forms" / "SKILL.md").read_text("utf-8").split("---\n", 2)
     fields = yaml.safe_load(front)
     assert fields["allowed-tools"] == "Bash(python:*) Read"
     assert fields["description"] == skill["description"]
-    assert fields["metadata"]["version"] == "1.10"
     assert read(out) == [found]
 
 
@@ -226,22 +220,14 @@ def test_line_ends_and_the_name_of_the_folder_may_change(tmp_path: Path) -> None
 BODIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "numbered headings": (
         "# Deploy\n\nIn words.\n\n## Step 1: Build\n\nRun `make`.\n\n- fast\n\n## Step 2: Ship\n\nRun `ship`.\n",
-        ("Build\nRun `make`.\n\n- fast", "Ship\nRun `ship`."),
+        ("Build\nRun `make`.\n- fast", "Ship\nRun `ship`."),
     ),
     "headings": (
         "# Reviews\n\nIn words.\n\n## Read\n\nThe diff.\n\n### Write\n\nComments.\n",
         ("Read\nThe diff.", "Write\nComments."),
     ),
-    "paragraphs": (
-        "Read the diff,\nall of it.\n\n```sh\ngit diff\n\ngit log\n```\n\nWrite comments.\n",
-        ("Read the diff,\nall of it.\n```sh\ngit diff\n\ngit log\n```", "Write comments."),
-    ),
-    "the longest of several lists": (
-        "## Kinds\n\n1. a\n2. b\n\n## Doing it\n\n1. c\n2. d\n3. e\n",
-        ("c", "d", "e"),
-    ),
     "bullets": ("- Read it.\n- Answer it.\n", ("Read it.", "Answer it.")),
-    "one sentence": ("Be brief.\n", ("Be brief.",)),
+    "prose": ("# Reviews\n\nRead the diff,\nall of it.\n", ("Read the diff,\nall of it.",)),
 }
 
 
@@ -256,31 +242,39 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 UNREADABLE = {
-    "no front matter": ("# Only a text\n\n1. a\n2. b\n", "front matter"),
+    "no front matter": ("# Only a text\n\n1. a\n2. b\n", "no description; say in the front matter"),
     "no description": ("---\nname: x\n---\n1. a\n2. b\n", "no description"),
-    "no instructions": ("---\nname: x\ndescription: y\n---\n\n", "no instructions"),
-    "no mapping": ("---\n- x\n---\n1. a\n2. b\n", "is a mapping"),
-    "broken YAML": ("---\nname: [\n---\n1. a\n2. b\n", "not YAML"),
+    "no instructions": ("---\nname: x\ndescription: y\n---\n\n", "step 1 is empty"),
+    "no mapping": ("---\n- x\n---\n1. a\n2. b\n", "front matter cannot be read"),
+    "broken YAML": ("---\nname: [\n---\n1. a\n2. b\n", "front matter cannot be read"),
     "an object": (
         "---\nname: x\ndescription: !!python/object/apply:os.abort []\n---\n1. a\n2. b\n",
         "no description",
     ),
-    "aliases": (f"---\nname: x\ndescription: y\n{BOMB}---\n1. a\n2. b\n", "alias"),
-    "nesting": (f"---\nname: x\ndescription: y\nz: {'[' * 3_000}\n---\n1. a\n2. b\n", "is damaged"),
+    "aliases": (f"---\nname: x\ndescription: *i\n{BOMB}---\n1. a\n2. b\n", "cannot be read"),
+    "nesting": (
+        f"---\nname: x\ndescription: y\nz: {'[' * 3_000}\n---\n1. a\n2. b\n",
+        "cannot be read",
+    ),
     "another's id": (
         """---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: '{"id": "../../etc", "input": "i", "output": "o", "steps": ["s"]}'\n---\n1. a\n2. b\n""",
         "UUID",
     ),
     "damaged metadata": (
         "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: '{'\n---\n1. a\n2. b\n",
-        "stepcraft-procedure in it, is damaged",
+        "front matter cannot be read",
     ),
     "a list for a text": (
         "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: [2]\n---\n1. a\n2. b\n",
-        "stepcraft-procedure in it, is damaged",
+        "front matter cannot be read",
     ),
-    "too long": ("---\nname: x\ndescription: y\n---\n" + "1. a\n" * 250_000, "larger than"),
+    "too long": ("---\nname: x\ndescription: y\n---\n" + "1. a\n" * 250_000, "at most 100,000"),
 }
+
+
+def test_aliases_are_not_multiplied(tmp_path: Path) -> None:
+    path = written(tmp_path, f"---\nname: x\ndescription: y\n{BOMB}---\n1. a\n2. b\n")
+    assert one(path).metadata == {"skill": {"name": "x", "description": "y"}}
 
 
 @pytest.mark.parametrize(("text", "reason"), UNREADABLE.values(), ids=UNREADABLE.keys())
@@ -289,10 +283,10 @@ def test_a_skill_that_cannot_be_read_is_named_and_the_others_go_in(
 ) -> None:
     path = written(tmp_path, text, "broken")
     written(tmp_path, FOREIGN, "pdf-forms")
-    failed, skill = read_skills(tmp_path)
+    (_, failed), (other, skill) = read_skills(tmp_path)
     assert isinstance(failed, Failed)
-    assert isinstance(skill, Skill)
-    assert (failed.where, skill.path.parent.name) == (str(path), "pdf-forms")
+    assert isinstance(skill, Procedure)
+    assert (failed.where, other.parent.name) == (str(path), "pdf-forms")
     assert reason in failed.reason
 
 
@@ -300,9 +294,7 @@ def test_scripts_and_references_are_told_of(tmp_path: Path) -> None:
     path = written(tmp_path, FOREIGN)
     (path.parent / "scripts").mkdir()
     (path.parent / "reference.md").write_text("1. no step")
-    [skill] = read_skills(path)
-    assert isinstance(skill, Skill)
-    assert skill.extras == ("reference.md", "scripts/")
+    assert extras(path) == ["reference.md", "scripts"]
 
 
 def test_a_folder_without_skills_is_refused(tmp_path: Path) -> None:

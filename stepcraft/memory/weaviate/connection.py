@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any, TypeVar
 
 import grpc
@@ -27,6 +27,7 @@ from weaviate.exceptions import (
     WeaviateConnectionError,
 )
 
+from stepcraft.concurrency import OncePerKey
 from stepcraft.errors import MemoryFailure, StepcraftError
 from stepcraft.memory.weaviate.url import EMBEDDED_PORTS, KEY_VARIABLE, VERSION, Address
 from stepcraft.secrets import without_secrets
@@ -53,17 +54,6 @@ _EMBEDDED = {
 
 _LOST = (httpx.TransportError, OSError, WeaviateClosedClientError, WeaviateConnectionError)
 _LOST_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-
-_FAULTS = (
-    WeaviateBaseError,
-    grpc.RpcError,
-    httpx.HTTPError,
-    LookupError,
-    TypeError,
-    ValueError,
-    OSError,
-)
-"""What the client raises, also where something that is no Weaviate answers."""
 
 T = TypeVar("T")
 Objects = CollectionAsync[Any, Any]
@@ -121,14 +111,14 @@ class Connection:
 
     async def _perform(self, action: Action[T], *, repeat: bool = True) -> T:
         client = await self.client()
-        objects: Objects = client.collections.use(self._address.collection)
-        if tenant := self._address.options.tenant:
-            objects = objects.with_tenant(tenant)
+        address = self._address
+        objects = client.collections.use(address.collection)
+        objects = objects.with_tenant(address.options.tenant or None)
         try:
             return await self._watched(action(objects))
         except StepcraftError:
             raise
-        except _FAULTS as error:
+        except Exception as error:  # of any kind, where something that is no Weaviate answers
             if not (repeat and _is_lost(error)):
                 raise self._failure(error) from error
             await self._drop(client)
@@ -162,7 +152,7 @@ class Connection:
         try:
             await client.connect()
             await self._check_grpc()
-        except _FAULTS as error:
+        except Exception as error:
             await client.close()
             if isinstance(error, StepcraftError):
                 raise
@@ -239,8 +229,7 @@ def _is_lost(error: BaseException | None) -> bool:
     return False
 
 
-_embedded: dict[Path, weaviate.WeaviateClient] = {}
-_starting = Lock()
+_embedded: OncePerKey[Path, weaviate.WeaviateClient] = OncePerKey()
 
 
 def start_embedded(folder: Path, binary: str | None) -> None:
@@ -249,25 +238,26 @@ def start_embedded(folder: Path, binary: str | None) -> None:
     Raises:
         MemoryFailure: It cannot be started, as where another process has one.
     """
-    with _starting:
-        if folder in _embedded:
-            return
-        try:
-            client = weaviate.connect_to_embedded(
-                version=VERSION,
-                port=EMBEDDED_PORTS[0],
-                grpc_port=EMBEDDED_PORTS[1],
-                persistence_data_path=str(folder),
-                binary_path=str(Path(binary).expanduser()) if binary else None,
-                environment_variables=_EMBEDDED,
-            )
-        except (WeaviateBaseError, OSError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise MemoryFailure(
-                f"an embedded Weaviate {VERSION} cannot be started in {folder} ({reason}): it is "
-                "downloaded unless ?binary= names its folder, and one process at a time has one, "
-                "so that several need a server (docker compose up) at "
-                "weaviate://localhost:8080/Collection"
-            ) from error
+
+    def started() -> weaviate.WeaviateClient:
+        client = weaviate.connect_to_embedded(
+            version=VERSION,
+            port=EMBEDDED_PORTS[0],
+            grpc_port=EMBEDDED_PORTS[1],
+            persistence_data_path=str(folder),
+            binary_path=str(Path(binary).expanduser()) if binary else None,
+            environment_variables=_EMBEDDED,
+        )
         atexit.register(client.close)
-        _embedded[folder] = client
+        return client
+
+    try:
+        _embedded.get(folder, started)
+    except (WeaviateBaseError, OSError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise MemoryFailure(
+            f"an embedded Weaviate {VERSION} cannot be started in {folder} ({reason}): it is "
+            "downloaded unless ?binary= names its folder, and one process at a time has one, "
+            "so that several need a server (docker compose up) at "
+            "weaviate://localhost:8080/Collection"
+        ) from error

@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-import uuid
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +13,13 @@ from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
 from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
 
-from stepcraft.concurrency import shared_lock
-from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Matrix, cjk_words, embedded, query_vector, query_words
-from stepcraft.memory.batches import add_in_batches, merged, outcome, same_text, to_write
+from stepcraft.memory.batches import ServedMemory, same_text
 from stepcraft.memory.procedure import Found, Procedure, is_uuid
-from stepcraft.memory.protocol import ProcedureMemory, changed, check_search
+from stepcraft.memory.protocol import check_search
 from stepcraft.memory.weaviate.connection import Connection, Objects, start_embedded
-from stepcraft.memory.weaviate.schema import SEARCHED, open_collection
+from stepcraft.memory.weaviate.schema import CONTENT, SEARCHED, open_collection
 from stepcraft.memory.weaviate.url import parse_url
 from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
@@ -42,13 +41,8 @@ _AT_ONCE = 2
 _LEAST_BY_WORDS = 100
 """Weaviate 1.39 misses better procedures, and gives other scores, if it looks for fewer."""
 
-_CONTENT = ["input", "output", "steps", "source", "metadata"]
 
-Stored = Mapping[str, tuple[Procedure, Matrix]]
-"""Procedures with their vectors, of length 0 where they have none, by id."""
-
-
-class WeaviateMemory(ProcedureMemory):
+class WeaviateMemory(ServedMemory):
     """Procedures in a collection of Weaviate, for many threads, event loops and machines at once.
 
     A call to a server that is gone fails within 5 seconds, and the next call after its return
@@ -59,90 +53,54 @@ class WeaviateMemory(ProcedureMemory):
             `weaviate+embedded:///folder/Collection`, with `?binary=` (folder of the program); or
             `weaviate+cloud://cluster/Collection`. Each takes `tenant=`, and for a new collection
             `replicas=` (not embedded), `quantizer=` (rq, pq, bq, sq) and the settings of its HNSW
-            index, `ef=` (1024), `ef_construction=` (256) and `max_connections=` (64). `ef` is
+            index, `ef=` (1024), `ef_construction=` (256) and `max_connections=` (64). `ef` alone is
             changed in an existing collection too.
         embeddings: As in `open_memory`.
-        template: As in `open_memory`.
         create: Whether a missing collection or tenant is created.
 
     Raises:
         BadInput: The URL is malformed, or there is no such collection or tenant.
-        MemoryFailure: The server cannot be used, or the collection has another shape, index,
-            embeddings or template.
+        MemoryFailure: The server cannot be used, or the collection has another shape or other
+            embeddings.
     """
+
+    batch = _BATCH * _AT_ONCE
 
     def __init__(
         self,
         url: str,
         *,
         embeddings: "str | Embeddings | None" = None,
-        template: str | None = None,
         create: bool = True,
     ) -> None:
         address = parse_url(url)
         if address.folder:
             start_embedded(address.folder, address.options.binary)
-        self._url = url
-        self._changing = shared_lock(("changing", url))
+        self.name = url
         self._connection = Connection(address)
         self._release = weakref.finalize(self, self._connection.close)
         try:
             self._embedder, self._made_with = open_collection(
-                self._connection, address, embeddings, template, create=create
+                self._connection, address, embeddings, create=create
             )
         except BaseException:
             self.close()
             raise
-
-    @property
-    def name(self) -> str:
-        """The URL that opens it."""
-        return self._url
-
-    @property
-    def template(self) -> str:
-        """How a procedure is written as one text."""
-        return self._made_with.template
-
-    def add(
-        self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
-    ) -> AddReport:
-        """Add procedures in batches; memory use does not grow with their number.
-
-        Raises:
-            AddStopped: The server went away, or became read-only. Adding again does the rest, also
-                what a server that was killed has lost of what it had taken.
-            MemoryFailure: It failed before anything was sent.
-        """
-        return add_in_batches(procedures, _BATCH * _AT_ONCE, self._put, progress)
-
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
-        """Read a procedure, change it and write it; of two processes the last one wins."""
-        with self._changing:
-            stored = self._connection.call(partial(_stored, ids=[id]))
-            before = next((procedure for procedure, _ in stored.values()), None)
-            procedure = changed(self, before, id, change)
-            for refused in self._write({procedure.id: procedure}, stored):
-                raise MemoryFailure(f"{id} was not changed: {refused.reason}")
-        return procedure
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """Return the k procedures that fit best, by Weaviate's vector index and BM25."""
         weight = ALPHA if alpha is None else alpha
         check_search(k, weight)
         vector = query_vector(self._embedder, clean(query)) if weight and self._embedder else None
-        self._check_length(vector)
-        words = "" if weight == 1 and vector is not None else " ".join(query_words(query))
+        if vector is None:
+            weight = 0
+        else:
+            self._check_length(vector)
+        words = " ".join(query_words(query)) if weight < 1 else ""
         if vector is None and not words:
             return []
-        numbers = None if vector is None else vector.tolist()
-        search = partial(_search, words=words, vector=numbers, k=k, alpha=weight)
+        search = partial(_search, words=words, vector=vector, k=k, alpha=weight)
         return self._connection.call(search)
-
-    def get(self, id: str) -> Procedure | None:
-        """Return the procedure with this id, or None."""
-        stored = self._connection.call(partial(_stored, ids=[id]))
-        return next((procedure for procedure, _ in stored.values()), None)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the ids existed."""
@@ -150,13 +108,14 @@ class WeaviateMemory(ProcedureMemory):
 
     def count(self) -> int:
         """Return the number of procedures."""
-        return self._connection.call(_count)
+        reply = self._connection.call(lambda objects: objects.aggregate.over_all(total_count=True))
+        return reply.total_count or 0
 
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures in the order of their ids, a page at a time."""
-        last: uuid.UUID | None = None
+        last = None
         while page := self._connection.call(partial(_page, after=last)):
-            yield from (item for each in page if (item := _procedure(each)))
+            yield from filter(None, map(_procedure, page))
             last = page[-1].uuid
 
     def close(self) -> None:
@@ -164,141 +123,127 @@ class WeaviateMemory(ProcedureMemory):
         self._release.detach()
         self._connection.close().result()
 
-    def _check_length(self, vector: Matrix | None) -> None:
+    def _check_length(self, vector: Matrix) -> None:
         dimensions = self._made_with.dimensions
-        if vector is not None and len(vector) not in (0, dimensions):
+        if len(vector) not in (0, dimensions):
             raise MemoryFailure(
                 f"{self.name} holds vectors of {dimensions} dimensions, and the embedding model "
                 f"gives {len(vector)}: open it with the model that it was made with"
             )
 
-    def _put(self, procedures: list[Procedure]) -> AddReport:
-        added = {procedure.id: procedure for procedure in procedures}
-        if not self._connection.call(partial(_stored, ids=added)):
-            return outcome(len(procedures), added, {}, self._write(added, {}))
-        with self._changing:  # what is replaced may have changed since it was read
-            stored = self._connection.call(partial(_stored, ids=added))
-            before = {id_: procedure for id_, (procedure, _) in stored.items()}
-            new = to_write(added, before)
-            for id_ in self._connection.call(partial(self._delete_broken, stored=stored)):
-                new[id_] = merged(before[id_], added[id_])
-            return outcome(len(procedures), new, before, self._write(new, stored))
+    def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
+        items = self._connection.call(partial(_fetch, ids=list(ids)))
+        return {procedure.id: procedure for procedure in filter(None, map(_procedure, items))}
 
-    def _write(self, procedures: Mapping[str, Procedure], stored: Stored) -> list[Failed]:
-        """Send procedures, several messages at once; return those that were refused."""
-        vectors = self._vectors(procedures.values(), stored)
-        items = [
-            _object(procedure, vector)
-            for id_, procedure in procedures.items()
-            if (vector := vectors[id_]) is not None
-        ]
-
-        async def write(objects: Objects) -> list[Failed]:
-            starts = range(0, len(items), _BATCH)
-            parts = [_insert(objects, items[first : first + _BATCH]) for first in starts]
-            return [failure for refused in await asyncio.gather(*parts) for failure in refused]
-
-        reason = (
-            f"the embedding model {self._made_with.embeddings} gave a vector that is not finite"
-        )
-        unusable = [Failed(id_, reason) for id_, vector in vectors.items() if vector is None]
-        return unusable + self._connection.call(write)
-
-    def _vectors(self, procedures: Iterable[Procedure], stored: Stored) -> dict[str, Matrix | None]:
-        """Return the vector of each procedure; None if it is not finite, of length 0 without one.
-
-        The vector of a text that is stored is not made anew.
-        """
-        vectors: dict[str, Matrix | None] = {}
-        texts: dict[str, str] = {}
-        for item in procedures:
-            if item.id in stored and same_text(stored[item.id][0], item):
-                vectors[item.id] = stored[item.id][1]
-            else:
-                texts[item.id] = item.text(self.template)
-        if not self._embedder and texts and self._made_with.embeddings != "none":
-            raise MemoryFailure(
-                f"{self.name} was made with embeddings {self._made_with.embeddings!r}: open it "
-                "with them to add"
-            )
-        rows = embedded(self._embedder, list(texts.values())) if self._embedder else {}
-        for id_, text in texts.items():
-            row = rows.get(text, b"")
-            vectors[id_] = None if row is None else np.frombuffer(row, np.float32)
-            self._check_length(vectors[id_])
-        return vectors
-
-    async def _delete_broken(self, objects: Objects, stored: Stored) -> set[str]:
+    def _damaged(self, stored: Mapping[str, Procedure]) -> Collection[str]:
         """Delete what a server that was killed has stored without its place in the index.
 
         Sending the object again would not help, since it has not changed.
         """
-        vectors = {id_ for id_, (_, vector) in stored.items() if vector.size}
-        if not vectors:
-            return vectors
-        near = await objects.query.near_vector(
-            [1.0] + [0.0] * (self._made_with.dimensions - 1),
-            filters=Filter.by_id().contains_any(list(vectors)),
-            limit=len(vectors),
-            return_properties=[],
-        )
-        broken = vectors - {str(item.uuid) for item in near.objects}
-        await _delete(objects, list(broken))
-        return broken
+        if not (stored and self._embedder):
+            return ()
+        axis = [1.0] + [0.0] * (self._made_with.dimensions - 1)
+        return self._connection.call(partial(_delete_damaged, ids=set(stored), vector=axis))
+
+    def _write(
+        self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
+    ) -> list[Failed]:
+        """Send procedures, several messages at once; return those that were refused.
+
+        The vector of a text that is stored is not made anew.
+        """
+        same = [
+            id_
+            for id_, procedure in procedures.items()
+            if id_ in stored and same_text(stored[id_], procedure)
+        ]
+        vectors = {
+            str(item.uuid): np.asarray(item.vector.get("default", ()), np.float32)
+            for item in self._connection.call(partial(_fetch, ids=same, vectors=True))
+        }
+        model = self._made_with.embeddings
+        texts = {
+            id_: procedure.text(self.template)
+            for id_, procedure in procedures.items()
+            if id_ not in vectors
+        }
+        if texts and not self._embedder and model != "none":
+            raise MemoryFailure(
+                f"{self.name} was made with embeddings {model!r}: open it with them to add"
+            )
+        rows = embedded(self._embedder, list(texts.values())) if self._embedder else {}
+        refused: list[Failed] = []
+        for id_, text in texts.items():
+            row = rows.get(text, b"")
+            if row is None:
+                reason = f"the embedding model {model} gave a vector that is not finite"
+                refused.append(Failed(id_, reason))
+                continue
+            vectors[id_] = np.frombuffer(row, np.float32)
+            self._check_length(vectors[id_])
+        items = [_object(procedures[id_], vector) for id_, vector in vectors.items()]
+        return refused + self._connection.call(partial(_insert_all, items=items))
 
 
 async def _search(
-    objects: Objects, words: str, vector: list[float] | None, k: int, alpha: float
+    objects: Objects, words: str, vector: Matrix | None, k: int, alpha: float
 ) -> list[Found]:
     """Search by vector, by words (BM25), or by both, weighted by alpha.
 
     Scores are cosines by vector alone, and else relative to the best.
     """
-    shared: dict[str, Any] = {"limit": k, "return_properties": _CONTENT}
-    if not words:
-        reply: Any = await objects.query.near_vector(
-            vector or [], return_metadata=MetadataQuery(distance=True), **shared
-        )
-        scores = [(item, 1 - item.metadata.distance) for item in reply.objects]
-    else:
-        shared["limit"] = max(k, _LEAST_BY_WORDS)
-        reply = await objects.query.hybrid(
+    numbers = None if vector is None else vector.tolist()
+    shared: dict[str, Any] = {
+        "return_properties": CONTENT,
+        "return_metadata": MetadataQuery(distance=True, score=True),
+    }
+    if words:
+        reply: Any = await objects.query.hybrid(
             words,
-            vector=vector,
-            alpha=0 if vector is None else alpha,
+            vector=numbers,
+            alpha=alpha,
             query_properties=list(SEARCHED),
             fusion_type=HybridFusion.RELATIVE_SCORE,
-            return_metadata=MetadataQuery(score=True),
+            limit=max(k, _LEAST_BY_WORDS),
             **shared,
         )
-        scores = [(item, item.metadata.score) for item in reply.objects[:k]]
-    return [Found(item, score) for each, score in scores if (item := _procedure(each))]
+    else:
+        reply = await objects.query.near_vector(numbers or [], limit=k, **shared)
+    return [
+        Found(procedure, item.metadata.score if words else 1 - item.metadata.distance)
+        for item in reply.objects[:k]
+        if (procedure := _procedure(item))
+    ]
 
 
-async def _stored(objects: Objects, ids: Iterable[str]) -> Stored:
+async def _fetch(objects: Objects, ids: Iterable[str], *, vectors: bool = False) -> Sequence[Any]:
     possible = [id_ for id_ in ids if is_uuid(id_)]
     if not possible:
-        return {}
+        return []
     reply = await objects.query.fetch_objects_by_ids(
-        possible, limit=len(possible), return_properties=_CONTENT, include_vector=True
+        possible, limit=len(possible), return_properties=CONTENT, include_vector=vectors
     )
-    return {
-        procedure.id: (procedure, np.asarray(item.vector.get("default", ()), np.float32))
-        for item in reply.objects
-        if (procedure := _procedure(item))
-    }
-
-
-async def _page(objects: Objects, after: uuid.UUID | None) -> Sequence[Any]:
-    reply = await objects.query.fetch_objects(limit=_BATCH, after=after, return_properties=_CONTENT)
     return reply.objects
 
 
-async def _count(objects: Objects) -> int:
-    return (await objects.aggregate.over_all(total_count=True)).total_count or 0
+async def _page(objects: Objects, after: Any) -> Sequence[Any]:  # noqa: ANN401 - of the client
+    reply = await objects.query.fetch_objects(limit=_BATCH, after=after, return_properties=CONTENT)
+    return reply.objects
 
 
-async def _delete(objects: Objects, ids: list[str]) -> int:
+async def _delete_damaged(objects: Objects, ids: set[str], vector: list[float]) -> set[str]:
+    near = await objects.query.near_vector(
+        vector,
+        filters=Filter.by_id().contains_any(list(ids)),
+        limit=len(ids),
+        return_properties=[],
+    )
+    damaged = ids - {str(item.uuid) for item in near.objects}
+    await _delete(objects, damaged)
+    return damaged
+
+
+async def _delete(objects: Objects, ids: Iterable[str]) -> int:
     possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
     deleted = 0
     for first in range(0, len(possible), _BATCH):
@@ -315,17 +260,23 @@ async def _delete(objects: Objects, ids: list[str]) -> int:
     return deleted
 
 
+async def _insert_all(
+    objects: Objects, items: Sequence[DataObject[dict[str, Any], None]]
+) -> list[Failed]:
+    parts = [
+        _insert(objects, items[first : first + _BATCH]) for first in range(0, len(items), _BATCH)
+    ]
+    return list(chain.from_iterable(await asyncio.gather(*parts)))
+
+
 async def _insert(
-    objects: Objects,
-    items: Sequence[DataObject[dict[str, Any], None]],
+    objects: Objects, items: Sequence[DataObject[dict[str, Any], None]]
 ) -> list[Failed]:
     """Send objects, and return those that the server refused, with its reasons.
 
     Raises:
         ReadOnlyMemory: The collection is read-only.
     """
-    if not items:
-        return []
     try:
         errors = (await objects.data.insert_many(items)).errors
         reasons = {place: error.message for place, error in errors.items()}
@@ -353,31 +304,28 @@ async def _insert(
 
 def _object(procedure: Procedure, vector: Matrix) -> DataObject[dict[str, Any], None]:
     """Return an object; empty properties are left out, and zero vectors, which have no angle."""
-    texts = [procedure.input, procedure.output, *procedure.steps]
-    optional = {
-        "source": procedure.source,
-        "metadata": json.dumps(dict(procedure.metadata), ensure_ascii=False)
-        if procedure.metadata
-        else "",
-        # Weaviate takes a run of such characters for one word.
-        "cjk": cjk_words("\n".join(texts)),
-    }
+    metadata = json.dumps(procedure.metadata, ensure_ascii=False) if procedure.metadata else ""
     properties: dict[str, Any] = {
         "input": procedure.input,
         "output": procedure.output,
         "steps": list(procedure.steps),
-        **{name: text for name, text in optional.items() if text},
+        "source": procedure.source,
+        "metadata": metadata,
+        # Weaviate takes a run of such characters for one word.
+        "cjk": cjk_words("\n".join((procedure.input, procedure.output, *procedure.steps))),
     }
-    numbers = vector.tolist() if vector.any() else None
-    return DataObject(properties=properties, uuid=procedure.id, vector=numbers)
+    return DataObject(
+        properties={name: value for name, value in properties.items() if value},
+        uuid=procedure.id,
+        vector=vector.tolist() if vector.any() else None,
+    )
 
 
 def _procedure(item: Any) -> Procedure | None:  # noqa: ANN401 - the client's class is generic
-    values: Any = item.properties
+    values = {**item.properties, "id": str(item.uuid)}
     try:
-        metadata = json.loads(values.get("metadata") or "{}")
-        fields = {name: values.get(name) for name in _CONTENT}
-        fields |= {"id": str(item.uuid), "source": values.get("source") or "", "metadata": metadata}
-        return Procedure.of_kept(**fields)
+        values["metadata"] = json.loads(values.get("metadata") or "{}")
+        values["source"] = values.get("source") or ""
+        return Procedure.of_kept(**values)
     except (BadInput, ValueError):
         return None

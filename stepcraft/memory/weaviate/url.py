@@ -3,12 +3,11 @@
 import os
 import re
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
@@ -28,6 +27,7 @@ Those are hosts to which the network is private, such as a container's neighbour
 EMBEDDED_PORTS = (8079, 50050)
 """Those of the client's embedded server, for HTTP and gRPC."""
 
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _EXAMPLES = {
     "weaviate": "weaviate://host:8080/Collection?grpc=50051",
     "weaviate+embedded": "weaviate+embedded:///folder/Collection",
@@ -43,11 +43,11 @@ class Options(BaseModel):
     grpc: int = Field(default=0, ge=1, le=65535)
     tls: bool = False
     tenant: str = ""
-    replicas: int = Field(default=0, ge=1, le=65535)
+    replicas: PositiveInt = 0
     quantizer: Literal["", "rq", "pq", "bq", "sq"] = ""
-    ef: int = Field(default=0, ge=1, le=65535)
-    ef_construction: int = Field(default=0, ge=4, le=65535)
-    max_connections: int = Field(default=0, ge=4, le=2047)
+    ef: PositiveInt = 0
+    ef_construction: PositiveInt = 256
+    max_connections: PositiveInt = 64
     binary: str | None = None
     """The folder of an embedded server's program; the client downloads one by default."""
 
@@ -82,7 +82,7 @@ class Address:
         """
         key = os.environ.get(KEY_VARIABLE, "").strip()
         private = os.environ.get(KEY_HOSTS, "").lower().replace(" ", "").split(",")
-        if key and not (self.tls or self.host in private or _is_loopback(self.host)):
+        if key and not (self.tls or self.host in (*_LOOPBACK, *private)):
             raise BadInput(
                 f"{self.name}: the key in {KEY_VARIABLE} would be sent in clear to {self.host}; "
                 f"name a server with tls=true, or unset the key, or add the host to {KEY_HOSTS} "
@@ -117,42 +117,27 @@ def parse_url(url: str) -> Address:
         ) from error
     path, _, collection = unquote(parts.path).rpartition("/")
     host, folder = parts.hostname or "", path.strip("/")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", collection):
-        raise BadInput(
-            f"{url} names no collection: end it with a name of letters, digits and _, as in "
-            f"{example}"
-        )
     is_embedded = parts.scheme == "weaviate+embedded"
-    if bool(host) == is_embedded or bool(folder) != is_embedded:
-        raise BadInput(f"{url} is not understood; write {example}")
-    is_cloud = parts.scheme == "weaviate+cloud"
-    tls = is_cloud or options.tls
-    grpc_host, grpc_port = host, options.grpc or (443 if tls else 50051)
-    if is_cloud:  # which serves gRPC under another host name
-        cluster, _, domain = host.partition(".")
-        is_old = domain == "weaviate.network"
-        grpc_host = f"{cluster}.grpc.{domain}" if is_old else f"grpc-{host}"
-    elif is_embedded:
-        host = grpc_host = "127.0.0.1"
-        port, grpc_port = EMBEDDED_PORTS
-    port = port or (443 if tls else 8080)
-    if (host, port) == (grpc_host, grpc_port) and not tls:
+    is_named = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", collection)
+    if not is_named or bool(host) == is_embedded or bool(folder) != is_embedded:
+        raise BadInput(
+            f"{url} is not understood; write {example}, with a collection of letters, digits and _"
+        )
+    tls = options.tls or parts.scheme == "weaviate+cloud"
+    port, grpc_port = port or (443 if tls else 8080), options.grpc or (443 if tls else 50051)
+    if port == grpc_port and not tls:
         raise BadInput(f"{url} names one port for HTTP and gRPC; name that of gRPC as ?grpc=PORT")
+    if is_embedded:
+        host, (port, grpc_port) = "127.0.0.1", EMBEDDED_PORTS
     return Address(
         name=url,
         collection=collection[0].upper() + collection[1:],
         host=host,
         port=port,
-        grpc_host=grpc_host,
+        # The cloud serves gRPC under another host name.
+        grpc_host=f"grpc-{host}" if parts.scheme == "weaviate+cloud" else host,
         grpc_port=grpc_port,
         tls=tls,
         folder=named_path(path).resolve() if is_embedded else None,
         options=options,
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
