@@ -52,7 +52,9 @@ class LocalMemory(BatchedMemory):
         # The name that an object gets does not tell it from another one of its class.
         if embedder and is_read and isinstance(embeddings, str | None):
             embedder = CachedEmbedder(embedder)
-        self._index = LocalIndex(place, embedder, settings={"template": TEMPLATE}, create=create)
+        self._index = LocalIndex(
+            place, embedder, settings={"template": TEMPLATE}, create=create or is_read
+        )
         self.read_only = self._index.read_only
         if is_read:
             self.add(procedures)
