@@ -77,11 +77,8 @@ class RetrievalTarget:
         )
         if not isinstance(sources, Mapping):
             listed: Sequence[Any] = sources if isinstance(sources, list | tuple) else [sources]
-            sources = {
-                _name_of(source, place): source
-                for place, source in enumerate(listed, 1)
-                if source is not None
-            }
+            wanted = [source for source in listed if source is not None]
+            sources = {_name_of(source, place): source for place, source in enumerate(wanted, 1)}
         for value in memories.values():
             check_memory(value)
         for source in sources.values():
