@@ -153,9 +153,15 @@ def compiled(
     options: GraphOptions,
 ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
     """Build a graph with the builder's options, and compile it under its name with the rest."""
-    given: dict[str, Any] = {"name": graph, **options}
-    for_builder = {key: given.pop(key) for key in BuilderOptions.__annotations__ if key in given}
+    compile_options: dict[str, Any] = {"name": graph, **options}
+    for_builder = {
+        key: compile_options.pop(key)
+        for key in BuilderOptions.__annotations__
+        if key in compile_options
+    }
     metadata = {"stepcraft_graph": graph, "stepcraft_version": VERSION}
     return (
-        make_builder(**for_builder).compile(**given).with_config(RunnableConfig(metadata=metadata))
+        make_builder(**for_builder)
+        .compile(**compile_options)
+        .with_config(RunnableConfig(metadata=metadata))
     )

@@ -176,7 +176,7 @@ def _root_logging_unchanged() -> Generator[None]:
 def _from_name(name: str) -> "Embeddings":
     from langchain.embeddings import init_embeddings  # noqa: PLC0415 - slow to import
 
-    known = "name 'wordllama', 'none' or provider:model, such as 'openai:text-embedding-3-small'"
+    names = "name 'wordllama', 'none' or provider:model, such as 'openai:text-embedding-3-small'"
     try:
         return init_embeddings(name)
     except ImportError as error:
@@ -185,11 +185,11 @@ def _from_name(name: str) -> "Embeddings":
             f"embeddings {name!r} need another package: pip install {package}"
         ) from error
     except ValueError as error:
-        raise BadInput(f"there is no embedding model {name!r}; {known}") from error
+        raise BadInput(f"there is no embedding model {name!r}; {names}") from error
     except Exception as error:
         variable = re.search(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b", str(error))
         needed = f"set {variable[0]} to its key" if variable else _first_line(error)
-        raise BadInput(f"embeddings {name!r} cannot be used: {needed}, or {known}") from error
+        raise BadInput(f"embeddings {name!r} cannot be used: {needed}, or {names}") from error
 
 
 def _from_object(model: "Embeddings") -> Embedder:

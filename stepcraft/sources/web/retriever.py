@@ -86,7 +86,8 @@ def open_web(
     """Open the web as a retriever.
 
     Args:
-        spec: `web` or `web:ddgs` (no key), `web:tavily` (TAVILY_API_KEY), or `web:searxng+https://host/path`.
+        spec: `web` or `web:ddgs` (no key), `web:tavily` (TAVILY_API_KEY), or
+            `web:searxng+https://host/path`.
         k: The number of passages to find.
         allow_hosts: Hosts (`wiki.example` or `wiki.example:8080`) that may have private addresses;
             None means those in STEPCRAFT_ALLOW_HOSTS.
