@@ -349,7 +349,7 @@ def test_support_is_the_share_of_the_sentences_that_cite_something(tmp_path: Pat
             "",
         ): "1. Well.\n2. It has one arch.\n3. Mostar lies on the Sava.\n4. It is lovely.",
     }
-    assert "| scripted:judge | rat | 0.500 |" in markdown(summary)
+    assert "| scripted:judge | rat | 0.500 (0.000–1.000) |" in markdown(summary)
 
 
 def test_an_interval_of_the_support_of_several_answers(tmp_path: Path) -> None:

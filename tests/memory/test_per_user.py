@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from typing_extensions import TypedDict
 
 from stepcraft import BadInput, open_memory
-from stepcraft.retrieval.opening import memory_opening
+from stepcraft.retrieval.opening import opened_memory
 from tests.kitchen import dish
 
 ANN, BOB = "ann.b@example.org", "ann_b@example.org"
@@ -23,7 +23,7 @@ class State(TypedDict, total=False):
 
 
 def read(state: State, runtime: Runtime[dict[str, Any]]) -> State:
-    memory = memory_opening("store:team/{user}", store=runtime.store).open(refresh=True)
+    memory = opened_memory("store:team/{user}", store=runtime.store)
     return {"names": [procedure.output for procedure in memory]}
 
 

@@ -20,6 +20,7 @@ import weaviate
 from weaviate.auth import Auth
 from weaviate.collections import CollectionAsync
 from weaviate.config import AdditionalConfig, Timeout
+from weaviate.embedded import EmbeddedOptions
 from weaviate.exceptions import (
     UnexpectedStatusCodeError,
     WeaviateBaseError,
@@ -35,6 +36,7 @@ from stepcraft.secrets import without_secrets
 _PATIENCE_S = 2.0
 """After how many seconds of a call the server is probed, and probed again."""
 
+_OLDEST = (1, 27)
 _PROBE_S = 1.5
 """How long a server may take to answer a probe."""
 
@@ -151,6 +153,11 @@ class Connection:
         )
         try:
             await client.connect()
+            version = str((await client.get_meta()).get("version"))
+            if tuple(map(int, version.split(".")[:2])) < _OLDEST:  # older clients do not look
+                raise MemoryFailure(
+                    f"{address.name}: Weaviate {version} is not supported; use 1.27 or newer"
+                )
             await self._check_grpc()
         except Exception as error:
             await client.close()
@@ -240,14 +247,18 @@ def start_embedded(folder: Path, binary: str | None) -> None:
     """
 
     def started() -> weaviate.WeaviateClient:
-        client = weaviate.connect_to_embedded(
+        options = EmbeddedOptions(
             version=VERSION,
             port=EMBEDDED_PORTS[0],
             grpc_port=EMBEDDED_PORTS[1],
             persistence_data_path=str(folder),
-            binary_path=str(Path(binary).expanduser()) if binary else None,
-            environment_variables=_EMBEDDED,
+            additional_env_vars=_EMBEDDED,
         )
+        if binary:
+            options.binary_path = str(Path(binary).expanduser())
+        # As `connect_to_embedded`, without asking the package index for the newest version.
+        client = weaviate.WeaviateClient(embedded_options=options, skip_init_checks=True)
+        client.connect()
         atexit.register(client.close)
         return client
 
