@@ -153,11 +153,7 @@ class Connection:
         )
         try:
             await client.connect()
-            version = str((await client.get_meta()).get("version"))
-            if tuple(map(int, version.split(".")[:2])) < _OLDEST:  # older clients do not look
-                raise MemoryFailure(
-                    f"{address.name}: Weaviate {version} is not supported; use 1.27 or newer"
-                )
+            self._check_version(await client.get_meta())
             await self._check_grpc()
         except Exception as error:
             await client.close()
@@ -165,6 +161,14 @@ class Connection:
                 raise
             raise self._failure(error) from error
         return client
+
+    def _check_version(self, meta: dict[str, Any]) -> None:
+        """Refuse an old server; older clients do not look when they skip their checks."""
+        version = str(meta.get("version"))
+        if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+            raise MemoryFailure(
+                f"{self._address.name}: Weaviate {version} is not supported; use 1.27 or newer"
+            )
 
     async def _check_grpc(self) -> None:
         """Have a wrong gRPC port noticed at once; the client would try it for a minute."""
