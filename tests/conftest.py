@@ -180,17 +180,19 @@ def browser() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that share a server run in one process, so that it starts once a run."""
+    """Those that share a server run in one process, so that it starts once a run.
+
+    All Weaviate servers are started by one process, because a busy machine may need longer for
+    several than their clients wait.
+    """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if shared := fixtures & {"langgraph_server", "weaviate_url", "postgres_url", "tab"}:
+        if fixtures & {"weaviate_url", "own_weaviate"} or "embedded" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("weaviate_url"))
+        elif shared := fixtures & {"langgraph_server", "postgres_url", "tab"}:
             item.add_marker(pytest.mark.xdist_group(min(shared)))
-        elif "own_weaviate" in fixtures:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
         elif "postgres" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("postgres_url"))
-        elif "embedded" in item.nodeid:
-            item.add_marker(pytest.mark.xdist_group("embedded"))
 
 
 @pytest.hookimpl(wrapper=True)

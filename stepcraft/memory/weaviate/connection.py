@@ -33,7 +33,7 @@ from stepcraft.errors import MemoryFailure, StepcraftError
 from stepcraft.memory.weaviate.url import EMBEDDED_PORTS, KEY_VARIABLE, VERSION, Address
 from stepcraft.secrets import without_secrets
 
-_PATIENCE_S = 2.0
+_PATIENCE_S = 1.0
 """After how many seconds of a call the server is probed, and probed again."""
 
 _OLDEST = (1, 27)
@@ -131,12 +131,28 @@ class Connection:
         task = asyncio.ensure_future(call)
         try:
             while not (await asyncio.wait({task}, timeout=_PATIENCE_S))[0]:
-                await self._probe()
+                await self._check_alive()
             if task.cancelled():
                 raise ConnectionError("the connection was closed")
             return task.result()
         finally:
             task.cancel()
+
+    async def _check_alive(self) -> None:
+        """Close the client if the server is gone, or twice does not answer in time.
+
+        A large message keeps this loop busy, too, so that one probe may be late.
+        """
+        try:
+            try:
+                await self._probe()
+            except MemoryFailure as failure:
+                if not isinstance(failure.__cause__, TimeoutError):
+                    raise
+                await self._probe()
+        except MemoryFailure:
+            await self._drop(self._client)
+            raise
 
     async def _connect(self) -> weaviate.WeaviateAsyncClient:
         address, key = self._address, self._address.key()
@@ -209,7 +225,6 @@ class Connection:
             async with httpx.AsyncClient(trust_env=False) as http, asyncio.timeout(_PROBE_S):
                 reply = await http.get(f"{url}/v1/.well-known/ready")
         except (httpx.TransportError, httpx.InvalidURL, TimeoutError) as error:
-            await self._drop(self._client)
             reason = str(error) or f"it did not answer within {_PROBE_S} s"
             raise MemoryFailure(
                 f"{name} cannot be reached at {url} ({reason}); check host, port and tls=, and "
