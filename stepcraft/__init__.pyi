@@ -24,6 +24,8 @@ from .graphs.chat import ChatContext as ChatContext
 from .graphs.chat import build_chat as build_chat
 from .graphs.embed import as_tool as as_tool
 from .graphs.memory_tools import memory_tools as memory_tools
+from .graphs.middleware import CheckAnswerMiddleware as CheckAnswerMiddleware
+from .graphs.middleware import ProceduralMemoryMiddleware as ProceduralMemoryMiddleware
 from .graphs.rat import RatContext as RatContext
 from .graphs.rat import RatInput as RatInput
 from .graphs.rat import RatOutput as RatOutput

@@ -1,0 +1,147 @@
+"""Procedures for an agent's task, and a check of its answer, as middleware."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from stepcraft import (
+    BadInput,
+    CheckAnswerMiddleware,
+    ProceduralMemoryMiddleware,
+    Procedure,
+    RatContext,
+)
+from stepcraft.memory.local import LocalMemory
+from tests.kitchen import small_memory
+from tests.scripted import ScriptedModel, ToolModel, searching
+from tests.shelf import Shelf
+
+TASK: Any = {"messages": [("human", "bake a white bread")]}
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+LEARNED = """\
+PROCEDURE
+Heading: Goal
+Output: bake a rye bread
+Input: rye flour, an oven
+1. Call `search(query=<bread>)`.
+2. Bake for `50` minutes.
+"""
+
+
+@pytest.fixture
+def memory() -> Iterator[LocalMemory]:
+    with small_memory() as opened:
+        yield opened
+
+
+def search(query: str) -> str:
+    """Search."""
+    return f"Nothing about {query}."
+
+
+def test_the_model_sees_the_procedures_that_fit_below_its_prompt(memory: LocalMemory) -> None:
+    model = ToolModel([searching("oven"), "Done.", "Yes.", "Good."])
+    middleware = [ProceduralMemoryMiddleware(memory)]
+    agent = create_agent(
+        model,
+        [search],
+        system_prompt="Be kind.",
+        middleware=middleware,
+        checkpointer=InMemorySaver(),
+    )
+    result = agent.invoke(TASK, THREAD)
+    assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
+    for call in model.calls:
+        prompt = call.messages[0].text
+        assert prompt.startswith("Be kind.")
+        assert "bake a white bread" in prompt
+    agent.invoke({"messages": [("human", "zzz qqq xyzzy")]}, THREAD)
+    assert model.calls[-1].messages[0].text == "Be kind."
+    assert set(result) == {"messages"}
+
+
+def test_without_a_memory_the_agent_works_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    with small_memory() as memory:
+        middleware = [ProceduralMemoryMiddleware(memory)]
+    agent = create_agent(ToolModel(["Done."]), [], middleware=middleware)
+    assert agent.invoke(TASK)["messages"][-1].text == "Done."
+    assert "without procedures" in caplog.text
+
+
+async def test_what_a_run_shows_is_stored_once_a_person_approves(memory: LocalMemory) -> None:
+    writer = ScriptedModel({"success": ["REACHED\nIt is baked."], "extract": [LEARNED]})
+    middleware = [ProceduralMemoryMiddleware(memory, learn=writer)]
+    agent = create_agent(
+        ToolModel([searching("bread"), "Baked."]),
+        [search],
+        middleware=middleware,
+        checkpointer=InMemorySaver(),
+    )
+    stopped = await agent.ainvoke(TASK, THREAD)
+    (request,) = stopped["__interrupt__"][0].value["action_requests"]
+    assert (request["name"], request["args"]["goal"]) == ("save_procedure", "bake a rye bread")
+    assert "rye flour" in request["description"]
+    before = memory.count()
+    ended = await agent.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    assert ended["messages"][-1].text == "Baked."
+    assert memory.count() == before + 1
+    assert writer.nodes == ["success", "extract"]
+
+
+@pytest.mark.parametrize("turn", [["Hello."], [searching("bread"), "I could not."]])
+def test_nothing_is_offered_where_nothing_was_learned(
+    memory: LocalMemory, turn: list[str | AIMessage]
+) -> None:
+    writer = ScriptedModel({"success": ["NOT REACHED\nIt gave up."]})
+    middleware = [ProceduralMemoryMiddleware(memory, learn=writer)]
+    result = create_agent(ToolModel(turn), [search], middleware=middleware).invoke(TASK)
+    assert "__interrupt__" not in result
+
+
+WRONG = "Haldruvin built the Oster bridge in 1884."
+RIGHT = "Haldruvin built the Oster bridge in 1873."
+CHANGE = "PART 1\nOLD: 1884\nNEW: 1873"
+
+
+def checked(replies: list[Any], check: list[Any], **shelf: Any) -> tuple[Any, ToolModel]:
+    model, shelves = ToolModel(replies), Shelf(**shelf)
+    middleware = [CheckAnswerMiddleware(shelves, model=ScriptedModel(check))]
+    agent = create_agent(model, [search], middleware=middleware)
+    return agent.invoke({"messages": [("human", "Who built the bridge?")]})["messages"], model
+
+
+def test_a_wrong_answer_is_handed_back_once() -> None:
+    messages, model = checked([WRONG, RIGHT], [CHANGE])
+    assert [message.text for message in messages] == ["Who built the bridge?", RIGHT]
+    *_, answer, changes = model.calls[1].messages
+    assert answer.text == WRONG
+    assert RIGHT in changes.text
+    assert "Haldruvin.md" in changes.text
+
+
+@pytest.mark.parametrize(
+    ("check", "shelf"),
+    [
+        (["NO CHANGE"], {}),
+        ([RuntimeError("out of order")], {}),
+        ([], {"passages": {}}),
+    ],
+)
+def test_an_answer_without_changes_stays(check: list[Any], shelf: dict[str, Any]) -> None:
+    messages, model = checked([searching("bridge"), WRONG], check, **shelf)
+    assert messages[-1].text == WRONG
+    assert len(model.calls) == 2
+
+
+def test_wrong_arguments_are_refused_when_the_agent_is_built() -> None:
+    with pytest.raises(BadInput, match="42"):
+        ProceduralMemoryMiddleware(42)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="42"):
+        CheckAnswerMiddleware(42)  # type: ignore[arg-type]
+    assert CheckAnswerMiddleware(Shelf(), settings=RatContext(rounds=1)).name
+    assert Procedure
