@@ -57,7 +57,10 @@ def test_an_answer_is_checked_against_documents(here: Path) -> None:
     assert stdin["draft"] == "Salt slows yeast."
 
 
-def test_settings_go_to_the_run_and_what_is_trusted_to_the_builder() -> None:
+def test_settings_go_to_the_run_and_what_is_trusted_to_the_builder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("STEPCRAFT_MODELS", "small=openai:small")
     settings = """--set k=1 --set names=false --set 'node_models={"critic":"extractive"}'"""
     answer = data(f"{AAG} --from corpus:rye.md {settings}")
     assert answer["names"] == []
