@@ -14,11 +14,13 @@ def bundled() -> list[Procedure]:
         return list(memory)
 
 
-def test_no_bundled_procedure_names_the_agent_that_is_out_of_date(bundled: list[Procedure]):
+def test_no_bundled_procedure_names_the_agent_that_is_out_of_date(bundled: list[Procedure]) -> None:
     assert not [item.output for item in bundled if "create_react_agent" in item.text()]
 
 
-def test_a_checked_procedure_names_installed_packages_with_a_version(bundled: list[Procedure]):
+def test_a_checked_procedure_names_installed_packages_with_a_version(
+    bundled: list[Procedure],
+) -> None:
     checked = [item.metadata["checked"] for item in bundled if "checked" in item.metadata]
     assert checked
     for packages in checked:
