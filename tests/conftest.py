@@ -80,12 +80,6 @@ def langgraph_server(pytestconfig: pytest.Config, model_server: OpenAIServer) ->
 
 
 @pytest.fixture(scope="session")
-def langgraph_log(pytestconfig: pytest.Config, langgraph_server: str) -> Callable[[], str]:
-    """What that server has written so far."""
-    return lambda: pytestconfig.stash[_SERVER].log
-
-
-@pytest.fixture(scope="session")
 def weaviate_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a real Weaviate, started once a run.
 

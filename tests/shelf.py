@@ -25,6 +25,7 @@ class Shelf(BaseRetriever):
     """Finds the passages whose word stands in the query; `fail` may raise for a query."""
 
     passages: Mapping[str, str] = BRIDGE
+    score: float = 0.5
     fail: Callable[[str], None] = lambda _query: None
     queries: list[str] = Field(default_factory=list)
 
@@ -40,7 +41,7 @@ class Shelf(BaseRetriever):
             Document(
                 page_content=text,
                 id=word,
-                metadata={"title": word, "source": f"{word}.md", "score": 0.5},
+                metadata={"title": word, "source": f"{word}.md", "score": self.score},
             )
             for word, text in fitting[:k]
         ]
