@@ -17,10 +17,9 @@ from pydantic import SecretStr
 from stepcraft import get_graph
 from tests.servers.openai_replies import Body, Reply, hang
 from tests.servers.openai_server import OpenAIServer
-from tests.shelf import Shelf
+from tests.shelf import QUESTION, Shelf
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
-QUESTION = {"question": "Who built the Oster bridge, and who was mayor then?"}
 
 
 class Dying:

@@ -40,22 +40,17 @@ def test_a_conversation_goes_on_with_its_thread() -> None:
     thread: Any = {"configurable": {"thread_id": "1"}}
     graph.invoke({"messages": [("human", "Hi")]}, thread)
     result = graph.invoke({"messages": [("human", "Thanks")]}, thread)
-    assert [message.text for message in result["messages"]] == [
-        "Hi",
-        "Hello.",
-        "Thanks",
-        "Welcome.",
-    ]
+    texts = [message.text for message in result["messages"]]
+    assert texts == ["Hi", "Hello.", "Thanks", "Welcome."]
     assert shown(model.calls[2].prompt, "conversation") == ["Person: Hi\n\nAssistant: Hello."]
     assert result["usage"]["calls"] == 2
 
 
 def test_a_graph_that_is_named_needs_no_call_for_a_single_message() -> None:
     model = ScriptedModel(["It has arches."])
+    context = ChatContext(method="rag", method_settings={"k": 1})
     graph = build_chat(model=model, sources=Shelf())
-    result = graph.invoke(
-        {"question": "What of Oster?"}, context=ChatContext(method="rag", method_settings={"k": 1})
-    )
+    result = graph.invoke({"question": "What of Oster?"}, context=context)
     assert (result["method"], len(model.calls), len(result["evidence"])) == ("rag", 1, 1)
 
 
