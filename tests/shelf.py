@@ -20,6 +20,9 @@ BRIDGE: Mapping[str, str] = {
 """Passages by the word that finds them."""
 QUESTION = {"question": "Who built the Oster bridge, and who was mayor then?"}
 
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+"""The config of a run that a checkpointer keeps."""
+
 
 class Shelf(BaseRetriever):
     """Finds the passages whose word stands in the query; `fail` may raise for a query."""

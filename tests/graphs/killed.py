@@ -17,9 +17,7 @@ from pydantic import SecretStr
 from stepcraft import get_graph
 from tests.servers.openai_replies import Body, Reply, hang
 from tests.servers.openai_server import OpenAIServer
-from tests.shelf import QUESTION, Shelf
-
-THREAD: Any = {"configurable": {"thread_id": "1"}}
+from tests.shelf import QUESTION, THREAD, Shelf
 
 
 class Dying:

@@ -8,21 +8,18 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from stepcraft import AagContext, BadInput, aag_builder, build_aag
+from stepcraft import AagContext, BadInput, build_aag
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import CHANGE, DRAFT, GOAL, LOOK_UP, STEPS, cook, small_memory
 from tests.scripted import ScriptedModel
-from tests.shelf import Shelf, ids, shown
-
-THREAD: Any = {"configurable": {"thread_id": "1"}}
+from tests.shelf import THREAD, Shelf, ids, shown
 
 
-def run(*replies: Any, given: Any = GOAL, **context: Any) -> tuple[Any, ScriptedModel]:
+def run(*replies: Any, **context: Any) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(replies)
     with small_memory() as memory:
-        return build_aag(model=model, memory=memory).invoke(
-            given, context=AagContext(**context)
-        ), model
+        graph = build_aag(model=model, memory=memory)
+        return graph.invoke(GOAL, context=AagContext(**context)), model
 
 
 def test_a_goal_takes_three_calls_and_one_more_where_the_critic_changed_something() -> None:
@@ -89,23 +86,7 @@ def test_an_empty_memory_is_said_and_the_critic_still_looks() -> None:
 
 def test_the_bundled_procedures_are_named_in_a_warning() -> None:
     result = build_aag(model=ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])).invoke(GOAL)
-    assert any("bundled" in warning for warning in result["warnings"])
-
-
-def test_a_user_puts_a_node_after_the_critic_and_wraps_another() -> None:
-    change = {"part": 2, "kind": "replace", "old": " rise", "new": " rest"}
-    calls: list[str] = []
-    with small_memory() as memory:
-        builder = aag_builder(model=ScriptedModel(cook()), memory=memory)
-        builder.edges.remove(("critic", "edit"))
-        builder.add_node("shorten", lambda _state: {"changes": [change]})
-        builder.add_edge("critic", "shorten")
-        builder.add_edge("shorten", "edit")
-        plain = builder.nodes.pop("split").runnable
-        builder.add_node("split", plain | (lambda update: calls.append("split") or update))
-        result = builder.compile().invoke(GOAL)
-    assert calls == ["split"]
-    assert result["steps"] == [STEPS[0], "Let it rest.", STEPS[2]]
+    assert "bundled" in str(result["warnings"])
 
 
 def reviewed(

@@ -18,16 +18,13 @@ from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, context_of
 from tests.kitchen import CHANGE, DRAFT, LOOK_UP, small_memory
 from tests.scripted import ScriptedModel
-from tests.shelf import QUESTION, Shelf
+from tests.shelf import QUESTION, THREAD, Shelf
 
 REPLIES = {
     "rat": ["Haldruvin built it.", "PART 1\nADD: In 1873.", "NO CHANGE"],
     "rpg": ["KIND: long\n- Oster", "It has arches [1].", "PART 1\nADD: Four of them.", "NO CHANGE"],
     "aag": [LOOK_UP, DRAFT, CHANGE, "NO CHANGE"],
 }
-
-
-THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 def scripted(
@@ -167,12 +164,10 @@ QUERIES = "PART 1: builder"
 MORE = "PART 1\nADD: More."
 WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
     "rat": [
-        (REPLIES["rat"], {}, {}, []),
         (["NO CHANGE"], {"draft": "Haldruvin."}, {}, []),
         (["Oster.", QUERIES, MORE, QUERIES, "NO CHANGE"], {}, {"query": "model"}, []),
     ],
     "rpg": [
-        (REPLIES["rpg"], {}, {}, []),
         (
             [REPLIES["rpg"][0], "It [1].", QUERIES, MORE, QUERIES, "NO CHANGE"],
             {},
@@ -181,7 +176,6 @@ WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
         ),
     ],
     "aag": [
-        (REPLIES["aag"], {}, {}, []),
         (
             [LOOK_UP, DRAFT, "NO CHANGE", CHANGE],
             {},
@@ -191,7 +185,7 @@ WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
         ([LOOK_UP, DRAFT, "NO CHANGE"], {}, {"remember": True}, [decided("approve")]),
     ],
 }
-"""Runs that together take every edge: replies, input beside the question, context, reviews."""
+"""Runs that take every edge which the plain one does not: replies, input beside the question, context, reviews."""
 
 
 @pytest.mark.parametrize(("name", "most"), [("aag", 20), ("rat", 16), ("rpg", 16)])
@@ -199,7 +193,7 @@ def test_every_edge_of_the_drawing_is_taken_by_some_run(name: str, most: int) ->
     drawn = {(edge.source, edge.target) for edge in get_graph(name).get_graph().edges}
     assert len(drawn) <= most
     taken: set[tuple[str, str]] = set()
-    for replies, more, context, responses in WALKS[name]:
+    for replies, more, context, responses in [(REPLIES[name], {}, {}, []), *WALKS[name]]:
         graph, _ = scripted(name, replies=replies, checkpointer=InMemorySaver())
         nodes = [START]
         for step in [{**QUESTION, **more}, *(Command(resume=each) for each in responses)]:
@@ -235,4 +229,4 @@ def test_a_run_that_is_resumed_without_a_context_has_that_which_it_began_with() 
 def test_the_keyless_model_answers_with_a_warning(build: Any) -> None:
     result = build(sources=Shelf()).invoke(QUESTION)
     assert result["answer"]
-    assert any("keyless" in warning for warning in result["warnings"])
+    assert "keyless" in str(result["warnings"])

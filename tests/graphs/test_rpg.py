@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import BadInput, RpgContext, build_rpg
 from tests.scripted import ScriptedModel
-from tests.shelf import QUESTION, Shelf, ids, shown
+from tests.shelf import QUESTION, THREAD, Shelf, ids, shown
 
 PLAN = "KIND: long\n- works of Haldruvin\n- mayor in 1873"
 LONG = "Haldruvin built it in 1873 [3]. It is a fine bridge. The mayor was Ilse Quandt [2]."
@@ -93,9 +93,8 @@ def test_a_second_turn_has_its_own_evidence() -> None:
     second = ["KIND: long\n- mayor", "Ilse Quandt [1].", "NO CHANGE"]
     model = ScriptedModel([PLAN, LONG, "NO CHANGE", *second])
     graph = build_rpg(model=model, sources=Shelf(), checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    graph.invoke(QUESTION, thread)
-    result = graph.invoke({"question": "Who was mayor?"}, thread)
+    graph.invoke(QUESTION, THREAD)
+    result = graph.invoke({"question": "Who was mayor?"}, THREAD)
     assert ids(result) == ["mayor"]
     assert result["usage"]["calls"] == 3
 
