@@ -61,19 +61,12 @@ def test_rounds_are_at_most_two() -> None:
     assert model.nodes == ["to_query", "draft", "critic"]
 
 
-def test_a_list_that_fails_leaves_the_goal_alone() -> None:
-    result, model = run(RuntimeError("no list"), DRAFT, "NO CHANGE")
-    assert model.nodes == ["to_query", "draft", "critic"]
-    assert result["queries"] == ["bake a rye bread using rye flour, a sourdough starter"]
-
-
 def test_sources_are_searched_beside_the_memory_which_comes_first() -> None:
     shelf = Shelf(passages={"rye": "Rye needs a sourdough."})
     model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
     with small_memory() as memory:
         graph = build_aag(model=model, memory=memory, sources=shelf)
-        found = ids(graph.invoke(GOAL))
-    assert found.index("rye") == 1
+        assert ids(graph.invoke(GOAL)).index("rye") == 1
 
 
 def test_an_empty_memory_is_said_and_the_critic_still_looks() -> None:
@@ -81,7 +74,8 @@ def test_an_empty_memory_is_said_and_the_critic_still_looks() -> None:
     with LocalMemory(":memory:", embeddings="none", name="kitchen") as memory:
         result = build_aag(model=model, memory=memory).invoke(GOAL)
     assert model.nodes == ["to_query", "draft", "critic"]
-    assert any("kitchen" in warning and "empty" in warning for warning in result["warnings"])
+    assert "kitchen" in str(result["warnings"])
+    assert "empty" in str(result["warnings"])
 
 
 def test_the_bundled_procedures_are_named_in_a_warning() -> None:
@@ -153,7 +147,6 @@ def test_a_rejection_is_mended_and_reviewed_again() -> None:
         decision("reject"),
         decision("edit"),
         decision("maybe"),
-        [{"type": "accept"}],
     ],
 )
 def test_a_response_that_cannot_be_used_is_asked_again(response: Any) -> None:

@@ -33,13 +33,13 @@ def run(shelf: Shelf, script: Any = reply, **context: Any) -> tuple[Any, Scripte
 @pytest.mark.parametrize(
     ("context", "calls", "searches"),
     [
-        pytest.param({}, ["draft", *STEP * 3, "finish"], 3, id="RAT"),
-        pytest.param({"finish": "thoughts"}, ["draft", *STEP * 3], 3, id="thoughts"),
-        pytest.param({"query": "draft"}, ["draft", *["revise"] * 3, "finish"], 3, id="no query"),
-        pytest.param({"query_from": "draft"}, ["draft", *STEP, "finish"], 1, id="CoT+RAG"),
-        pytest.param({"query_from": "question"}, ["draft", "revise", "finish"], 1, id="RAG-1"),
-        pytest.param({"causal": False}, ["draft", *STEP, "finish"], 3, id="not causal"),
-        pytest.param({"max_retrievals": 2}, ["draft", *STEP * 2, "finish"], 2, id="two searches"),
+        ({}, ["draft", *STEP * 3, "finish"], 3),  # RAT
+        ({"finish": "thoughts"}, ["draft", *STEP * 3], 3),  # thoughts
+        ({"query": "draft"}, ["draft", *["revise"] * 3, "finish"], 3),  # no query
+        ({"query_from": "draft"}, ["draft", *STEP, "finish"], 1),  # CoT+RAG
+        ({"query_from": "question"}, ["draft", "revise", "finish"], 1),  # RAG-1
+        ({"causal": False}, ["draft", *STEP, "finish"], 3),  # not causal
+        ({"max_retrievals": 2}, ["draft", *STEP * 2, "finish"], 2),  # two searches
     ],
 )
 def test_calls(context: Any, calls: list[str], searches: int) -> None:

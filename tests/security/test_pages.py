@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 
 from stepcraft.errors import FetchFailed
-from stepcraft.evidence import NOTES
 from stepcraft.sources.isolated import Unparsed, isolated
-from stepcraft.sources.web import open_web
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.pages import readable
 from tests.security.measured import measured
-from tests.servers.pages_server import PagesServer, Served, html
 
 PROSE = "<p>Green tea is brewed with water of eighty degrees, for two minutes and no longer than that.</p>"
 
@@ -51,27 +48,10 @@ def test_an_odd_page_costs_itself_alone(body: str):
     assert "eighty degrees" in read(ORDINARY)
 
 
-@pytest.mark.parametrize(
-    "charset", ["utf-7", "idna", "zlib", "x" * 1000, "iso-8859-99", "cp1", "a\0b"]
-)
+@pytest.mark.parametrize("charset", ["utf-7", "idna", "zlib", "x" * 1000, "a\0b"])
 def test_a_charset_that_is_none_is_not_used(charset: str):
     assert "eighty degrees" in read(ORDINARY, charset)
     assert "eighty degrees" in read(ORDINARY, charset, "text/plain")
-
-
-def test_a_hostile_page_is_replaced_by_the_next_result():
-    routes = {
-        "/bad": Served(("<p>x" * 150_000).encode()),
-        "/tea": html(*[PROSE[3:-4]] * 2, title="Tea"),
-    }
-    with PagesServer(routes) as server:
-        results = [f"{server.url}/{name}" for name in ("bad", "tea")]
-        source = open_web("web", allow_hosts=[server.host], search=lambda _query, _count: results)
-        (document,) = source.invoke("green tea")
-    assert document.metadata["source"].endswith("/tea")
-    assert document.metadata[NOTES] == [
-        f"{server.url}/bad cannot be read: it has more than 100,000 tags"
-    ]
 
 
 CRASHED = "its parser crashed, or needs more than 1 s or 600 MB"
