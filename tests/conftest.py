@@ -65,7 +65,7 @@ def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[OpenAIServer]:
-    """An OpenAI-compatible server that replies as the keyless model does; its model "slow" never replies."""
+    """An OpenAI-compatible server that replies as the keyless model does."""
     with OpenAIServer(keyless_reply) as server:
         yield server
 

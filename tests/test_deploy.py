@@ -32,7 +32,6 @@ ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
-OWN = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]["weaviate"]
 STORES = frozenset({"postgres", "redis", "weaviate"})
 KEY = "0123456789abcdef-key"
 
@@ -80,15 +79,6 @@ def test_every_variable_is_one_that_is_read() -> None:
     variables = {*SERVICES["api"]["environment"], *SERVICES["worker"]["environment"]}
     variables.update(SERVICES["api"]["secrets"])
     assert variables - read_by_the_code() - server - langsmith == {"OPENAI_API_KEY"}
-
-
-def test_weaviate_has_the_settings_of_the_one_for_development_and_asks_for_a_key() -> None:
-    service = SERVICES["weaviate"]
-    assert service["image"] == OWN["image"]
-    assert service["healthcheck"]["test"] == OWN["healthcheck"]["test"]
-    assert service["command"] == ["/bin/weaviate", *OWN["command"].split()]
-    shared = {**OWN["environment"], "AUTHENTICATION_ANONYMOUS_ACCESS_ENABLED": "false"}
-    assert {name: service["environment"][name] for name in shared} == shared
 
 
 def test_weaviate_is_sent_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,10 +154,6 @@ def test_a_secret_that_is_also_a_variable_is_refused(tmp_path: Path) -> None:
     assert "OPENAI_API_KEY is set in the environment and as a secret" in done.stderr
     assert "of the file" not in done.stderr
     assert "of the environment" not in done.stderr
-
-
-def test_without_secrets_the_command_runs(tmp_path: Path) -> None:
-    assert with_secrets(tmp_path / "gone", "echo", "done").stdout == "done\n"
 
 
 def test_secrets_are_made_once(tmp_path: Path) -> None:

@@ -101,19 +101,15 @@ def decision(kind: str, **fields: Any) -> Any:
 
 
 MIXED = ["Mix with `mix_dough(4)`.", "Bake."]
+EDITED = {"name": "review", "args": {"steps": MIXED}}
 
 
 @pytest.mark.parametrize(
     ("response", "steps", "name"),
     [
         (decision("approve"), STEPS, "oven.heat"),
-        (
-            decision("edit", edited_action={"name": "review", "args": {"steps": MIXED}}),
-            MIXED,
-            "mix_dough",
-        ),
+        (decision("edit", edited_action=EDITED), MIXED, "mix_dough"),
     ],
-    ids=["approved", "edited"],
 )
 def test_what_a_person_leaves_is_remembered(response: Any, steps: list[str], name: str) -> None:
     with small_memory() as memory:

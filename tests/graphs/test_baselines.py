@@ -50,11 +50,6 @@ def test_searches_beyond_the_limit_are_blocked_and_a_notice_of_it_is_never_the_a
     assert "tools" not in model.calls[-1].kwargs
 
 
-def test_one_call_is_left_for_the_answer() -> None:
-    result, model, _ = agent(searching("Oster"), "Haldruvin.", max_calls=2)
-    assert (result["answer"], len(model.calls)) == ("Haldruvin.", 2)
-
-
 def test_a_failing_agent_leaves_the_answer_to_one_call() -> None:
     result, _, _ = agent(RuntimeError("out of order"), "Haldruvin.")
     assert result["answer"] == "Haldruvin."

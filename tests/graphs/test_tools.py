@@ -50,7 +50,6 @@ def cut_off(_query: str) -> None:
         (["Haldruvin."], Shelf(fail=cut_off), "success", ["the wire is cut", "unchecked"]),
         ([RuntimeError("out of order")], Shelf(), "error", ["out of order"]),
     ],
-    ids=["answered", "unchecked", "failed"],
 )
 def test_an_agent_reads_the_answer_with_its_sources_or_what_went_wrong(
     script: list[Any], shelf: Shelf, status: str, words: list[str]

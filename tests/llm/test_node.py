@@ -24,6 +24,12 @@ from tests.shelf import QUESTION, THREAD, Shelf, shown
 PLAN = "KIND: long\n- Oster"
 
 
+def asked(model: ScriptedModel, **context: Any) -> Any:
+    """Return what a graph of one call makes of the question."""
+    graph = build_rag(model=model, sources=Shelf())
+    return graph.invoke(QUESTION, context=RagContext(**context))
+
+
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_calls_are_limited_and_the_call_of_the_answer_is_left(most: int) -> None:
     replies = {"plan": [PLAN], "generate": ["It has arches [1]."], "revise": ["PART 1\nADD: More."]}
@@ -91,13 +97,6 @@ def test_an_unreadable_reply_is_handed_back_once_with_what_was_wrong() -> None:
     assert result["usage"]["nodes"]["revise"]["calls"] == 2
 
 
-def test_a_refusal_is_not_asked_again() -> None:
-    model = ScriptedModel([AIMessage("", additional_kwargs={"refusal": "I may not."})])
-    with pytest.raises(NoAnswer, match="I may not"):
-        build_rag(model=model, sources=Shelf()).invoke(QUESTION)
-    assert len(model.calls) == 1
-
-
 class Status(Exception):
     """An error of a provider's client."""
 
@@ -106,10 +105,20 @@ class Status(Exception):
         self.status_code = status_code
 
 
-def test_a_provider_that_refuses_the_first_call_for_good_ends_the_run() -> None:
-    model = ScriptedModel([Status(401)])
-    with pytest.raises(ModelFailure, match="401"):
-        build_rat(model=model, sources=Shelf()).invoke(QUESTION)
+@pytest.mark.parametrize(
+    ("reply", "error", "words"),
+    [
+        (AIMessage("", additional_kwargs={"refusal": "I may not."}), NoAnswer, "I may not"),
+        (Status(401), ModelFailure, "401"),
+    ],
+)
+def test_a_model_or_a_provider_that_refuses_is_not_asked_again(
+    reply: Any, error: type[Exception], words: str
+) -> None:
+    model = ScriptedModel([reply])
+    with pytest.raises(error, match=words):
+        asked(model)
+    assert len(model.calls) == 1
 
 
 def test_a_resumed_run_that_the_provider_refuses_keeps_what_it_has() -> None:
@@ -130,25 +139,21 @@ def test_an_interrupt_within_a_model_pauses_the_run() -> None:
     assert graph.invoke(Command(resume="Haldruvin."), THREAD)["answer"] == "Haldruvin."
 
 
-@pytest.mark.parametrize("form", ["<think>Who was it?</think>\n{}", "<answer>\n{}\n</answer>"])
-def test_reasoning_and_a_tag_around_the_reply_are_no_part_of_the_answer(form: str) -> None:
-    model = ScriptedModel([form.format("Haldruvin.")])
-    result = build_rag(model=model, sources=Shelf()).invoke(QUESTION)
-    assert result["answer"] == "Haldruvin."
+def test_reasoning_and_a_tag_around_the_reply_are_no_part_of_the_answer() -> None:
+    reply = "<think>Who was it?</think>\n<answer>\nHaldruvin.\n</answer>"
+    assert asked(ScriptedModel([reply]))["answer"] == "Haldruvin."
 
 
 def test_a_cut_off_reply_is_said() -> None:
-    model = ScriptedModel([AIMessage("Haldru", response_metadata={"finish_reason": "length"})])
-    result = build_rag(model=model, sources=Shelf()).invoke(QUESTION)
-    assert "cut off" in str(result["warnings"])
+    reply = AIMessage("Haldru", response_metadata={"finish_reason": "length"})
+    assert "cut off" in str(asked(ScriptedModel([reply]))["warnings"])
 
 
 def test_passages_that_do_not_fit_are_left_out_and_the_others_stay_numbered() -> None:
     shelf = Shelf(passages={"Oster": "Oster " * 900, "mayor": "The mayor was Ilse Quandt."})
     model = ScriptedModel(["Quandt."])
-    result = build_rag(model=model, sources=shelf).invoke(
-        QUESTION, context=RagContext(max_input_tokens=700)
-    )
+    graph = build_rag(model=model, sources=shelf)
+    result = graph.invoke(QUESTION, context=RagContext(max_input_tokens=700))
     prompt = model.calls[0].prompt
     assert '<passage id="2">' in prompt
     assert len(shown(prompt, "passage")) == 1
@@ -177,7 +182,6 @@ def test_sampling_options_are_sent_only_where_they_are_set_and_taken(
     kind: type[ScriptedModel], options: Any
 ) -> None:
     model = kind(["Haldruvin.", "Haldruvin."])
-    graph = build_rag(model=model, sources=Shelf())
-    graph.invoke(QUESTION)
-    graph.invoke(QUESTION, context=RagContext(temperature=0.5, seed=7))
+    asked(model)
+    asked(model, temperature=0.5, seed=7)
     assert [call.kwargs for call in model.calls] == [{}, options]

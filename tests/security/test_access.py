@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 from langgraph.store.memory import InMemoryStore
 
-from stepcraft.access import caller, encode_identity, fill_namespace
+from stepcraft.access import encode_identity, fill_namespace
 from stepcraft.errors import BadInput
 from stepcraft.secrets import without_secrets
 from stepcraft.server.users import Users, new_key, read_users
@@ -208,20 +208,6 @@ def test_an_address_without_keys_is_an_error(
 
 
 # Who started a run, and its part of the store
-
-
-@pytest.mark.parametrize(
-    ("config", "identity"),
-    [
-        ({}, None),
-        (on_server("ann"), "ann"),
-        ({"configurable": {"langgraph_auth_user": {"identity": "ann"}}}, None),
-        ({"configurable": {"user": "ann", "langgraph_auth_user_id": "ann"}}, None),
-    ],
-)
-def test_the_caller_is_whom_the_server_authenticated(config: Any, identity: str | None) -> None:
-    assert in_run(caller, config) == identity
-    assert caller() is None
 
 
 @given(st.lists(st.text(max_size=40), min_size=2, max_size=8, unique=True))

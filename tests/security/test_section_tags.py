@@ -112,15 +112,3 @@ def test_no_spelling_of_a_tag_is_left(tag: str) -> None:
 def test_other_text_stays_as_it_is(text: str) -> None:
     assert shown(text) == clean(text)
     assert as_it_was(text) == text
-
-
-PIECES = [*"<>/ \n=\"'\u2264aetx\uff1c\uff1e\ufe64", "text", "goal", "id", *INVISIBLE, *BLANKS]
-
-
-@given(st.lists(st.sampled_from(PIECES)).map("".join))
-def test_an_answer_has_the_text_as_it_was(text: str) -> None:
-    assert as_it_was(shown(text)) == clean(text)
-
-
-def test_a_tag_that_only_begins_is_kept() -> None:
-    assert shown("if x<text and y</text") == "if x<text and y</text"

@@ -74,13 +74,6 @@ def test_a_context_that_may_not_be_is_an_error_that_says_why(
     assert value in result["__error__"]["message"]
 
 
-def test_a_run_without_an_answer_says_why(client: SyncLangGraphClient) -> None:
-    context: Any = {"model": "openai:slow", "deadline_s": 1}
-    result: Any = client.runs.wait(None, "direct", input=GIVEN, context=context, raise_error=False)
-    assert result["__error__"]["error"] == "NoAnswer"
-    assert "deadline of 1 s" in result["__error__"]["message"]
-
-
 def test_a_review_is_asked_and_answered(client: SyncLangGraphClient) -> None:
     thread = client.threads.create()["thread_id"]
     client.runs.wait(thread, "aag", input=GIVEN, context={"review": True})

@@ -13,7 +13,7 @@ from typing import Self
 from langchain_core.messages import convert_to_messages
 
 from stepcraft.models.keyless.model import ExtractiveModel
-from tests.servers.openai_replies import Body, Reply, error, events, hang, whole
+from tests.servers.openai_replies import Body, Reply, error, events, whole
 
 Script = Callable[[Body], Reply | str]
 
@@ -140,10 +140,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
 
-def keyless_reply(body: Body) -> Reply | str:
-    """The reply of the keyless model, which fits every prompt of the package; none to the model "slow"."""
-    if body["model"] == "slow":
-        return hang()
+def keyless_reply(body: Body) -> str:
+    """The reply of the keyless model, which fits every prompt of the package."""
     return ExtractiveModel().invoke(convert_to_messages(body["messages"])).text
 
 
