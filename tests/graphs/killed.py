@@ -66,5 +66,5 @@ def kill_within(dying: Dying, server: OpenAIServer, name: str, threads: str) -> 
 
 
 _PROCESSES = multiprocessing.get_context("forkserver")
-"""Processes begin as copies of one that has imported the package, because importing takes seconds."""
+"""Processes begin as copies of one that has imported the package, which takes seconds."""
 _PROCESSES.set_forkserver_preload(["tests.graphs.killed"])

@@ -1,4 +1,4 @@
-"""AAG, call by call: list what has to be looked up, draft by analogy, criticise, edit; review and remember."""
+"""AAG, call by call: list what to look up, draft, criticise, edit; review and remember."""
 
 from __future__ import annotations
 

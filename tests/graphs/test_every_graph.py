@@ -1,4 +1,4 @@
-"""What holds for every graph: its input, its settings, its edges, its events, and the ways to run it."""
+"""What holds for every graph: its input, settings, edges, events, and the ways to run it."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ def parent_of(graph: Any, context_schema: Any = None) -> Any:
 
 @pytest.mark.parametrize("name", REPLIES)
 def test_messages_go_in_and_out_also_of_a_parent(name: str) -> None:
-    given = {"messages": [HumanMessage(QUESTION["question"])]}
-    result = scripted(name)[0].invoke(given)
-    for messages in (result["messages"], parent_of(scripted(name)[0]).invoke(given)["messages"]):
+    asked = {"messages": [HumanMessage(QUESTION["question"])]}
+    result = scripted(name)[0].invoke(asked)
+    for messages in (result["messages"], parent_of(scripted(name)[0]).invoke(asked)["messages"]):
         assert [message.type for message in messages] == ["human", "ai"]
         assert messages[-1].text == result["answer"]
 
@@ -180,7 +180,7 @@ WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
         ([LOOK_UP, DRAFT, "NO CHANGE"], {}, {"remember": True}, [decided("approve")]),
     ],
 }
-"""Runs that take every edge which the plain one does not: replies, input beside the question, context, reviews."""
+"""Runs that take the edges which the plain one does not: replies, more input, context, reviews."""
 
 
 @pytest.mark.parametrize(("name", "most"), [("aag", 20), ("rat", 16), ("rpg", 16)])

@@ -29,8 +29,8 @@ async def test_every_graph_answers_keyless_and_by_a_served_model(langgraph_serve
     """Runs have event loops of their own here, and models named by strings lose no call."""
 
     async def answers(name: str, model: str) -> Any:
-        given = {"messages": [{"role": "user", "content": QUESTION}]}
-        result = await server.runs.wait(None, name, input=given, context={"model": model})
+        asked = {"messages": [{"role": "user", "content": QUESTION}]}
+        result = await server.runs.wait(None, name, input=asked, context={"model": model})
         return result.get("answer") and [message["type"] for message in result["messages"]], result
 
     async with get_client(url=langgraph_server, timeout=60) as server:
