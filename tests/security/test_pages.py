@@ -48,7 +48,7 @@ def test_an_odd_page_costs_itself_alone(body: str):
     assert "eighty degrees" in read(ORDINARY)
 
 
-@pytest.mark.parametrize("charset", ["utf-7", "idna", "zlib", "x" * 1000, "a\0b"])
+@pytest.mark.parametrize("charset", ["utf-7", "zlib", "x" * 1000, "a\0b"])
 def test_a_charset_that_is_none_is_not_used(charset: str):
     assert "eighty degrees" in read(ORDINARY, charset)
     assert "eighty degrees" in read(ORDINARY, charset, "text/plain")
