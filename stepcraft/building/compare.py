@@ -48,7 +48,6 @@ class ComparisonState(RunState):
     same: bool | None
     why: str
     merged: Content | None
-    left_out: list[str]
 
 
 def ask_for_comparison(state: State, settings: DuplicatesContext) -> list[BaseMessage]:
@@ -106,12 +105,12 @@ def read_comparison(reply: str, state: State, settings: DuplicatesContext) -> Up
         problem = f"lacks {', '.join(lost)}, which both of them have. Write all of it."
     if problem:
         raise UnreadableReply(f"the procedure in place of both {problem}", update=update)
-    return {**update, "merged": merged, "left_out": [*dict.fromkeys(first + second)]}
+    return {**update, "merged": merged}
 
 
 def no_verdict(_state: State, why: str) -> Update:
     """Return neither verdict."""
-    return {"same": None, "why": why, "merged": None, "left_out": []}
+    return {"same": None, "why": why, "merged": None}
 
 
 def _missing(procedure: Content, *others: Content) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from stepcraft.building.duplicates import Placer
 from stepcraft.building.plan import Step, Verdicts
 from stepcraft.building.provenance import Provenance
-from stepcraft.building.side_by_side import side_by_side
+from stepcraft.concurrency import side_by_side
 from stepcraft.llm.usage import Usage, add_usage, add_warnings, no_usage
 from stepcraft.memory.procedure import Procedure
 

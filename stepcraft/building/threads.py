@@ -47,7 +47,7 @@ _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
-def list_threads(path: str, spec: str, failed: list[Failed]) -> Iterator[Listed]:
+def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
     """Yield the threads of a file of JSON lines.
 
     A line is an object with `messages`, or the state of a LangGraph thread (`values.messages`), in
@@ -55,7 +55,6 @@ def list_threads(path: str, spec: str, failed: list[Failed]) -> Iterator[Listed]
 
     Args:
         path: The file.
-        spec: The source as it was named.
         failed: Takes the lines that are none.
 
     Raises:
@@ -63,10 +62,10 @@ def list_threads(path: str, spec: str, failed: list[Failed]) -> Iterator[Listed]
     """
     for record in records(Path(path)):
         thread = record.values or {}
-        source = f"{spec}?thread={thread.get('thread_id') or f'line {record.line}'}"
+        source = f"threads:{path}?thread={thread.get('thread_id') or f'line {record.line}'}"
         try:
             feedback = {each["key"]: each["score"] for each in thread.get("feedback") or []}
-            yield listed(thread_of(thread.get("values") or thread, source, feedback), spec)
+            yield listed(thread_of(thread.get("values") or thread, source, feedback))
         except (Unreadable, KeyError, TypeError) as error:
             failed.append(Failed(f"{path}:{record.line}", record.reason or str(error)))
 

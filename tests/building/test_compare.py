@@ -6,11 +6,8 @@ import pytest
 
 from stepcraft.building.compare import compare
 from stepcraft.building.drafted import Content
-from stepcraft.building.duplicates import Placer
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
-from stepcraft.memory.local import LocalMemory
-from stepcraft.memory.procedure import Procedure
 from stepcraft.records import records
 from stepcraft.text.sections import parse
 
@@ -71,7 +68,7 @@ def test_a_procedure_cannot_leave_its_section():
 
 def test_a_merged_procedure():
     update = compare.read(WHOLE, STATE, BOTH)
-    assert (update["same"], update["why"], update["left_out"]) == (True, "", [])
+    assert (update["same"], update["why"]) == (True, "")
     merged = update["merged"]
     assert merged["input"] == "a CSV file, a LangSmith API key, `langsmith`"
     assert len(merged["steps"]) == 3
@@ -100,11 +97,6 @@ def test_two_tasks(reply: str):
 def test_the_same_task_without_one_procedure_for_both():
     update = compare.read("DIFFERENCE: none.\nVERDICT: SAME", STATE, BOTH)
     assert (update["same"], update["why"], update["merged"]) == (True, "", None)
-
-
-def test_what_only_one_of_them_names_is_told():
-    shorter = WHOLE[: WHOLE.index("\n3. ")]
-    assert compare.read(shorter, STATE, BOTH)["left_out"] == ["client.list_examples", "limit", "3"]
 
 
 @pytest.mark.parametrize(
@@ -137,23 +129,3 @@ def test_replies_of_a_language_model(given: dict):
     )
     steps = update["merged"]["steps"] if update["merged"] else []
     assert (update["same"], len(steps)) == (given["same"], given["steps"])
-    assert update["left_out"] == given["left_out"]
-
-
-async def test_without_a_language_model_equal_outputs_are_the_same():
-    placer = Placer(LocalMemory(":memory:", embeddings="none"), "extractive")
-
-    def procedure(content: Content, **changed: object) -> Procedure:
-        return Procedure.from_dict({**content, **changed})
-
-    csv = procedure(CSV)
-    verdict = await placer.compare(csv, procedure(ROWS))
-    assert (verdict.same, verdict.merged) == (False, None)
-    steps = [*CSV["steps"], "Look at it."]
-    longer = procedure(CSV, output="Create a dataset from a CSV  file", steps=steps)
-    verdict = await placer.compare(csv, longer)
-    assert verdict.same
-    assert verdict.merged
-    assert verdict.merged["steps"] == steps
-    verdict = await placer.compare(csv, procedure(CSV, steps=["Look at it."]))
-    assert (verdict.same, verdict.merged) == (True, None)

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from stepcraft import open_memory
 from stepcraft.building.dedupe import Deduped, dedupe
 from stepcraft.building.duplicates import Placer
 from stepcraft.building.ledger import Ledger
 from stepcraft.building.provenance import Provenance
-from stepcraft.errors import ReadOnlyMemory
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.protocol import Found
 from tests.scripted import ScriptedModel
@@ -149,10 +147,3 @@ async def test_a_run_that_is_stopped_goes_on(memory: Counting, tmp_path: Path):
     assert memory.count() == 3
     assert len(Counter(call.prompt for call in model.calls)) == len(model.calls)
     assert result.undecided == 0
-
-
-async def test_a_memory_that_is_read_only_is_refused_before_any_call():
-    model = taster()
-    with pytest.raises(ReadOnlyMemory, match="memory copy"):
-        await dedupe(Placer(open_memory("", embeddings="none"), model))
-    assert model.calls == []

@@ -10,7 +10,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from stepcraft.building.documents import Document
 from stepcraft.building.extract import ExtractContext, build_extract
 from stepcraft.building.threads import transcript
-from stepcraft.models.keyless.model import ExtractiveModel
 from tests.scripted import ScriptedModel
 
 
@@ -157,26 +156,6 @@ def test_values_in_general_words_are_no_flags() -> None:
     result, _ = run({"success": [REACHED], "extract": [GENERAL]})
     [found] = result["procedures"]
     assert found["flagged"] == []
-
-
-def test_the_keyless_model_writes_down_the_calls_that_did_not_fail() -> None:
-    graph = build_extract(model=ExtractiveModel())
-    result = graph.invoke(given(REFUND))  # type: ignore[arg-type]
-    [found] = result["procedures"]
-    assert found["output"] == "refund the last order of Ana"
-    assert found["steps"] == [
-        "Call `search_orders` with `customer`, `limit`.",
-        "Call `refund` with `order`, `reason`.",
-    ]
-    assert (found["flagged"], result["usage"]["nodes"]["success"]["calls"]) == ([], 1)
-
-
-def test_the_keyless_model_rejects_a_run_whose_last_call_failed() -> None:
-    calls = [*called("f", "ok"), *called("f", "no", status="error", again=True)]
-    failed = transcript([HumanMessage("g"), *calls], "x")
-    result = build_extract(model=ExtractiveModel()).invoke(given(failed))  # type: ignore[arg-type]
-    assert result["procedures"] == []
-    assert result["rejected"][0]["reason"] == "it did not reach its goal: The last call failed."
 
 
 def test_a_document_is_asked_for_no_verdict() -> None:

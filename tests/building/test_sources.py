@@ -137,11 +137,6 @@ def test_what_is_no_source_of_documents(source: str, problem: str) -> None:
         list_documents([source])
 
 
-def test_nothing_named_is_refused() -> None:
-    with pytest.raises(BadInput, match="is no source of documents"):
-        list_documents([])
-
-
 def test_a_folder_without_documents_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="holds no document; name other files"):
         list_documents([str(tmp_path)])

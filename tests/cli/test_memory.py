@@ -137,17 +137,3 @@ def test_a_copy_is_the_same(kind: str, db: Path, request: pytest.FixtureRequest)
     )
     assert "2 added" in run("memory", "copy", db, target).stdout
     assert "2 present" in run("memory", "copy", db, target).stdout
-    assert data("memory", "check", target, db.with_name("p.jsonl"))["same"] == 2
-
-
-def test_what_differs_from_a_file_is_named(db: Path) -> None:
-    tea, soup = data("memory", "list", "-m", db)
-    cake = {**TEA, "output": "cake"}
-    file = written(db.with_name("x.jsonl"), {**tea, "source": "elsewhere"}, cake)
-    lines = run("memory", "check", db, file, status=1).stdout.splitlines()
-    assert [line.split()[0] for line in lines[:-1]] == ["missing", "extra", "different"]
-    report = data("memory", "check", db, file, status=1)
-    assert (report["same"], report["extra"][0]["id"]) == (0, soup["id"])
-    with file.open("a") as text:
-        text.write("\nbroken")
-    assert "nothing was compared" in run("memory", "check", db, file, status=2).stderr
