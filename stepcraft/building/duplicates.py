@@ -106,19 +106,17 @@ class Placer:
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=contents[0])
         approved = first.metadata.get("approved") or second.metadata.get("approved")
-        settings = self.settings.model_copy(update={"merge": not approved})
-        choice = self._resources.choice(compare.name, settings)
-        name = choice if isinstance(choice, str) else model_name(choice)
+        name = model_name(self._resources.choice(compare.name, self.settings))
         # All that the verdict depends on; a model counts by its name.
-        question = json.dumps([name, contents, settings.model_dump(mode="json")])
-        if self.ledger and (answered := self.ledger.verdict(question)):
-            return Verdict(**answered)
-        state: Any = {"first": contents[0], "second": contents[1], "run": uuid4().hex}
-        result = await self._graph.ainvoke(state, context=settings)
-        verdict = Verdict(**{name: result[name] for name in Verdict.__annotations__})
-        if self.ledger and verdict.same is not None:
-            self.ledger.put_verdict(question, {**vars(verdict), "usage": no_usage()})
-        return verdict
+        question = json.dumps([name, contents, self.settings.model_dump(mode="json")])
+        answer = self.ledger.verdict(question) if self.ledger else None
+        if not answer:
+            state: Any = {"first": contents[0], "second": contents[1], "run": uuid4().hex}
+            result = await self._graph.ainvoke(state, context=self.settings)
+            answer = {name: result[name] for name in Verdict.__annotations__}
+            if self.ledger and answer["same"] is not None:
+                self.ledger.put_verdict(question, {**answer, "usage": no_usage()})
+        return Verdict(**{**answer, "merged": None} if approved else answer)
 
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts

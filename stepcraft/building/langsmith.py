@@ -10,7 +10,6 @@ from typing import Any
 import requests
 from langsmith import Client
 from langsmith.utils import get_api_key
-from urllib3.util import Retry
 
 from stepcraft.building.documents import Document, Listed
 from stepcraft.building.threads import thread_of
@@ -58,9 +57,6 @@ def _runs(project: str, condition: str | None) -> Iterator[dict[str, Any]]:
     client = Client(
         session=session,
         auto_batch_tracing=False,
-        retry_config=Retry(total=0),
-        timeout_ms=(3_000, 60_000),
-        info={"version": "0"},  # else it is asked for
     )
     body: dict[str, Any] = {
         "session": [str(client.read_project(project_name=project).id)],

@@ -47,9 +47,9 @@ class Reader:
         resources = Resources.of("extract", ExtractContext, models)
         self._graph = build_extract(**models)
         choices = [resources.choice(node, self.settings) for node in MODEL_NODES]
-        names = [each if isinstance(each, str) else model_name(each) for each in choices]
         for choice in choices:
             resolve_model(choice)  # a name that is unknown fails before anything is made
+        names = [*map(model_name, choices)]
         self.model = names[MODEL_NODES.index("extract")]
         """The name of the model that reads the documents."""
         chosen = self.settings.model_dump(exclude=_PASSING, exclude_defaults=True)

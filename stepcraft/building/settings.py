@@ -106,7 +106,5 @@ class ExtractContext(Settings):
 class DuplicatesContext(Settings):
     """The settings of one comparison of two procedures."""
 
-    merge: bool = in_nodes(True, "compare")
-    """Write one procedure in place of two that are for the same task."""
     compare_instructions: str = instructions("compare", COMPARE_INSTRUCTIONS)
     merge_instructions: str = instructions("compare", MERGE_INSTRUCTIONS)

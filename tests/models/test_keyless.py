@@ -258,13 +258,13 @@ NODES: dict[str, tuple[ModelNode, dict[str, Any], Any, Callable[[dict[str, Any]]
     "comparison": (
         compare,
         {"first": LEEK, "second": {**LEEK, "steps": [*LEEK["steps"], "Salt the leeks."]}},
-        DuplicatesContext(merge=True),
+        DuplicatesContext(),
         lambda update: update["same"] and len(update["merged"]["steps"]) == 3,
     ),
     "comparison, different": (
         compare,
         {"first": LEEK, "second": {**LEEK, "output": "bake bread"}},
-        DuplicatesContext(merge=True),
+        DuplicatesContext(),
         lambda update: update["same"] is False,
     ),
 }
