@@ -23,11 +23,11 @@ from tests.scripted import ScriptedModel
 NOTHING = "REJECTED\nOutput: {}\nReason: it teaches nothing.\nSentence: Nothing is done here."
 
 
-def write_pages(folder: Path, *names: str) -> Path:
-    """A folder with a page for each name; what they teach has no word in common."""
+def write_pages(folder: Path, *names: str, **lasts: str) -> Path:
+    """A folder with a page for each name, also with another last step; what they teach has no word in common."""
     folder.mkdir(exist_ok=True)
-    for name in names:
-        (folder / f"{name}.md").write_text(page(name))
+    for name, last in {**dict.fromkeys(names, "close"), **lasts}.items():
+        (folder / f"{name}.md").write_text(page(name, last))
     return folder
 
 
