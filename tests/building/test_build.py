@@ -128,7 +128,7 @@ def test_wide_code_does_not_widen_the_page(tmp_path: Path) -> None:
 def test_what_is_done_is_not_asked_again(docs: Path, tmp_path: Path) -> None:
     write_pages(docs, "beta")
     build(tmp_path)
-    write_pages(docs, "gamma", beta="shut")
+    write_pages(docs, "alpha", "gamma", beta="shut")
     report = build(tmp_path, model := ScriptedModel(read))
     assert (report.documents, report.unchanged, report.stale, len(model.calls)) == (3, 1, 1, 2)
     assert build(tmp_path, ScriptedModel([])).unchanged == 3

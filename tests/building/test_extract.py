@@ -125,12 +125,6 @@ def test_what_is_no_procedure_is_rejected_without_a_model() -> None:
     ]
 
 
-def test_an_unreadable_reply_is_handed_back_once() -> None:
-    result, model = run({}, [ADD.replace("Input: a graph builder, pip\n", ""), ADD])
-    assert "has no Input" in model.calls[1].prompt
-    assert (len(result["procedures"]), result["warnings"]) == (1, [])
-
-
 def long_page(tasks: int = 6) -> str:
     return "".join(
         f"## Task {n}\n\nRun `command{n}` and `check{n}`.\n\n{'Words. ' * 60}\n\n"
@@ -182,14 +176,6 @@ def test_a_part_that_fails_costs_that_part() -> None:
     assert result["unread"] == 1
     assert 0 < len(result["procedures"]) < 6
     assert "extract was skipped" in result["warnings"][0]
-
-
-def test_the_limit_of_calls_is_kept() -> None:
-    context = ExtractContext(max_characters=1000, overlap=0, max_calls=2)
-    result, model = run({"text": long_page()}, each_task, context)
-    assert len(model.calls) == result["usage"]["calls"] == 2
-    assert result["unread"] > 0
-    assert "max_calls=2" in result["warnings"][0]
 
 
 def test_what_a_page_says_to_models_stays_in_its_section_and_its_steps_count_as_no_others() -> None:

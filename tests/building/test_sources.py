@@ -56,17 +56,6 @@ def test_titles_and_headings_of_formats(tmp_path: Path) -> None:
     assert "print(1)" in read[3].text
 
 
-def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
-    file = tmp_path / "a.md"
-    file.write_text("# First\n\nText.\n")
-    (listed,) = list_documents([str(file)]).documents
-    before = listed.read().digest
-    file.touch()
-    assert listed.read().digest == before
-    file.write_text("# First\n\nOther text.\n")
-    assert listed.read().digest != before
-
-
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "torn.pdf").write_bytes(b"%PDF-1.4 torn")
     (tmp_path / "torn.ipynb").write_text("{")
