@@ -8,11 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from stepcraft.errors import Failed, SourceFailure
-
-
-class Unreadable(SourceFailure):
-    """A document cannot be read. The message is the reason, a clause whose subject it is."""
+from stepcraft.errors import Failed
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Candidates are the nearest procedures that a search of the memory finds with the
 procedure, as far as they share enough of their words; a model says of each whether it is for the
 same task. Names, calls and options make most of the words of a procedure, which is why words tell
 more than vectors do. Of the 57 pairs in tests/data/duplicate_pairs.jsonl the 30 for the same task
-share 0.55 or more of the words of the shorter one. At that threshold, 100 procedures of LGStep have
+share 0.55 or more of the words of the shorter one. At that share, 100 procedures of LGStep have
 32 pairs to ask about among their five nearest (41 in a memory without vectors); at 0.5, the
 default, 70 (84). With cosines of WordLlama the same 30 take a threshold of 0.65, which leaves 256.
 So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
@@ -34,6 +34,8 @@ from stepcraft.text.clean import stems
 
 NEAREST = 5
 """How many of the nearest procedures are looked at."""
+_ALIKE = 0.5
+"""The share of words in common from which on the model is asked."""
 
 
 @dataclass
@@ -52,7 +54,6 @@ class Placer:
         memory: The memory.
         model: The model, or its name; None for that of STEPCRAFT_MODEL, or else the keyless one, to
             which tasks are the same where the outputs are equal.
-        threshold: The share of words in common, from 0 to 1, from which on the model is asked.
         ledger: Keeps verdicts.
         settings: Further settings of the comparisons.
         dry_run: Whether the memory is left as it is.
@@ -65,7 +66,6 @@ class Placer:
     memory: ProcedureMemory
     model: BaseChatModel | str | None = None
     _: KW_ONLY
-    threshold: float = 0.5
     ledger: Ledger | None = None
     settings: DuplicatesContext = field(default_factory=DuplicatesContext)
     dry_run: bool = False
@@ -91,7 +91,7 @@ class Placer:
         return [
             other
             for other in others[:NEAREST]
-            if shared(procedure, other) >= self.threshold and not Provenance.of(other).stale
+            if shared(procedure, other) >= _ALIKE and not Provenance.of(other).stale
         ]
 
     async def compare(self, first: Procedure, second: Procedure) -> Verdict:

@@ -81,7 +81,7 @@ def _document(run: dict[str, Any], source: str) -> Document:
     """Return the messages of a run, from the last request on, as a document.
 
     Raises:
-        Unreadable: It has none.
+        SourceFailure: It has none.
     """
     stats = run.get("feedback_stats") or {}
     error = run.get("error") or ("" if run.get("end_time") else "it had not ended")

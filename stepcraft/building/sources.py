@@ -10,7 +10,7 @@ from urllib.parse import urldefrag
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document as LangChainDocument
 
-from stepcraft.building.documents import Document, Listed, Listing, Unreadable, listed
+from stepcraft.building.documents import Document, Listed, Listing, listed
 from stepcraft.building.langsmith import list_runs
 from stepcraft.building.threads import list_threads
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
@@ -84,11 +84,10 @@ def _of_name(name: str, listing: Listing) -> Iterator[Listed]:
 
 def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
     roots = roots_of(paths)
-    named = {*roots}
     listing.roots += roots
     problems: dict[str, str] = {}
     for file in files_of(roots, problems):
-        if _PROSE.search(file.path) or Path(file.path) in named:
+        if _PROSE.search(file.path) or Path(file.path) in roots:
             source = shown(file.path, roots)
             read = partial(_file, Path(file.path), source)
             yield Listed(source, read, f"{file.changed} {file.size}")
@@ -100,8 +99,8 @@ def _file(path: Path, source: str) -> Document:
         content = content_of(path)
     except Exception as error:  # a file that nobody foresaw costs itself alone
         is_foreseen = isinstance(error, UnreadableFile | StepcraftError)
-        unforeseen = f"it cannot be parsed ({type(error).__name__})"
-        raise Unreadable(str(error) if is_foreseen else unforeseen) from error
+        reason = str(error) if is_foreseen else f"it cannot be parsed ({type(error).__name__})"
+        raise SourceFailure(reason) from error
     title = content.title
     first = next((block for block in content.blocks if block.level), None)
     # Where a file begins with a heading, that is its title rather than the name of the file.

@@ -21,8 +21,8 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
-from stepcraft.building.documents import Document, Listed, Unreadable, listed
-from stepcraft.errors import Failed
+from stepcraft.building.documents import Document, Listed, listed
+from stepcraft.errors import Failed, SourceFailure
 from stepcraft.records import records
 from stepcraft.secrets import MASK, excerpt, without_secrets
 from stepcraft.text.clean import clean
@@ -66,7 +66,7 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
         try:
             feedback = {each["key"]: each["score"] for each in thread.get("feedback") or []}
             yield listed(thread_of(thread.get("values") or thread, source, feedback))
-        except (Unreadable, KeyError, TypeError) as error:
+        except (SourceFailure, KeyError, TypeError) as error:
             failed.append(Failed(f"{path}:{record.line}", record.reason or str(error)))
 
 
@@ -89,7 +89,7 @@ def thread_of(
             as well.
 
     Raises:
-        Unreadable: It has no messages.
+        SourceFailure: It has no messages.
     """
     try:
         messages: Any = state["messages"]
@@ -102,7 +102,7 @@ def thread_of(
         return transcript(thread, source, feedback, error)
     except Exception as problem:  # what others write has any form
         reason = f"{type(problem).__name__}: {excerpt(str(problem))}"
-        raise Unreadable(f"it is no thread with messages: {reason}") from problem
+        raise SourceFailure(f"it is no thread with messages: {reason}") from problem
 
 
 def transcript(

@@ -150,10 +150,6 @@ def dedupe(
     memory: ChangedMemory = None,
     embeddings: Embeddings = None,
     model: Model = None,
-    threshold: Annotated[
-        float,
-        Option(min=0, max=1, help="The share of common words from which on two are compared."),
-    ] = 0.5,
     ledger: LedgerFile = None,
     concurrency: Annotated[int, Option(min=1, help="Compare N at a time.")] = 8,
     dry_run: Annotated[
@@ -178,7 +174,7 @@ def dedupe(
             show(deduped.procedures, deduped.undecided, total, deduped.usage)
 
         with Ledger(ledger or ledger_of(target.name), target.name) as records:
-            placer = Placer(target, model, threshold=threshold, ledger=records, dry_run=dry_run)
+            placer = Placer(target, model, ledger=records, dry_run=dry_run)
             work = dedupe_memory(placer, concurrency=concurrency, on_progress=progress)
             result = finish(work)
     would = "would be " if dry_run else ""

@@ -6,7 +6,6 @@ import pytest
 
 from stepcraft import BadInput, FetchFailed, SourceFailure
 from stepcraft.building import list_documents
-from stepcraft.building.documents import Unreadable
 from stepcraft.building.sources import Source
 from tests.servers.pages_server import PagesServer, Served, html
 
@@ -65,7 +64,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         (f"{tmp_path}/link.md", "it is a link out of the ")
     ]
     for listed, reason in zip(listing.documents, ("notebook", "pdf"), strict=True):
-        with pytest.raises(Unreadable, match=reason):
+        with pytest.raises(SourceFailure, match=reason):
             listed.read()
 
 
