@@ -204,7 +204,7 @@ class _Build:
                 continue
             record = self.ledger.get(key)
             if record and (record.done or record.taught):
-                record.taught += [placed.id for placed in record.placed]
+                record.taught = record.taught_so_far()
                 self.report.stale += self._mark_stale(record, set())
                 record.done, record.taught = False, []
                 self.ledger.put(key, record)
@@ -215,7 +215,7 @@ class _Build:
         self.calls_left += 1
         self._count(record.usage)
         if earlier:
-            record.taught = [*earlier.taught, *(each.id for each in earlier.placed)]
+            record.taught = earlier.taught_so_far()
             record.usage = add_usage(earlier.usage, record.usage)
         self.ledger.put(listed.key, record)  # it is paid for
         return record

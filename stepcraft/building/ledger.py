@@ -69,6 +69,10 @@ class Record:
     taught: list[str] = field(default_factory=list)
     """The ids of procedures that it taught before, to be marked as stale if it no longer does."""
 
+    def taught_so_far(self) -> list[str]:
+        """Return the ids of what it taught before, and of what was placed."""
+        return [*self.taught, *(placed.id for placed in self.placed)]
+
 
 _RECORD = TypeAdapter(Record)
 

@@ -5,6 +5,7 @@ whether the run reached its goal.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from langchain_core.messages import BaseMessage
@@ -157,23 +158,19 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     for kind, text in _blocks(answer_text(reply)):
         head, *rest = _FIRST_STEP.split(text, maxsplit=1)
         labels = _FIELD.split(head)
-        fields = dict.fromkeys(("heading", "output", "input", "reason", "sentence"), "")
+        fields = defaultdict[str, str](str)
         for name, value in zip(labels[1::2], labels[2::2], strict=True):
             fields[name.lower()] = " ".join(value.split()).strip(_QUOTES)
-        output, steps = fields["output"], read_steps("".join(rest))
-        content = {"Output": output, "Input": fields["input"], "numbered step": steps}
-        lacking = [name for name, value in content.items() if not value]
+        output, needs = fields["output"], fields["input"]
         if kind == "REJECTED":
             task = Rejected(output=output, reason=fields["reason"], sentence=fields["sentence"])
             part["rejected"].append(task)
-        elif lacking:
-            problems.append(f"the procedure {output[:80]!r} has no {' and no '.join(lacking)}.")
-        else:
+        elif output and needs and (steps := read_steps("".join(rest))):
             part["procedures"].append(
-                Written(
-                    output=output, input=fields["input"], steps=steps, heading=fields["heading"]
-                )
+                Written(output=output, input=needs, steps=steps, heading=fields["heading"])
             )
+        else:
+            problems.append(f"the procedure {output[:80]!r} lacks its output, input or steps.")
     if problems:
         raise UnreadableReply(" ".join(problems), update={"written": [part]})
     if not part["procedures"] and not part["rejected"]:

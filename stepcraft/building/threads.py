@@ -130,14 +130,11 @@ def transcript(
         return without_secrets(pattern.sub(MASK, clean(text))).strip()
 
     entries = [(label, masked(text), least) for label, text, least in _entries(messages)]
-    for limit in (1_500, 800, 300, 100):
-        shown = (
-            f"{label}\n\n{_fenced(shortened(entry, max(limit, least)))}\n"
-            for label, entry, least in entries
-        )
-        text = "\n".join(shown)
-        if len(text) <= MAX_CHARACTERS:
-            break
+    limit = max(100, min(1_500, MAX_CHARACTERS // len(entries) - 100))  # less its label
+    text = "\n".join(
+        f"{label}\n\n{_fenced(shortened(entry, max(limit, least)))}\n"
+        for label, entry, least in entries
+    )
     succeeded, outcome = None, ""
     for key in FEEDBACK:
         if (score := (feedback or {}).get(key)) in (0, 1):

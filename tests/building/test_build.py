@@ -310,22 +310,15 @@ def test_a_build_does_not_read_its_own_records(tmp_path: Path) -> None:
     assert build(tmp_path, sources=[str(tmp_path), str(report.page)]).documents == 2
 
 
-def test_two_builds_into_one_memory_lose_and_double_nothing(tmp_path: Path) -> None:
-    names = [f"page{number}x" for number in range(12)]
-    write_pages(tmp_path / "docs", *names)
-
-    async def one(name: str) -> BuildReport:
-        with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
-            docs = [str(tmp_path / "docs")]
-            return await build_memory(
-                docs, memory, model=ScriptedModel(read), ledger=tmp_path / name
-            )
-
-    async def both() -> list[BuildReport]:
-        return await asyncio.gather(one("a"), one("b"))
-
-    reports = asyncio.run(both())
-    assert [(one.procedures, one.failed) for one in reports] == [(12, []), (12, [])]
+async def test_two_builds_into_one_memory_lose_and_double_nothing(tmp_path: Path) -> None:
+    docs = write_pages(tmp_path / "docs", *(f"page{number}x" for number in range(12)))
+    memory = str(tmp_path / "m.db")
+    builds = (
+        build_memory([str(docs)], memory, model=ScriptedModel(read), ledger=tmp_path / name)
+        for name in "ab"
+    )
+    reports = await asyncio.gather(*builds)
+    assert [(each.procedures, each.failed) for each in reports] == [(12, []), (12, [])]
     assert len(procedures(tmp_path)) == 12
 
 

@@ -13,7 +13,7 @@ from stepcraft.building.provenance import Provenance
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.protocol import Found
 from tests.scripted import ScriptedModel
-from tests.teas import BREAD, BREWED, GREEN, ICED, LEAF, SAME, taster
+from tests.teas import BREAD, BREWED, GREEN, ICED, SAME, taster
 
 
 class Counting(LocalMemory):
@@ -63,16 +63,6 @@ async def test_a_dry_run_says_what_would_be_done_and_what_it_asked_is_not_asked_
     ]
     assert len({call.prompt for call in model.calls}) == len(model.calls)
     assert memory.count() == 3
-
-
-async def test_three_of_a_kind_become_one(memory: Counting):
-    memory.add([LEAF])
-    result = await dedupe(Placer(memory, model := taster()), concurrency=1)
-    assert (result.count("merged"), memory.count()) == (2, 3)
-    kept = memory.get(GREEN.id)
-    assert kept
-    assert {BREWED.id, LEAF.id} <= {*Provenance.of(kept).also}
-    assert "Rinse the pot." in model.calls[-1].prompt.partition("</reply_format>")[2]
 
 
 async def test_what_contradicts_itself_is_linked_once(memory: Counting):

@@ -83,7 +83,7 @@ def test_what_is_lacking_is_handed_back_and_the_rest_kept() -> None:
     reply = (
         "PROCEDURE\nOutput: do a\nInput: x\n1. A.\n2. B.\n\nPROCEDURE\nOutput: do b\n1. C.\n2. D.\n"
     )
-    with pytest.raises(UnreadableReply, match="the procedure 'do b' has no Input") as problem:
+    with pytest.raises(UnreadableReply, match="the procedure 'do b' lacks its") as problem:
         found(reply)
     assert problem.value.update
     assert [one["output"] for one in problem.value.update["written"][0]["procedures"]] == ["do a"]
