@@ -13,7 +13,7 @@ So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ from stepcraft.building.plan import Step, Verdict, Verdicts, plan_procedure, ver
 from stepcraft.building.provenance import Provenance, content_of
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
-from stepcraft.llm.resources import BuilderOptions, Resources
+from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
@@ -76,8 +76,7 @@ class Placer:
                 f"{self.memory.name} can be searched, not changed; "
                 "copy it into a .db file with `stepcraft memory copy` first"
             )
-        models: BuilderOptions = {"model": self.model} if self.model else {}
-        self._resources = Resources.of("duplicates", DuplicatesContext, models)
+        self._resources = Resources.of("duplicates", DuplicatesContext, {"model": self.model or ""})
         self._graph = comparison(self._resources)
         self._turn = asyncio.Lock()
 
@@ -116,7 +115,8 @@ class Placer:
             answer = {name: result[name] for name in Verdict.__annotations__}
             if self.ledger and answer["same"] is not None:
                 self.ledger.put_verdict(question, {**answer, "usage": no_usage()})
-        return Verdict(**{**answer, "merged": None} if approved else answer)
+        verdict = Verdict(**answer)
+        return replace(verdict, merged=None) if approved else verdict
 
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts

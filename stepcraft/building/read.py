@@ -9,9 +9,9 @@ from langchain_core.runnables import RunnableConfig
 
 from stepcraft.building.documents import Document, Listed, digest_of
 from stepcraft.building.duplicates import NEAREST
-from stepcraft.building.extract import MODEL_NODES, build_extract
+from stepcraft.building.extract import build_extract
 from stepcraft.building.ledger import Ledger, Record
-from stepcraft.building.nodes import parts_of
+from stepcraft.building.nodes import extract, parts_of
 from stepcraft.building.plan import is_read
 from stepcraft.building.settings import ExtractContext
 from stepcraft.building.sources import Source, list_documents
@@ -43,18 +43,16 @@ class Reader:
     choice: BaseChatModel | str | None = None
 
     def __post_init__(self) -> None:
-        models: BuilderOptions = {"model": self.choice} if self.choice else {}
-        resources = Resources.of("extract", ExtractContext, models)
+        models: BuilderOptions = {"model": self.choice or ""}
         self._graph = build_extract(**models)
-        choices = [resources.choice(node, self.settings) for node in MODEL_NODES]
-        for choice in choices:
-            resolve_model(choice)  # a name that is unknown fails before anything is made
-        names = [*map(model_name, choices)]
-        self.model = names[MODEL_NODES.index("extract")]
+        resources = Resources.of("extract", ExtractContext, models)
+        choice = resources.choice(extract.name, self.settings)
+        resolve_model(choice)  # a name that is unknown fails before anything is made
+        self.model = model_name(choice)
         """The name of the model that reads the documents."""
         chosen = self.settings.model_dump(exclude=_PASSING, exclude_defaults=True)
-        self.identity = digest_of(names, chosen)
-        """Identifies the models and the settings."""
+        self.identity = digest_of(self.model, chosen)
+        """Identifies the model and the settings."""
 
     async def read(self, listed: Listed, document: Document, max_concurrency: int) -> Record:
         """Have a model read a document.

@@ -85,6 +85,7 @@ def build(
     if not where:
         raise BadInput("there is no memory to build; name one with --memory, such as docs.db")
     context = ExtractContext(**fields_of(settings, strict=strict))
+    counts: dict[str, Any]
     if dry_run:
         counts = _estimates(sources, where, ledger, Reader(context, model))
         for document in () if as_json else counts["documents"]:

@@ -1,6 +1,7 @@
 """Memories built from documents: what is asked, what is kept, what is added, and what is refused."""
 
 import asyncio
+import math
 import signal
 import subprocess
 import sys
@@ -418,28 +419,23 @@ def test_what_cannot_be_used_is_refused_before_any_call(tmp_path: Path) -> None:
         build(tmp_path, model="nowhere:model")  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("docs")
 def test_each_document_is_a_root_run_with_its_name(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha", "beta")
     with collect_runs() as traced:
         build(tmp_path)
-    roots = [run for run in traced.traced_runs if run.run_type == "chain"]
-    runs = {run.name: (run.extra or {})["metadata"] for run in roots}
-    assert set(runs) == {"Task alpha", "Task beta"}
-    assert runs["Task alpha"]["stepcraft_graph"] == "extract"
-    assert runs["Task alpha"]["stepcraft_source"] == f"{tmp_path}/docs/alpha.md"
-    assert runs["Task alpha"]["stepcraft_version"]
+    (run,) = (run for run in traced.traced_runs if run.run_type == "chain")
+    metadata = (run.extra or {})["metadata"]
+    assert (run.name, metadata["stepcraft_graph"]) == ("Task alpha", "extract")
+    assert metadata["stepcraft_source"] == f"{tmp_path}/docs/alpha.md"
 
 
-def test_sections_of_a_long_document_share_the_calls_at_the_same_time(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
+def test_sections_of_a_long_document_share_the_calls_at_the_same_time(docs: Path) -> None:
     parts = (f"# Task part{number}x\n\n" + "Nothing is done here. " * 40 for number in range(9))
-    (tmp_path / "docs" / "long.md").write_text("\n\n".join(parts))
+    (docs / "alpha.md").write_text("\n\n".join(parts))
     model = ScriptedModel(read, latency=0.02)
-    build(tmp_path, model, concurrency=3, context={"max_characters": 1_000, "overlap": 0})
-    begun = sorted(call.started for call in model.calls)
-    ended = sorted(call.ended or 0.0 for call in model.calls)
+    build(docs.parent, model, concurrency=3, context={"max_characters": 1_000, "overlap": 0})
     at_once = [
-        sum(one <= moment for one in begun) - sum(one < moment for one in ended) for moment in begun
+        sum(each.started <= call.started < (each.ended or math.inf) for each in model.calls)
+        for call in model.calls
     ]
-    assert len(begun) == 9
-    assert max(at_once) == 3
+    assert (len(at_once), max(at_once)) == (9, 3)
