@@ -89,11 +89,6 @@ def test_two_tasks(reply: str):
     )
 
 
-def test_the_same_task_without_one_procedure_for_both():
-    update = compare.read("DIFFERENCE: none.\nVERDICT: SAME", STATE, BOTH)
-    assert (update["same"], update["why"], update["merged"]) == (True, "", None)
-
-
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [

@@ -74,7 +74,6 @@ def test_a_run_with_feedback_needs_no_verdict() -> None:
 VERDICTS = {
     "NOT REACHED\nIt asks back.": "it did not reach its goal: It asks back.",
     "**Not reached**\n\nThe refund failed.": "it did not reach its goal: The refund failed.",
-    "NOT REACHED: it guessed.": "it did not reach its goal: it guessed.",
     "NOT REACHED": "it did not reach its goal",
 }
 
