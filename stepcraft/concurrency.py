@@ -1,16 +1,17 @@
-"""Daemon threads for blocking calls, and values made once per key.
+"""Daemon threads for blocking calls, values made once per key, and coroutines side by side.
 
 `concurrent.futures.ThreadPoolExecutor` is not used: its threads are joined when the process ends,
 so that one hung host would keep a command from returning, and a bounded pool lets a few hung calls
 hold up all others.
 """
 
+import asyncio
 import contextvars
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from threading import Lock, Thread
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 T = TypeVar("T")
@@ -47,6 +48,25 @@ def within(seconds: float | None, call: Callable[[], T]) -> T:
     if seconds is None:
         return call()
     return in_thread(call).result(timeout=max(0.0, seconds))
+
+
+async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: int) -> None:
+    """Do the jobs, so many at a time.
+
+    Raises:
+        Exception: The first error of a job; the others are cancelled.
+    """
+
+    async def work() -> None:
+        for job in jobs:
+            await job
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work())
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 def shared_lock(key: Hashable) -> Lock:

@@ -90,7 +90,9 @@ def _build(name: str) -> BaseChatModel:
     return model
 
 
-def model_name(model: BaseChatModel) -> str:
+def model_name(model: BaseChatModel | str) -> str:
     """Return the name of a model in messages and traces: its own, else that of its class."""
+    if isinstance(model, str):
+        return model
     name = getattr(model, "model_name", None) or getattr(model, "model", None)
     return name if isinstance(name, str) else type(model).__name__

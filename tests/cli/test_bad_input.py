@@ -43,7 +43,6 @@ BAD = [
     ("memory rate zz +1 -m p.jsonl", "'zz'"),
     ("memory count -m none.db", "none.db"),
     ("memory copy none.db m.db", "none.db"),
-    ("memory check p.jsonl", "--against"),
     ("memory export --format skills -m p.jsonl", "--format skills"),
     ("memory export folder -m p.jsonl", "--format skills"),
     ("memory export --to m.db -m p.jsonl", "m.db"),

@@ -1,4 +1,4 @@
-"""`stepcraft memory build`, `check --against` and `dedupe`: output and exit codes."""
+"""`stepcraft memory build` and `dedupe`: output and exit codes."""
 
 from __future__ import annotations
 
@@ -51,24 +51,11 @@ def test_a_dry_run_asks_nothing_and_makes_nothing() -> None:
     assert data(BUILD)["calls"] <= plan["calls"]
 
 
-def test_documents_that_are_gone_or_changed_are_found_and_marked(docs: Path) -> None:
-    run(f"{BUILD} --concurrency 1")
-    run("memory add -m m.db -o 'a cake' -i flour -s Stir.")
-    check = "memory check m.db --against docs"
-    same = data(check)
-    assert (same["current"], same["others"], same["stale"]) == (2, 1, [])
+def test_what_a_deleted_file_taught_is_stale(docs: Path) -> None:
+    run(BUILD)
     (docs / "soup.md").unlink()
-    (docs / "tea.md").write_text(TEA.replace("4", "5"))
-    lines = run(check, status=1).stdout.splitlines()
-    assert lines[0].endswith("cook soup: docs/soup.md is gone")
-    assert lines[1].startswith("stale")
-    run(f"{check} --mark", status=1)
-    marked = [each["metadata"].get("stale") for each in data("memory list -m m.db")]
-    assert [bool(reason) for reason in marked] == [True, True, False]
-    (docs / "soup.md").write_text(SOUP)
-    (docs / "tea.md").write_text(TEA)
-    assert data(f"{check} --mark")["marked"] == 2
-    assert data(check)["current"] == 2
+    assert data(BUILD)["stale"] == 1
+    assert "cook soup  (stale)" in run("memory list -m m.db").stdout
 
 
 def test_procedures_for_the_same_task_are_merged_or_linked() -> None:

@@ -118,15 +118,3 @@ def test_a_copy_is_the_same(kind: str, request: pytest.FixtureRequest) -> None:
     target = "c.db" if kind == "local" else request.getfixturevalue("new_collection")()
     assert "2 added" in run(f"memory copy m.db '{target}'").stdout
     assert "2 present" in run(f"memory copy m.db '{target}'").stdout
-    assert data(f"memory check '{target}' p.jsonl")["same"] == 2
-
-
-def test_what_differs_from_a_file_is_named(here: Path) -> None:
-    tea, soup = data("memory list -m m.db")
-    write("x.jsonl", {**tea, "source": "elsewhere"}, {**TEA, "output": "cake"})
-    lines = run("memory check m.db x.jsonl", status=1).stdout.splitlines()
-    assert [line.split()[0] for line in lines[:-1]] == ["missing", "extra", "different"]
-    report = data("memory check m.db x.jsonl", status=1)
-    assert (report["same"], report["extra"][0]["id"]) == (0, soup["id"])
-    write("x.jsonl", tea, "broken")
-    assert "nothing was compared" in run("memory check m.db x.jsonl", status=2).stderr

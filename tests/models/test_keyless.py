@@ -18,8 +18,7 @@ from langchain_core.messages import (
 from langchain_tests.unit_tests import ChatModelUnitTests
 
 from stepcraft.building.compare import compare
-from stepcraft.building.judge import success, verify
-from stepcraft.building.read_part import ask_for_procedures, read_procedures
+from stepcraft.building.nodes import ask_for_procedures, read_procedures, success
 from stepcraft.building.settings import DuplicatesContext, ExtractContext
 from stepcraft.building.threads import transcript
 from stepcraft.contexts.aag import AagContext
@@ -256,22 +255,16 @@ NODES: dict[str, tuple[ModelNode, dict[str, Any], Any, Callable[[dict[str, Any]]
         ExtractContext(),
         lambda update: update["succeeded"] is False,
     ),
-    "verdict": (
-        verify,
-        {"drafted": {"output": "fly", "input": "wings", "steps": ["Flap."]}},
-        ExtractContext(),
-        lambda update: update["procedures"][0]["verified"] is None,
-    ),
     "comparison": (
         compare,
         {"first": LEEK, "second": {**LEEK, "steps": [*LEEK["steps"], "Salt the leeks."]}},
-        DuplicatesContext(merge=True),
+        DuplicatesContext(),
         lambda update: update["same"] and len(update["merged"]["steps"]) == 3,
     ),
     "comparison, different": (
         compare,
         {"first": LEEK, "second": {**LEEK, "output": "bake bread"}},
-        DuplicatesContext(merge=True),
+        DuplicatesContext(),
         lambda update: update["same"] is False,
     ),
 }
