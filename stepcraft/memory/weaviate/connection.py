@@ -43,14 +43,22 @@ _PROBE_S = 1.5
 _TIMEOUT = Timeout(init=2, query=60, insert=600)
 """The client's own limits: a slow import is not cut off, as a dead server is found by the probe."""
 
+# The client would take its inner ports at random from those of outgoing connections, where another
+# program may have taken one meanwhile.
 _EMBEDDED = {
     "AUTOSCHEMA_ENABLED": "false",
     "CLUSTER_ADVERTISE_ADDR": "127.0.0.1",
     "CLUSTER_BIND_ADDR": "127.0.0.1",
+    "CLUSTER_DATA_BIND_PORT": "8076",
+    "CLUSTER_GOSSIP_BIND_PORT": "8075",
     "DEFAULT_VECTORIZER_MODULE": "none",
     "DISABLE_TELEMETRY": "true",
     "ENABLE_MODULES": "",
+    "GO_PROFILING_DISABLE": "true",
     "LOG_LEVEL": "fatal",
+    "RAFT_INTERNAL_RPC_PORT": "8078",
+    "RAFT_JOIN": f"Embedded_at_{EMBEDDED_PORTS[0]}:8077",
+    "RAFT_PORT": "8077",
     "RAFT_TIMEOUTS_MULTIPLIER": "1",
 }
 

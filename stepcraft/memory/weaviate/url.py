@@ -24,8 +24,8 @@ KEY_HOSTS = "STEPCRAFT_KEY_HOSTS"
 Those are hosts to which the network is private, such as a container's neighbours.
 """
 
-EMBEDDED_PORTS = (8079, 50050)
-"""Those of the client's embedded server, for HTTP and gRPC."""
+EMBEDDED_PORTS = (8079, 8074)
+"""Those of the client's embedded server, for HTTP and gRPC; it takes those between them, too."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _EXAMPLES = {
