@@ -208,13 +208,11 @@ def _line(entry: "Procedure | tuple[Procedure, str] | Failed") -> str:
 
 def _check_file(memory: str, file: Path, names: dict[str, str]) -> dict[str, Any]:
     from stepcraft.memory.files import read_procedures
-    from stepcraft.memory.procedure import Procedure
 
-    expected: list[Procedure] = []
-    for _, outcome in read_procedures(file, fields=names):
-        if isinstance(outcome, Failed):
-            raise BadInput(f"{outcome.where}: {outcome.reason}; nothing was compared")
-        expected.append(outcome)
+    failed: list[Failed] = []
+    expected = list(read_procedures(file, failed, fields=names))
+    for failure in failed:
+        raise BadInput(f"{failure.where}: {failure.reason}; nothing was compared")
     with opened(memory) as source:
         return vars(compare(source, expected))
 

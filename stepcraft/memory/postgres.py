@@ -149,10 +149,6 @@ class PostgresMemory(StoreMemory):
         )
         return int(row["count"])
 
-    def is_empty(self) -> bool:
-        """Tell whether there is no procedure."""
-        return next(iter(self), None) is None
-
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures in the order of their ids, a page at a time."""
         last = ""
@@ -235,7 +231,7 @@ class PostgresMemory(StoreMemory):
         self, embeddings: "str | Embeddings | None", *, exists: bool, dimensions: int | None
     ) -> Any:  # noqa: ANN401 - a TypedDict of an optional package
         """Return the vector index of the store; None without one."""
-        if exists and dimensions is None and embeddings in (None, "none"):
+        if exists and dimensions is None and embeddings is None:
             return None
         embedder = resolve_embeddings(embeddings)
         if embedder is None:
@@ -247,13 +243,12 @@ class PostgresMemory(StoreMemory):
                 f"gives {length}: name the embeddings that it was made with, 'none' for no "
                 "vectors, or copy it into another database"
             )
-        flat = {"kind": "flat"}
-
-        def embed(texts: Sequence[str]) -> list[list[float]]:
-            vectors: list[list[float]] = embedder.embed_documents(texts).tolist()
-            return vectors
-
-        return {"dims": length, "embed": embed, "fields": ["text"], "ann_index_config": flat}
+        return {
+            "dims": length,
+            "embed": lambda texts: embedder.embed_documents(texts).tolist(),
+            "fields": ["text"],
+            "ann_index_config": {"kind": "flat"},
+        }
 
 
 def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optional package

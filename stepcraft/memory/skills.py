@@ -36,7 +36,7 @@ _NEEDS = re.compile(
     r"^#{2,6}[ \t]+(?:needs|inputs?|requirements|prerequisites)\b.*\n((?:(?!##).*\n?)*)",
     re.IGNORECASE | re.MULTILINE,
 )
-_NUMBER = re.compile(r"^(?:#+ )?(?:step )?\d{1,3}[.:)]\s", re.IGNORECASE | re.MULTILINE)
+_NUMBER = re.compile(r"^(?:step )?\d{1,3}[.:)]\s", re.IGNORECASE | re.MULTILINE)
 
 
 def is_skills_path(path: Path) -> bool:
@@ -44,8 +44,12 @@ def is_skills_path(path: Path) -> bool:
     return path.name == FILE or path.is_dir()
 
 
-def read_skills(path: str | Path) -> Iterator[tuple[Path, Procedure | Failed]]:
-    """Yield the SKILL.md files of a folder of skills, or of a skill, with their procedures.
+def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
+    """Yield the procedures of a folder of skills, or of a skill.
+
+    Args:
+        path: The folder, or a SKILL.md.
+        failed: Takes the files that are none.
 
     Raises:
         BadInput: There is no SKILL.md.
@@ -59,14 +63,9 @@ def read_skills(path: str | Path) -> Iterator[tuple[Path, Procedure | Failed]]:
         )
     for file in files:
         try:
-            yield file, _procedure(file)
+            yield _procedure(file)
         except (BadInput, OSError) as error:
-            yield file, Failed(str(file), getattr(error, "strerror", None) or str(error))
-
-
-def extras(file: Path) -> list[str]:
-    """Return the other files and folders of a skill, which a procedure does not hold."""
-    return sorted(other.name for other in file.parent.iterdir() if other.name != FILE)
+            failed.append(Failed(str(file), getattr(error, "strerror", None) or str(error)))
 
 
 def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
@@ -149,12 +148,14 @@ def _procedure(path: Path) -> Procedure:
 def _steps(body: str) -> list[str]:
     """Read the first numbered list; else headings with what is below; else bullets; else all."""
     text, *parts = _HEADING.split(body)
-    titles, texts = parts[::2], parts[1::2]
-    has_numbers = sum(bool(_NUMBER.match(title)) for title in titles) > 1
-    for part in [body] if has_numbers else [text, *texts]:
+    for part in (text, *parts[1::2]):
         if len(_NUMBER.findall(part)) > 1:
             return read_steps(part)
-    titled = [f"{title}\n{text.strip()}" for title, text in zip(titles, texts, strict=True) if text]
+    titled = [
+        f"{_NUMBER.sub('', title)}\n{below.strip()}"
+        for title, below in zip(parts[::2], parts[1::2], strict=True)
+        if below.strip()
+    ]
     return titled if len(titled) > 1 else read_bullets(body) or [body]
 
 

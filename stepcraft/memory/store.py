@@ -11,11 +11,11 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure, StepcraftError
-from stepcraft.index import cjk_words
+from stepcraft.index import check_search, cjk_words
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Found, Procedure, is_uuid
-from stepcraft.memory.protocol import ALPHA, check_search
+from stepcraft.memory.protocol import ALPHA
 from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
 
@@ -198,7 +198,7 @@ class StoreMemory(ServedMemory):
 def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
     """Return the procedure that an item of the store holds; None if it holds none."""
     try:
-        return Procedure.of_kept(**value)
+        return Procedure.of_kept(value)
     except BadInput:
         return None
 

@@ -121,9 +121,7 @@ class Connection:
 
     async def _perform(self, action: Action[T], *, repeat: bool = True) -> T:
         client = await self.client()
-        address = self._address
-        objects = client.collections.use(address.collection)
-        objects = objects.with_tenant(address.options.tenant or None)
+        objects = client.collections.use(self._address.collection)
         try:
             return await self._watched(action(objects))
         except StepcraftError:
@@ -227,7 +225,9 @@ class Connection:
         await asyncio.shield(self._probing)
 
     async def _check_ready(self) -> None:
-        name, url = self._address.name, self._address.http
+        address = self._address
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        url = f"{'https' if address.tls else 'http'}://{host}:{address.port}"
         try:
             # A name look-up may take longer than any time-out of the request.
             async with httpx.AsyncClient(trust_env=False) as http, asyncio.timeout(_PROBE_S):
@@ -235,22 +235,20 @@ class Connection:
         except (httpx.TransportError, httpx.InvalidURL, TimeoutError) as error:
             reason = str(error) or f"it did not answer within {_PROBE_S} s"
             raise MemoryFailure(
-                f"{name} cannot be reached at {url} ({reason}); check host, port and tls=, and "
-                "whether Weaviate is running there"
+                f"{address.name} cannot be reached at {url} ({reason}); check host, port and tls=, "
+                "and whether Weaviate is running there"
             ) from error
         if not reply.is_success:
             raise MemoryFailure(
-                f"{name}: what answers at {url} is no Weaviate, or one that is not ready "
+                f"{address.name}: what answers at {url} is no Weaviate, or one that is not ready "
                 f"({reply.status_code}); check host and port, or try again in a moment"
             )
 
     def _failure(self, error: Exception) -> MemoryFailure:
-        name = self._address.name
-        if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
-            how = "refuses the key" if self._address.key() else "asks for a key"
-            return MemoryFailure(f"{name} {how}; set {KEY_VARIABLE} to one that the server knows")
         reason = " ".join(without_secrets(str(error)).split())[:300]
-        return MemoryFailure(f"{name} failed: {reason}")
+        if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
+            reason = f"it refuses access; set {KEY_VARIABLE} to a key that the server knows"
+        return MemoryFailure(f"{self._address.name} failed: {reason}")
 
 
 def _is_lost(error: BaseException | None) -> bool:
