@@ -83,7 +83,7 @@ def query_vector(embedder: Embedder, query: str) -> Matrix | None:
 def _units(vectors: Matrix) -> Matrix:
     with np.errstate(all="ignore"):
         lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-        return np.nan_to_num(vectors / lengths).astype(np.float32)
+        return np.asarray(np.nan_to_num(vectors / lengths), np.float32)
 
 
 class Vectors:

@@ -241,7 +241,7 @@ class LocalIndex:
             report = AddReport(len(changed) - updated, len(entries) - len(changed), updated)
             return entries, report
 
-    def _embed(self, texts: Sequence[str]) -> dict[str, bytes | None]:
+    def _embed(self, texts: Sequence[str]) -> dict[str, bytes]:
         if self._embedder:
             return embedded(self._embedder, texts)
         if texts and self._embeddings != "none":

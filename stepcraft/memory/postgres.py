@@ -1,6 +1,6 @@
 """A memory in the LangGraph store of a Postgres database, opened by its URL."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -232,7 +232,7 @@ class PostgresMemory(StoreMemory):
     ) -> Any:  # noqa: ANN401 - a TypedDict of an optional package
         """Return the vector index of the store; None without one."""
         if exists and dimensions is None and embeddings is None:
-            return None
+            embeddings = "none"
         embedder = resolve_embeddings(embeddings)
         if embedder is None:
             return None

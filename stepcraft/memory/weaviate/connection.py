@@ -31,7 +31,6 @@ from weaviate.exceptions import (
 from stepcraft.concurrency import OncePerKey
 from stepcraft.errors import MemoryFailure, StepcraftError
 from stepcraft.memory.weaviate.url import EMBEDDED_PORTS, KEY_VARIABLE, VERSION, Address
-from stepcraft.secrets import without_secrets
 
 _PATIENCE_S = 1.0
 """After how many seconds of a call the server is probed, and probed again."""
@@ -245,7 +244,7 @@ class Connection:
             )
 
     def _failure(self, error: Exception) -> MemoryFailure:
-        reason = " ".join(without_secrets(str(error)).split())[:300]
+        reason = " ".join(str(error).split())[:300]
         if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
             reason = f"it refuses access; set {KEY_VARIABLE} to a key that the server knows"
         return MemoryFailure(f"{self._address.name} failed: {reason}")

@@ -204,6 +204,9 @@ class WeaviateMemory(ServedMemory):
         return self._connection.call(partial(_insert_all, items=items))
 
 
+Item = DataObject[dict[str, Any], None]
+
+
 async def _search(
     objects: Objects, words: str, vector: Matrix | None, k: int, alpha: float
 ) -> list[Found]:
@@ -278,18 +281,14 @@ async def _delete(objects: Objects, ids: Iterable[str]) -> int:
     return deleted
 
 
-async def _insert_all(
-    objects: Objects, items: Sequence[DataObject[dict[str, Any], None]]
-) -> list[Failed]:
+async def _insert_all(objects: Objects, items: Sequence[Item]) -> list[Failed]:
     parts = [
         _insert(objects, items[first : first + _BATCH]) for first in range(0, len(items), _BATCH)
     ]
     return list(chain.from_iterable(await asyncio.gather(*parts)))
 
 
-async def _insert(
-    objects: Objects, items: Sequence[DataObject[dict[str, Any], None]]
-) -> list[Failed]:
+async def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:
     """Send objects, and return those that the server refused, with its reasons.
 
     Raises:
@@ -301,13 +300,10 @@ async def _insert(
     except WeaviateInsertManyAllFailedError as error:
         reasons = dict.fromkeys(range(len(items)), str(error).rpartition("set of all errors: ")[2])
     except WeaviateQueryError as error:
-        if "larger than max" not in str(error):
+        if "larger than max" not in str(error) or len(items) == 1:
             raise
-        if len(items) > 1:
-            half = len(items) // 2
-            first = await _insert(objects, items[:half])
-            return first + await _insert(objects, items[half:])
-        reasons = {0: "it is larger than a message to Weaviate may be; shorten it"}
+        half = len(items) // 2
+        return await _insert(objects, items[:half]) + await _insert(objects, items[half:])
     for reason in reasons.values():
         if "read-only" in reason:
             raise ReadOnlyMemory(
@@ -320,20 +316,16 @@ async def _insert(
     ]
 
 
-def _object(procedure: Procedure, vector: Matrix) -> DataObject[dict[str, Any], None]:
-    """Return an object; empty properties are left out, and zero vectors, which have no angle."""
-    metadata = json.dumps(procedure.metadata, ensure_ascii=False) if procedure.metadata else ""
-    properties: dict[str, Any] = {
-        "input": procedure.input,
-        "output": procedure.output,
-        "steps": list(procedure.steps),
-        "source": procedure.source,
-        "metadata": metadata,
-        # Weaviate takes a run of such characters for one word.
-        "cjk": cjk_words("\n".join((procedure.input, procedure.output, *procedure.steps))),
-    }
+def _object(procedure: Procedure, vector: Matrix) -> Item:
+    """Return an object; one whose vector is zero, which has no angle, has none."""
+    fields = procedure.to_dict()
     return DataObject(
-        properties={name: value for name, value in properties.items() if value},
+        properties={name: fields[name] for name in CONTENT}
+        | {
+            "metadata": json.dumps(fields["metadata"], ensure_ascii=False),
+            # Weaviate takes a run of Chinese or Japanese characters for one word.
+            "cjk": cjk_words("\n".join((procedure.input, procedure.output, *procedure.steps))),
+        },
         uuid=procedure.id,
         vector=vector.tolist() if vector.any() else None,
     )
