@@ -102,7 +102,7 @@ def test_wrong_ports_and_tls(own_weaviate: WeaviateServer):
     http, grpc = own_weaviate.port, own_weaviate.grpc_port
     with Ports(1) as (closed,), fails_soon("its gRPC port does not"):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={closed}")
-    with fails_soon("names one port for HTTP and gRPC"):
+    with fails_soon("its gRPC port does not"):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={http}")
     with fails_soon("cannot be reached.*check host, port"):
         open_memory(f"weaviate://127.0.0.1:{grpc}/Dishes?grpc={http}")
@@ -118,10 +118,10 @@ def test_keys(own_weaviate: WeaviateServer, tmp_path, monkeypatch):
         "AUTHENTICATION_APIKEY_USERS": "cook",
     }
     with WeaviateServer(tmp_path, settings) as server:
-        with fails_soon("asks for a key; set WEAVIATE_API_KEY"):
+        with fails_soon("refuses access; set WEAVIATE_API_KEY"):
             open_memory(server.url("Dishes"))
         monkeypatch.setenv("WEAVIATE_API_KEY", "wrong-secret")
-        with fails_soon("refuses the key; set WEAVIATE_API_KEY"):
+        with fails_soon("refuses access; set WEAVIATE_API_KEY"):
             open_memory(server.url("Dishes"))
         monkeypatch.setenv("WEAVIATE_API_KEY", "right-secret")
         with open_memory(server.url("Dishes"), embeddings="none") as memory:
