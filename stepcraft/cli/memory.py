@@ -55,12 +55,12 @@ def import_(
 ) -> None:
     """Add the procedures of files and skills; the exit code is 1 if one could not be read."""
     from stepcraft.memory.files import read_procedures
-    from stepcraft.memory.skills import is_skills_path, read_skills
+    from stepcraft.memory.skills import FILE, read_skills
 
     report, names = AddReport(), field_names(fields)
 
     def read(file: Path, failed: list[Failed]) -> Iterator["Procedure"]:
-        if is_skills_path(file):
+        if file.is_dir() or file.name == FILE:
             return read_skills(file, failed)
         return read_procedures(file, failed, fields=names)
 

@@ -3,14 +3,12 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepcraft.index._words import spaced
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A text to be found, with its id and any JSON values that belong to it."""
 
     id: str

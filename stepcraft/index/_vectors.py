@@ -4,9 +4,8 @@ import math
 import sqlite3
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -26,10 +25,8 @@ _TIE = 1e-6
 class Embedder(Protocol):
     """An embedding model."""
 
-    @property
-    def name(self) -> str:
-        """The name of the model, as recorded in files; it never holds a secret."""
-        ...
+    name: str
+    """The name of the model, as recorded in files; it never holds a secret."""
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Return one vector a text, of shape (texts, dimensions)."""
@@ -40,8 +37,7 @@ class Embedder(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """An entry and how well it fits the query: higher is better, 1 is best."""
 
     entry: Entry

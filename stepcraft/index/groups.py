@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stepcraft.index._rows import Entry
 from stepcraft.index.local import LocalIndex
 
 
-@dataclass(frozen=True)
-class Complete:
+class Complete(NamedTuple):
     """All that a group holds now, and the mark that says as of when."""
 
     mark: str

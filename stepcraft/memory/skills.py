@@ -39,11 +39,6 @@ _NEEDS = re.compile(
 _NUMBER = re.compile(r"^(?:step )?\d{1,3}[.:)]\s", re.IGNORECASE | re.MULTILINE)
 
 
-def is_skills_path(path: Path) -> bool:
-    """Tell whether a path is that of skills, not of records: a folder, or a SKILL.md."""
-    return path.name == FILE or path.is_dir()
-
-
 def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
     """Yield the procedures of a folder of skills, or of a skill.
 

@@ -4,6 +4,8 @@ import json
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from stepcraft.errors import BadInput, ReadOnlyMemory
+from stepcraft.errors import BadInput
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.files import write_jsonl
 from stepcraft.memory.open import open_memory
@@ -39,10 +41,6 @@ def test_the_bundled_procedures_are_the_memory_when_none_is_named():
     with open_memory(embeddings="none") as memory:
         assert memory.count() == 212
         assert memory.read_only
-        with pytest.raises(ReadOnlyMemory, match=r"import procedures into a .db"):
-            memory.add([dish(1)])
-        with pytest.raises(ReadOnlyMemory):
-            memory.delete([])
 
 
 @pytest.mark.skipif(not LGSTEP.exists(), reason=f"the evaluation procedures are not at {LGSTEP}")
@@ -140,6 +138,18 @@ def test_two_processes_make_and_fill_one_database_at_once(tmp_path: Path):
             "dish a 3999",
             "dish b 3999",
         }
+
+
+def test_threads_that_make_one_file_at_once_wait_for_each_other(tmp_path: Path):
+    start = threading.Barrier(8)
+
+    def make(path: Path) -> None:
+        start.wait()
+        open_memory(path, embeddings="none").close()
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(60):
+            list(pool.map(make, [tmp_path / f"{number}.db"] * 8))
 
 
 def test_a_file_that_another_process_has_just_made_is_laid_out(tmp_path: Path):

@@ -1,7 +1,7 @@
 """The collection of procedures in Weaviate: made, or read of what it was made with."""
 
 import json
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from weaviate.classes.config import Configure, DataType, Property, VectorDistances
 
@@ -15,8 +15,7 @@ SEARCHED = ("input", "output", "steps", "cjk")
 """The properties whose words are searched."""
 
 
-@dataclass(frozen=True)
-class MadeWith:
+class MadeWith(NamedTuple):
     """The embedding model behind the vectors of a collection."""
 
     embeddings: str
@@ -47,7 +46,7 @@ async def create_collection(connection: Connection, made_with: MadeWith, objects
     client = await connection.client()
     await client.collections.create(
         objects.name,
-        description=json.dumps(asdict(made_with), ensure_ascii=False),
+        description=json.dumps(made_with._asdict(), ensure_ascii=False),
         properties=[
             Property(
                 name=field,
