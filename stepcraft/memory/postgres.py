@@ -243,12 +243,13 @@ class PostgresMemory(StoreMemory):
                 f"gives {length}: name the embeddings that it was made with, 'none' for no "
                 "vectors, or copy it into another database"
             )
-        return {
-            "dims": length,
-            "embed": lambda texts: embedder.embed_documents(texts).tolist(),
-            "fields": ["text"],
-            "ann_index_config": {"kind": "flat"},
-        }
+
+        def embed(texts: list[str]) -> list[list[float]]:
+            vectors: list[list[float]] = embedder.embed_documents(texts).tolist()
+            return vectors
+
+        flat = {"kind": "flat"}
+        return {"dims": length, "embed": embed, "fields": ["text"], "ann_index_config": flat}
 
 
 def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optional package

@@ -161,17 +161,20 @@ class Connection:
 
     async def _connect(self) -> weaviate.WeaviateAsyncClient:
         address, key = self._address, self._address.key()
-        client = weaviate.use_async_with_custom(
-            http_host=address.host,
-            http_port=address.port,
-            http_secure=address.tls,
-            grpc_host=address.grpc_host,
-            grpc_port=address.grpc_port,
-            grpc_secure=address.tls,
-            auth_credentials=Auth.api_key(key) if key else None,
-            additional_config=AdditionalConfig(timeout=_TIMEOUT),
-            skip_init_checks=True,  # they ask the package index for the newest version
-        )
+        try:
+            client = weaviate.use_async_with_custom(
+                http_host=address.host,
+                http_port=address.port,
+                http_secure=address.tls,
+                grpc_host=address.grpc_host,
+                grpc_port=address.grpc_port,
+                grpc_secure=address.tls,
+                auth_credentials=Auth.api_key(key) if key else None,
+                additional_config=AdditionalConfig(timeout=_TIMEOUT),
+                skip_init_checks=True,  # they ask the package index for the newest version
+            )
+        except ValueError as error:  # ports that no server can have
+            raise self._failure(error) from error
         try:
             await client.connect()
             self._check_version(await client.get_meta())
