@@ -261,12 +261,12 @@ def test_a_missing_and_a_wrong_key(
     deployed_weaviate: WeaviateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = deployed_weaviate.url("Recipes")
-    with pytest.raises(MemoryFailure, match="asks for a key; set WEAVIATE_API_KEY"):
+    with pytest.raises(MemoryFailure, match="refuses access; set WEAVIATE_API_KEY"):
         open_memory(url)
     monkeypatch.setenv("WEAVIATE_API_KEY", "not-the-key")
     done = StepcraftRunner().invoke(app, ["doctor", "--memory", url])
     assert done.exit_code == 1
-    assert "refuses the key; set WEAVIATE_API_KEY" in done.stdout
+    assert "refuses access; set WEAVIATE_API_KEY" in done.stdout
     assert "not-the-key" not in done.stdout
 
 
