@@ -241,7 +241,7 @@ def test_a_collection_is_replaced_while_it_is_searched(
         client.alias.create(alias_name="Procedures", target_collection="ProceduresOld")
         with open_memory(alias, create=False) as served:
             assert served.count() == 212
-            stepcraft("memory", "copy", old, f"{new}&ef=512")
+            stepcraft("memory", "copy", old, new)
             late = Procedure(input="an oven", output="bake a bread", steps=("Bake it.",))
             served.add([late])
             assert "1 added, 212 present" in stepcraft("memory", "copy", old, new)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -52,31 +53,22 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Add the procedures of files and skills; the exit code is 1 if one could not be read."""
-    from stepcraft.memory.files import import_file, read_procedures
-    from stepcraft.memory.procedure import Procedure
-    from stepcraft.memory.skills import extras, is_skills_path, read_skills
+    from stepcraft.memory.files import read_procedures
+    from stepcraft.memory.skills import FILE, read_skills
 
     report, names = AddReport(), field_names(fields)
+
+    def read(file: Path, failed: list[Failed]) -> Iterator["Procedure"]:
+        if file.is_dir() or file.name == FILE:
+            return read_skills(file, failed)
+        return read_procedures(file, failed, fields=names)
+
     for file in files:  # before a memory is made for them
-        if is_skills_path(file):
-            next(iter(read_skills(file)))
-        else:
-            any(isinstance(item[1], Procedure) for item in read_procedures(file, fields=names))
+        next(read(file, []), None)
     with opened(memory, embeddings, create=True) as target:
         for file in files:
-            count = counter("procedures read")
-            if not is_skills_path(file):
-                report.include(import_file(target, file, fields=names, progress=count))
-                continue
-            skills: list[Procedure] = []
-            for path, outcome in read_skills(file):
-                if isinstance(outcome, Failed):
-                    report.failed.append(outcome)
-                    continue
-                skills.append(outcome)
-                if left_out := ", ".join(extras(path)):
-                    note(f"{path}: only the text was imported, not {left_out}")
-            report.include(target.add(skills, progress=count))
+            procedures = read(file, report.failed)
+            report.include(target.add(procedures, progress=counter("procedures read")))
     _show_report(report, as_json=as_json)
 
 

@@ -4,9 +4,8 @@ import math
 import sqlite3
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -26,10 +25,8 @@ _TIE = 1e-6
 class Embedder(Protocol):
     """An embedding model."""
 
-    @property
-    def name(self) -> str:
-        """The name of the model, as recorded in files; it never holds a secret."""
-        ...
+    name: str
+    """The name of the model, as recorded in files; it never holds a secret."""
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Return one vector a text, of shape (texts, dimensions)."""
@@ -39,37 +36,27 @@ class Embedder(Protocol):
         """Return the vector of a query, of shape (dimensions,)."""
         ...
 
-    async def aembed_query(self, text: str) -> Matrix:
-        """Like `embed_query`, without blocking the event loop."""
-        ...
 
-
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """An entry and how well it fits the query: higher is better, 1 is best."""
 
     entry: Entry
     score: float
 
 
-def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes | None]:
-    """Return the unit vector of each text: zeros if it has none, None if it is not finite.
+def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes]:
+    """Return the unit vector of each text, as `unit_vectors`.
 
     Raises:
         MemoryFailure: The embedder failed, or returned something else than one vector a text.
     """
     distinct = list(dict.fromkeys(texts))
-    if not distinct:
-        return {}
-    vectors, finite = unit_vectors(embedder, distinct)
-    return {
-        text: vector.tobytes() if good else None
-        for text, vector, good in zip(distinct, vectors, finite, strict=True)
-    }
+    vectors = unit_vectors(embedder, distinct) if distinct else ()
+    return dict(zip(distinct, map(bytes, vectors), strict=True))
 
 
-def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, NDArray[np.bool_]]:
-    """Return unit vectors of shape (texts, dimensions), zeros for none, and which are finite.
+def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
+    """Return unit vectors of shape (texts, dimensions), zeros for those that are not finite, too.
 
     Raises:
         MemoryFailure: The embedder failed, or returned something else than one vector a text.
@@ -80,25 +67,19 @@ def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, NDAr
             f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for "
             f"{len(texts)} texts; use another model"
         )
-    with np.errstate(all="ignore"):
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        units = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    return units, np.asarray(np.isfinite(vectors).all(axis=1))
+    return _units(vectors)
 
 
 def query_vector(embedder: Embedder, query: str) -> Matrix | None:
     """Return the unit vector of a query, or None if it is zero or not finite."""
-    return _unit(embedder.embed_query(query))
+    [vector] = _units(embedder.embed_query(query)[np.newaxis])
+    return vector if vector.any() else None
 
 
-async def aquery_vector(embedder: Embedder, query: str) -> Matrix | None:
-    """Like `query_vector`, without blocking the event loop."""
-    return _unit(await embedder.aembed_query(query))
-
-
-def _unit(vector: Matrix) -> Matrix | None:
-    length = np.linalg.norm(vector.astype(np.float64))
-    return (vector / length).astype(np.float32) if 0 < length < math.inf else None
+def _units(vectors: Matrix) -> Matrix:
+    with np.errstate(all="ignore"):
+        lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+        return np.asarray(np.nan_to_num(vectors / lengths), np.float32)
 
 
 class Vectors:

@@ -59,9 +59,7 @@ class HybridReranker:
 
     def _embedded(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
         assert self.embedder  # noqa: S101 - called with an embedder alone
-        vectors, finite = unit_vectors(self.embedder, list(texts))
-        vectors[~finite] = 0.0
-        return vectors
+        return unit_vectors(self.embedder, list(texts))
 
 
 def _words(wanted: frozenset[str], texts: Sequence[str]) -> tuple[NDArray[np.float64], float]:

@@ -107,10 +107,7 @@ def test_skills_go_out_and_in(here: Path) -> None:
     greet = here / "out" / "greet"
     greet.mkdir()
     (greet / "SKILL.md").write_text(SKILL)
-    (greet / "wave.py").touch()
-    result = run("memory import out -m other.db")
-    assert "3 added" in result.stdout
-    assert "only the text was imported, not wave.py" in result.stderr
+    assert "3 added" in run("memory import out -m other.db").stdout
 
 
 @pytest.mark.parametrize("kind", ["local", "weaviate"])

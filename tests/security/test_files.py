@@ -14,7 +14,7 @@ import pytest
 
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure, StepcraftError
-from stepcraft.memory.files import import_file, read_all, write_jsonl
+from stepcraft.memory.files import read_all, read_procedures, write_jsonl
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
@@ -114,6 +114,7 @@ def test_a_path_that_cannot_be_is_one_sentence(named: str, tmp_path: Path):
         lambda: open_corpus([tmp_path], index=named.format(".db"), embeddings="none"),
         lambda: open_memory(named.format(".db"), embeddings="none"),
         lambda: read_all(named.format(".jsonl")),
+        lambda: list(read_procedures(named.format(".csv"), [])),
         lambda: write_jsonl([TEA], named.format(".jsonl")),
     ]
     for call in calls:
@@ -239,7 +240,7 @@ def test_a_large_file_is_no_memory_but_can_be_imported(tmp_path: Path):
     with pytest.raises(BadInput, match=r"is larger than 200 MB.*import it into a \.db file"):
         open_memory(path, embeddings="none")
     with closing(LocalMemory(":memory:", embeddings="none")) as target:
-        assert import_file(target, path).added == 1
+        assert target.add(read_procedures(path, [])).added == 1
 
 
 def test_the_database_of_something_else_is_not_written_to(tmp_path: Path) -> None:
