@@ -18,6 +18,9 @@ from stepcraft.index._rows import Entry
 Matrix = NDArray[np.float32]
 
 _BLOCK = 8192
+_READ = 256
+"""Rows that are read at once: each more leaves a hole in the memory of the process."""
+
 _TIE = 1e-6
 """Scores closer than this count as equal: sums in another order differ by about a tenth of it."""
 
@@ -85,8 +88,9 @@ def _units(vectors: Matrix) -> Matrix:
 class Vectors:
     """The vectors of one file, which all its indexes in this process share.
 
-    They are kept in blocks, so that a growing file copies nothing. Whoever holds `lock` while he
-    begins a transaction and searches sees no row that is older than those that are here.
+    They are kept in blocks of one size, by which a row is found, so that a growing file copies
+    nothing. Whoever holds `lock` while he begins a transaction and searches sees no row that is
+    older than those that are here.
     """
 
     def __init__(self) -> None:
@@ -110,7 +114,10 @@ class Vectors:
         What was written since the last call is read first.
         """
         self._update(connection)
-        cosines = np.concatenate([block @ vector for block in self._blocks] or [vector[:0]])
+        rows = len(self._numbers)
+        starts = zip(range(0, rows, _BLOCK), self._blocks, strict=True)
+        parts = [block[: rows - start] @ vector for start, block in starts]
+        cosines = np.concatenate([vector[:0], *parts])
         return self._numbers, np.nan_to_num(cosines, copy=False, nan=-np.inf)
 
     def _update(self, connection: sqlite3.Connection) -> None:
@@ -137,18 +144,20 @@ class Vectors:
         self._changes = last
 
     def _read_new(self, connection: sqlite3.Connection) -> None:
-        used = len(self._numbers) % _BLOCK
-        last = self._numbers.max(initial=0)
+        numbers, place = [self._numbers], len(self._numbers)
         cursor = connection.execute(
-            "SELECT seq, vector FROM vectors WHERE seq > ? ORDER BY seq", (int(last),)
+            "SELECT seq, vector FROM vectors WHERE seq > ? ORDER BY seq",
+            (int(self._numbers.max(initial=0)),),
         )
-        while rows := cursor.fetchmany(_BLOCK - used):
-            numbers, vectors = zip(*rows, strict=True)
-            block = np.frombuffer(bytearray().join(vectors), np.float32).reshape(len(rows), -1)
-            # A block has one size, by which a row is found; the last one grows by a copy.
-            self._blocks.append(np.concatenate((self._blocks.pop(), block)) if used else block)
-            self._numbers = np.append(self._numbers, numbers)
-            used = len(self._numbers) % _BLOCK
+        while rows := cursor.fetchmany(min(_READ, _BLOCK - place % _BLOCK)):
+            added, vectors = zip(*rows, strict=True)
+            if place % _BLOCK == 0:
+                self._blocks.append(np.empty((_BLOCK, len(vectors[0]) // 4), np.float32))
+            block = np.frombuffer(b"".join(vectors), np.float32).reshape(len(rows), -1)
+            self._blocks[-1][place % _BLOCK :][: len(rows)] = block
+            numbers.append(np.array(added))
+            place += len(rows)
+        self._numbers = np.concatenate(numbers)
 
 
 _files: WeakValueDictionary[tuple[int, int], Vectors] = WeakValueDictionary()
