@@ -11,10 +11,6 @@ from typing import Literal
 from stepcraft.errors import Failed, SourceFailure
 
 
-class Unreadable(SourceFailure):
-    """A document cannot be read. The message is the reason, a clause whose subject it is."""
-
-
 @dataclass(frozen=True)
 class Document:
     """A whole document."""

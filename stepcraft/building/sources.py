@@ -10,13 +10,14 @@ from urllib.parse import urldefrag
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document as LangChainDocument
 
-from stepcraft.building.documents import Document, Listed, Listing, Unreadable, listed
+from stepcraft.building.documents import Document, Listed, Listing, listed
 from stepcraft.building.langsmith import list_runs
 from stepcraft.building.threads import list_threads
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
 from stepcraft.secrets import excerpt, without_secrets
-from stepcraft.sources.corpus.content import UnreadableFile, content_of, file_title
+from stepcraft.sources.corpus.content import content_of, file_title
 from stepcraft.sources.corpus.files import files_of, roots_of, shown
+from stepcraft.sources.isolated import Unreadable
 from stepcraft.sources.open import corpus_paths, is_dotted, named_object
 
 Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument]
@@ -100,7 +101,7 @@ def _file(path: Path, source: str) -> Document:
     try:
         content = content_of(path)
     except Exception as error:  # a file that nobody foresaw costs itself alone
-        is_foreseen = isinstance(error, UnreadableFile | StepcraftError)
+        is_foreseen = isinstance(error, StepcraftError)
         unforeseen = f"it cannot be parsed ({type(error).__name__})"
         raise Unreadable(str(error) if is_foreseen else unforeseen) from error
     title = content.title

@@ -21,10 +21,11 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
-from stepcraft.building.documents import Document, Listed, Unreadable, listed
+from stepcraft.building.documents import Document, Listed, listed
 from stepcraft.errors import Failed
 from stepcraft.records import records
 from stepcraft.secrets import MASK, excerpt, without_secrets
+from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 MAX_CHARACTERS = 30_000

@@ -6,8 +6,8 @@ import pytest
 
 from stepcraft import BadInput, FetchFailed, SourceFailure
 from stepcraft.building import list_documents
-from stepcraft.building.documents import Unreadable
 from stepcraft.building.sources import Source
+from stepcraft.sources.isolated import Unreadable
 from tests.servers.pages_server import PagesServer, Served, html
 
 OWN = "tests.building.own"

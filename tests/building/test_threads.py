@@ -27,9 +27,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 
 from stepcraft.building import list_documents
-from stepcraft.building.documents import Document, Unreadable
+from stepcraft.building.documents import Document
 from stepcraft.building.threads import MAX_CHARACTERS, transcript
 from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.sources.isolated import Unreadable
 from tests.scripted import ToolModel
 from tests.servers.langsmith_server import LangSmithServer
 

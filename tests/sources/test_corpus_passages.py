@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.sources.corpus.content import UnreadableFile
 from stepcraft.sources.corpus.passages import CHARACTERS, MAX_FENCE, Passage, passages
+from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 
@@ -91,7 +91,7 @@ def test_html_is_read_as_a_browser_shows_it(tmp_path: Path):
     assert found[0].text == "About **green** tea."
     assert "Longer_than_that" in found[1].text
     deep = "<div>" * 20_000 + "tea"
-    with pytest.raises(UnreadableFile, match="RecursionError"):
+    with pytest.raises(Unreadable, match="RecursionError"):
         read(tmp_path, "deep.html", deep)
 
 
@@ -104,7 +104,7 @@ def test_a_notebook_gives_cells(tmp_path: Path):
     (found,) = read(tmp_path, "tea.ipynb", text)
     assert (found.title, found.place) == ("Tea", " cell 1")
     assert found.text == "About tea.\n\n```\n# boil\nboil()\n```"
-    with pytest.raises(UnreadableFile, match="cannot be read as notebook"):
+    with pytest.raises(Unreadable, match="cannot be read as notebook"):
         read(tmp_path, "b.ipynb", "[]")
 
 
@@ -159,14 +159,14 @@ def test_pdf_gives_pages(tmp_path: Path):
     ],
 )
 def test_what_cannot_be_read_says_why(tmp_path: Path, name, content, why):
-    with pytest.raises(UnreadableFile, match=why):
+    with pytest.raises(Unreadable, match=why):
         read(tmp_path, name, content)
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path):
     with (tmp_path / "large.txt").open("wb") as file:
         file.truncate(60_000_000)
-    with pytest.raises(UnreadableFile, match="larger than 20 MB"):
+    with pytest.raises(Unreadable, match="larger than 20 MB"):
         list(passages(tmp_path / "large.txt"))
 
 
@@ -201,7 +201,7 @@ def test_broken_records_are_named_and_the_others_given(tmp_path: Path):
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\nbroken\n{"text": "two"}\n')
     read: list[str] = []
     with pytest.raises(
-        UnreadableFile, match="1 of its records cannot be read, the first in line 2"
+        Unreadable, match="1 of its records cannot be read, the first in line 2"
     ):
         read += [item.text for item in passages(tmp_path / "a.jsonl")]
     assert read == []

@@ -19,9 +19,9 @@ from stepcraft.files import named_path
 from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, in_group
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source, passage_of
-from stepcraft.sources.corpus.content import UnreadableFile
 from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
 from stepcraft.sources.corpus.passages import VERSION, passages
+from stepcraft.sources.isolated import Unreadable
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -55,13 +55,11 @@ class CorpusRetriever(Source):
     @property
     def notes(self) -> list[str]:
         """A sentence on the files that could not be read, if there are any."""
+        if not self.problems:
+            return []
         problems = [f"{shown(path, self.roots)}: {why}" for path, why in self.problems.items()]
         count, listed = len(problems), "; ".join(problems[:5])
-        return (
-            [f"not all of the corpus could be read ({count:,} problems): {listed}"]
-            if problems
-            else []
-        )
+        return [f"not all of the corpus could be read ({count:,} problems): {listed}"]
 
     def refresh(self, *, after_s: float = 0) -> None:
         """Read what is new or changed in the files, and drop what is gone.
@@ -103,12 +101,6 @@ class CorpusRetriever(Source):
         complete: dict[str, Complete] = {}
         marks: dict[str, str] = self.index.marks()
         self.read = 0
-
-        def write() -> None:
-            self.index.fill(entries, complete)
-            entries.clear()
-            complete.clear()
-
         for file in files_of(self.roots, problems):
             group = _digest(file.path)
             # The mark of a file is its state, and what is wrong with it.
@@ -124,14 +116,15 @@ class CorpusRetriever(Source):
                         entries.append(Entry(in_group(group, _digest(whole)), whole, payload))
                         ids.add(entries[-1].id)
                         if len(entries) >= _BATCH:
-                            write()
-                except UnreadableFile as error:
+                            self.index.fill(entries, complete)
+                            entries, complete = [], {}
+                except Unreadable as error:
                     mark += str(error)
                 complete[group] = Complete(mark, ids)
             if problem := mark.removeprefix(state):
                 problems[file.path] = problem
         if complete:
-            write()
+            self.index.fill(entries, complete)
         if marks:
             self.index.forget(marks)
         self.problems = problems
@@ -182,13 +175,11 @@ def open_corpus(
 
     try:
         path = _cache_file(repr(choices)) if index is None else named_path(index)
-        try:
-            return opened()
-        except DamagedIndex:
-            if index is not None:
-                raise
+        if index is None:
+            with suppress(DamagedIndex):
+                return opened()
             _delete(path)
-            return opened()
+        return opened()
     except (MemoryFailure, OSError) as error:
         raise SourceFailure(f"the index of the corpus cannot be used: {error}") from error
 
