@@ -93,9 +93,7 @@ def apply_changes(
             glue = "\n" if "\n" in new or _LINE.match(new) else " "
             glue = "\n\n" if body.endswith("```") or "```" in new else glue
             texts[place] = body + glue + new + text[len(body) :]
-    return [
-        part for text, new in zip(texts, added, strict=True) for part in (text, *new)
-    ], lost
+    return [part for text, new in zip(texts, added, strict=True) for part in (text, *new)], lost
 
 
 def _place(change: Change, parts: Sequence[str]) -> int | None:

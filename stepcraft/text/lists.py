@@ -20,7 +20,7 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"(#{1,6})\s")
-_QUOTED = re.compile("^[\"\u201c]([^\"\u201c\u201d]*)[\"\u201d]$")
+_QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _NUMBER, _DASH, _TEXT, _CODE = range(4)
 """What lines begin with. Where numbers and dashes stand at the margin, numbers begin the items."""
 

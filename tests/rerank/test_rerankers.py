@@ -10,7 +10,6 @@ import pytest
 from langchain_core.callbacks import Callbacks
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.embeddings import Embeddings
 
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
@@ -61,16 +60,6 @@ class Filter(BaseDocumentCompressor):
         return self.says(documents)
 
 
-class Letters(Embeddings):
-    """A vector of how often each letter occurs."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [self.embed_query(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        return [float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"]
-
-
 def ranked(reranker: object) -> dict[str, float]:
     """Return the score of each sentence."""
     sentences = sentences_of(PASSAGES)
@@ -99,24 +88,20 @@ def test_a_compressor_ranks_what_it_gives_back() -> None:
     assert kept == ["The old bridge of Mostar stands in Bosnia.", BUILDER]
 
 
-@pytest.mark.parametrize("name", ["hybrid", "words", "vectors", "wordllama"])
+@pytest.mark.parametrize("name", ["hybrid", "words"])
 def test_rerankers_by_name(name: str) -> None:
     scores = ranked(name)
     assert scores[BUILDER] > scores["The rind is white."]
-
-
-def test_embeddings_rank_by_vectors() -> None:
-    assert len(ranked(Letters())) == 6
 
 
 @pytest.mark.parametrize(
     ("choice", "value"),
     [
         ("hybird", "hybird"),
-        ("cross-encoder", "needs a model"),
+        ("cross-encoder", "cross-encoder:MODEL"),
         ("nobody:model", "nobody"),
         (3, "3"),
-        (Letters, "Letters"),
+        (Scorer, "Scorer"),
         ("cross-encoder:there/is-none", "there/is-none"),
     ],
 )

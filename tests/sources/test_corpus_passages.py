@@ -200,9 +200,7 @@ def test_json_is_read_as_text(tmp_path: Path):
 def test_broken_records_are_named_and_the_others_given(tmp_path: Path):
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\nbroken\n{"text": "two"}\n')
     read: list[str] = []
-    with pytest.raises(
-        Unreadable, match="1 of its records cannot be read, the first in line 2"
-    ):
+    with pytest.raises(Unreadable, match="1 of its records cannot be read, the first in line 2"):
         read += [item.text for item in passages(tmp_path / "a.jsonl")]
     assert read == []
     reader = passages(tmp_path / "a.jsonl")
