@@ -174,4 +174,3 @@ def _from_object(model: "Embeddings") -> Embedder:
     provider = package.removeprefix("langchain_") if package.startswith("langchain_") else kind
     version = getattr(model, "model", None) or getattr(model, "model_name", None)
     return LangChainEmbedder(model, f"{provider}:{version}" if isinstance(version, str) else kind)
-

@@ -32,7 +32,15 @@ def test_wordllama_finds_paraphrases_without_shared_words():
 def test_the_vectors_are_those_of_wordllama_itself():
     wordllama = import_module("wordllama")
     own = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-    texts = ["tea", "", "\u200b", "👾", "煮一壶茶", "Boil the water, and wait. " * 50, "tea " * 5000]
+    texts = [
+        "tea",
+        "",
+        "\u200b",
+        "👾",
+        "煮一壶茶",
+        "Boil the water, and wait. " * 50,
+        "tea " * 5000,
+    ]
     embedder = resolve_embeddings("wordllama")
     assert np.allclose(embedder.embed_documents(texts), own.embed(texts), atol=1e-6)
     assert np.allclose(embedder.embed_query("tea"), own.embed("tea")[0], atol=1e-6)

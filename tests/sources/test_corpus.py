@@ -1,11 +1,9 @@
 """A corpus: what it finds, what it leaves out, and how its index follows the files."""
 
-import contextlib
 import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import chdir, closing
 from importlib.util import find_spec
@@ -415,22 +413,3 @@ def test_incremental_updates_equal_a_fresh_index(tmp_path_factory: pytest.TempPa
         assert changed.notes == fresh.notes
         changed.close()
         fresh.close()
-
-
-def test_an_index_that_was_not_opened_for_long_is_deleted_from_the_cache(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    cache = folder.parent / "other cache"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    (folder / "more").mkdir()
-    (folder / "more" / "milk.md").write_text("Milk, then sugar.")
-    unused, used = (
-        Path(open_corpus([named], embeddings="none").index.path)
-        for named in (folder, folder / "more")
-    )
-    old = time.time() - 91 * 24 * 3600
-    for path in (unused, used):
-        os.utime(path, (old, old))
-    with contextlib.closing(open_corpus([folder / "more"], embeddings="none")) as corpus:
-        assert corpus.read == 0, "the index that is used again is kept"
-    assert list(cache.rglob("*.db*")) == [used]

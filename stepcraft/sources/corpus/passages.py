@@ -82,14 +82,14 @@ def passages_of(content: Content) -> Iterator[Passage]:
     """
     number, counted = 1, 0
     for title, begin, end in _packed(_units_of(content)):
-        text = content.text[begin:end]
-        start = begin + len(text) - len(text.lstrip())
+        text = content.text[begin:end].strip()
+        start = content.text.find(text, begin)
         if content.starts:
             number = bisect_right(content.starts, start)
         else:
             number, counted = number + content.text.count("\n", counted, start), start
-        if text.strip():
-            yield Passage(title, text.strip(), content.place.format(number))
+        if text:
+            yield Passage(title, text, content.place.format(number))
     if content.cut:
         raise Unreadable(content.cut)
 

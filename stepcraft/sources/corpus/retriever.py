@@ -26,7 +26,6 @@ from stepcraft.sources.isolated import Unreadable
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_UNUSED_S = 90 * 24 * 3600
 _BATCH = 4000
 """Passages that are embedded and written together."""
 
@@ -154,7 +153,7 @@ def open_corpus(
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object; None
             means STEPCRAFT_EMBEDDINGS, else the best that needs no key.
         index: The file of the index, or ":memory:". None means one in the user's cache folder,
-            where indexes that were not opened for 90 days are deleted, and damaged ones made anew.
+            where damaged ones are made anew.
 
     Raises:
         BadInput: There is no such file or folder, or nothing in it can be read.
@@ -178,28 +177,18 @@ def open_corpus(
         if index is None:
             with suppress(DamagedIndex):
                 return opened()
-            _delete(path)
+            for file in path.parent.glob(f"{path.name}*"):  # with -wal and -shm
+                file.unlink()
         return opened()
     except (MemoryFailure, OSError) as error:
         raise SourceFailure(f"the index of the corpus cannot be used: {error}") from error
 
 
 def _cache_file(options: str) -> Path:
-    """Return the index in the cache folder for these options; delete those out of use."""
+    """Return the index in the cache folder for these options."""
     folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
-    path = folder / f"{_digest(options)}.db"
     folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
-    with suppress(OSError):  # a cache that cannot be written can still be searched
-        path.touch()
-        for other in folder.glob("*.db"):
-            if time.time() - other.stat().st_mtime > _UNUSED_S:
-                _delete(other)
-    return path
-
-
-def _delete(index: Path) -> None:
-    for file in index.parent.glob(f"{index.name}*"):  # with -wal and -shm
-        file.unlink(missing_ok=True)
+    return folder / f"{_digest(options)}.db"
 
 
 def _digest(text: str) -> str:
