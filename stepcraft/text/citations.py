@@ -59,12 +59,12 @@ def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list
     code belongs to the sentence before it, and a heading to the one below it.
     """
     text = with_marks_of(text, numbers)
-    split: list[tuple[str, list[int]]] = []
+    split: list[tuple[str, list[int]]] = [("", [])]
     end = 0
     for block in code_blocks(text):
         split += _cited_in_prose(text[end : block.start])
-        code = text[block.start : block.stop]
-        split[-1:] = [(split[-1][0] + code, split[-1][1])] if split else [(code, [])]
+        before, cited = split.pop()
+        split.append((before + text[block.start : block.stop], cited))
         end = block.stop
     split += _cited_in_prose(text[end:])
     joined: list[tuple[str, list[int]]] = []

@@ -63,7 +63,7 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
 def outside_code(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets (start, stop) of what is neither in a fenced block nor in a code span."""
     position = 0
-    for start, stop in [*_code(text), (len(text), len(text))]:
+    for start, stop in [*code(text), (len(text), len(text))]:
         if position < start:
             yield position, start
         position = stop
@@ -80,7 +80,8 @@ def replaced(text: str, pattern: re.Pattern[str], by: Callable[[re.Match[str]], 
     return "".join([*pieces, text[end:]])
 
 
-def _code(text: str) -> Iterator[tuple[int, int]]:
+def code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the offsets (start, stop) of fenced blocks and code spans."""
     end = 0
     for block in code_blocks(text):
         yield from (match.span() for match in _SPAN.finditer(text, end, block.start))

@@ -12,7 +12,7 @@ from stepcraft.text import markdown
 _STRING = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'")
 _COMMENT = re.compile(r"(?:(?<=\s)|^)(?:#|//)[^\n]*", re.MULTILINE)
 _TOKEN = re.compile(
-    r"(?<![\w.$/-])(?:--[a-z][\w-]*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)(?P<call>[ \t]?\()?"
+    r"(?<![\w.$/-])(--[a-z][\w-]*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)([ \t]?\()?"
 )
 _SINGLE = re.compile(r"(?:--?|@|\./)?[A-Za-z_][\w.:/@-]{1,99}(?:\(\))?")
 _SHAPED = re.compile(r"[_.]|^--|[a-z0-9][A-Z]|[A-Za-z][0-9]|^[A-Z][a-z]+[A-Z]")
@@ -53,14 +53,10 @@ def bound_in(codes: Iterable[str]) -> set[str]:
 
 def codes(text: str) -> Iterator[str]:
     """Yield the code spans and blocks of a text, without backticks and fences, in order."""
-    end = 0
-    for start, stop in [*markdown.outside_code(text), (len(text), len(text))]:
-        code = text[end:start]
-        if "\n" in code:
-            yield code.partition("\n")[2].rpartition("\n")[0]
-        elif code:
-            yield code.strip("`").strip()
-        end = stop
+    for start, stop in markdown.code(text):
+        code = text[start:stop]
+        is_block = "\n" in code
+        yield code[code.find("\n") + 1 : code.rfind("\n")] if is_block else code.strip("` ")
 
 
 def mentions(text: str, name: str) -> bool:
@@ -84,7 +80,6 @@ def _names(code: str) -> Iterator[str]:
     if _SINGLE.fullmatch(code):
         yield code.removesuffix("()")
         return
-    for token in _TOKEN.finditer(_COMMENT.sub("", _STRING.sub('""', code))):
-        name = token[0].rstrip(" \t(")
-        if token["call"] or _SHAPED.search(name):
+    for name, call in _TOKEN.findall(_COMMENT.sub("", _STRING.sub('""', code))):
+        if call or _SHAPED.search(name):
             yield name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -54,9 +53,7 @@ def engines(url: str) -> list[Search]:
     ("served", "why"),
     [
         (Served(b"", 401), r"answered 401 .*; check "),
-        (Served(b"", 403), r"answered 403 .*; check "),
         (Served(b"", 429), r"answered 429 \(too many requests\); check "),
-        (Served(b"", 500), "answered 500 .*; check "),
         (Served(status=302, headers={"Location": "http://127.0.0.1:1/"}), "redirects more than 0"),
         (Served(b"<html>"), "it is 'text/html', and only application/json is read"),
         (answer("x" * 2_100_000), "did not answer with results in JSON"),
@@ -94,10 +91,8 @@ def test_an_engine_that_cannot_be_reached():
 def test_ddgs_without_a_network(monkeypatch: pytest.MonkeyPatch):
     with PagesServer({}) as server:
         monkeypatch.setenv("DDGS_PROXY", server.url)
-    began = time.monotonic()
     with pytest.raises(SourceFailure, match=r"^ddgs: no search engine answered: ") as caught:
         open_web("web").invoke("rye bread")
-    assert time.monotonic() - began < 10
     assert "\n" not in str(caught.value)
 
 
