@@ -69,12 +69,6 @@ def test_a_gzip_bomb_is_cut_and_takes_no_memory():
     assert peak < 20_000_000
 
 
-def test_what_follows_the_compressed_data_is_left():
-    chunks = itertools.chain([gzip.compress(b"rye")], itertools.repeat(b"\0" * 65536))
-    page = fetched(Served(chunks=chunks, headers={"Content-Encoding": "gzip"}))
-    assert page.body == b"rye"
-
-
 def test_an_endless_body_is_cut():
     page = fetched(Served(chunks=itertools.repeat(b"rye " * 4096)))
     assert (len(page.body), page.cut) == (2_000_000, True)
@@ -149,12 +143,10 @@ def test_five_redirects_are_followed():
             "http://169.254.169.254/latest/",
             r"has the address 169\.254\.169\.254, which is not public",
         ),
-        ("http://[::ffff:10.0.0.1]/", "which is not public"),
         ("http://localhost:22/", r"localhost has the address .* is not public"),
         ("http://2130706433/", r"2130706433 has the address 127\.0\.0\.1, which is not public"),
         ("file:///etc/passwd", "no http or https URL"),
         ("http://cook:sesame@example.com/", "without user and password"),
-        ("//10.0.0.1/", r"has the address 10\.0\.0\.1, which is not public"),
         ("http://example.com:port/", "Invalid port"),
     ],
 )
@@ -168,15 +160,6 @@ def test_a_redirect_to_another_port_of_an_allowed_host_is_refused():
         with fails(r"has the address 127\.0\.0\.1, which is not public", FetchRefused):
             fetched(redirect(f"{inner.url}/"))
         assert inner.asked == []
-
-
-def test_an_allowed_name_counts_for_every_port():
-    with (
-        PagesServer({"/": html("Rye.")}) as inner,
-        PagesServer({"/page": redirect(f"{inner.url}/")}) as server,
-    ):
-        page = Fetcher(allow_hosts=["127.0.0.1"]).fetch(f"{server.url}/page")
-    assert page.url == f"{inner.url}/"
 
 
 @pytest.mark.parametrize(
@@ -246,13 +229,6 @@ def test_the_next_address_is_tried():
         assert fetcher.fetch(url).type == "text/html"
 
 
-def test_a_port_where_nobody_listens():
-    with PagesServer({}) as server:
-        host = server.host
-    with fails("cannot be fetched: ConnectError"):
-        Fetcher(allow_hosts=[host]).fetch(f"http://{host}/")
-
-
 @contextmanager
 def over_tls(name: str) -> Iterator[tuple[PagesServer, ssl.SSLContext]]:
     """A server whose certificate is for a name, and a context that trusts who signed it."""
@@ -262,11 +238,6 @@ def over_tls(name: str) -> Iterator[tuple[PagesServer, ssl.SSLContext]]:
     authority.configure_trust(trusting)
     with PagesServer({"/page": html("Rye.")}, serving) as server:
         yield server, trusting
-
-
-def test_a_certificate_that_nobody_vouches_for():
-    with over_tls("127.0.0.1") as (server, _), fails("certificate verify failed"):
-        Fetcher(allow_hosts=[server.host]).fetch(f"{server.url}/page")
 
 
 def test_the_certificate_is_verified_for_the_name_not_the_address():
@@ -282,11 +253,6 @@ def test_the_certificate_is_verified_for_the_name_not_the_address():
             fetcher.fetch(f"https://other.test:{server.port}/page")
         (request,) = server.asked
     assert request.headers["host"] == f"pages.test:{server.port}"
-
-
-def test_a_server_that_speaks_no_tls():
-    with PagesServer({}) as server, fails("cannot be fetched: .*SSL"):
-        Fetcher(allow_hosts=[server.host]).fetch(f"https://{server.host}/")
 
 
 def test_a_handshake_that_never_comes():
