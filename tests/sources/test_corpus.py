@@ -251,11 +251,7 @@ print(corpus.index.path, corpus.read, len(corpus.invoke("tea", k=50)))
 
 
 def in_a_process(folder: Path, embeddings: str = "none") -> subprocess.Popen[str]:
-    environment = {
-        **os.environ,
-        "XDG_CACHE_HOME": str(folder.parent / "cache"),
-        "HOME": str(folder.parent),
-    }
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder.parent / "cache")}
     command = [sys.executable, "-W", "error", "-c", CODE, str(folder), embeddings]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
@@ -271,9 +267,7 @@ def test_the_index_is_in_the_cache_folder_one_for_each_choice_of_embeddings(fold
     assert Path(path).is_relative_to(folder.parent)
     assert read == "2"
     assert outcome(in_a_process(folder))[:2] == [path, "0"]
-    other, read, _ = outcome(in_a_process(folder, "wordllama"))
-    assert other != path
-    assert read == "2"
+    assert outcome(in_a_process(folder, "wordllama"))[0] != path
 
 
 def test_several_processes_may_open_a_corpus_at_once(folder: Path):
@@ -281,13 +275,10 @@ def test_several_processes_may_open_a_corpus_at_once(folder: Path):
         (folder / f"{number}.md").write_text(f"# Tea {number}\n\nTea of kind {number}.\n")
     started = [in_a_process(folder) for _ in range(3)]
     assert len({tuple(outcome(process)[::2]) for process in started}) == 1
-    _, read, count = outcome(in_a_process(folder))
-    assert count == "50"
-    assert int(read) == 0
+    assert outcome(in_a_process(folder))[1:] == ["0", "50"]
 
 
-@pytest.mark.parametrize("deleted", [False, True], ids=["", "and a file deleted"])
-def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, deleted):
+def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path):
     for number in range(3):  # the second file is in the index in part when the process is killed
         lines = (f'{{"text": "Tea {number} of kind {line}."}}' for line in range(3000))
         (folder / f"{number}.jsonl").write_text("\n".join(lines))
@@ -299,11 +290,10 @@ def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, delete
     model.most, model.error = 4000, Killed
     with pytest.raises(Killed):
         opened(embeddings=model)
-    if deleted:
-        (folder / "1.jsonl").unlink()
+    (folder / "2.jsonl").unlink()
     model = Counting()
     whole = opened(embeddings=model)
-    assert len(model.texts) < 9000, "what was stored is not embedded again"
+    assert len(model.texts) < 6000, "what was stored is not embedded again"
     fresh = open_corpus([folder], index=":memory:", embeddings="none")
     assert entries(whole) == entries(fresh)
 
