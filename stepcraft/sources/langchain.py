@@ -38,8 +38,9 @@ class RetrieverAdapter(Source):
     def of(cls, retriever: BaseRetriever, name: str) -> BaseRetriever:
         """Return a retriever that takes `k` with a call: this one if it does, else an adapter."""
         kind = type(retriever)
-        methods = kind._get_relevant_documents, kind._aget_relevant_documents
-        return retriever if all(map(_takes_k, methods)) else cls(retriever=retriever, spec=name)
+        if _takes_k(kind._get_relevant_documents) and _takes_k(kind._aget_relevant_documents):
+            return retriever
+        return cls(retriever=retriever, spec=name)
 
     def _search(self, query: str, k: int) -> list[Document]:
         retriever, options = self._giving(k, type(self.retriever)._get_relevant_documents)

@@ -38,10 +38,6 @@ REPLIES = {
         "Then save it.",
         ["**Install**\nRun `pip install x`.", "**Configure**\nEdit `a.toml`.\nThen save it."],
     ),
-    "bold titles behind the number": (
-        "1. **Install** the package.\n2. **Run** it.",
-        ["**Install** the package.", "**Run** it."],
-    ),
     "headings for steps, with nested bullets": (
         "# Adding memory\n\n### Step 1: Make a store\n- Import `Store`.\n- Build it.\n\n### Step 2: Pass it on\n"
         "#### Details\nGive it to `compile`.\n\n### Summary\nIt remembers now.",
@@ -98,7 +94,6 @@ REPLIES = {
         "Run:\nthis\n```\nx\n```\nStop",
         ["this\n```\nx\n```", "Stop"],
     ),
-    "mixed bullets": ("* Peel\n- Cut\n+ Boil", ["Peel", "Cut", "Boil"]),
     "tabs": ("-\tPeel\n\t- thinly\n-\tBoil", ["Peel\n- thinly", "Boil"]),
     "right-aligned numbers, windows newlines": (" 9. Peel\r\n10. Boil\r\n", ["Peel", "Boil"]),
 }
