@@ -1,11 +1,13 @@
 """Web search engines: ddgs (no key), Tavily and SearXNG."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 
 import httpx
 
-from stepcraft.errors import SourceFailure
+from stepcraft.errors import FetchFailed, SourceFailure
 from stepcraft.secrets import excerpt
+from stepcraft.sources.web.fetch import Fetcher
 
 _TIMEOUT_S = 8
 
@@ -46,20 +48,17 @@ def searxng(url: str) -> Search:
 def _asked(
     url: str, hint: str, headers: Mapping[str, str] | None = None, body: object = None
 ) -> Sequence[str]:
-    """Return the results of one request without redirects to a host that the user has named.
+    """Return the results of one request without redirects; the host may have any address.
 
     Raises:
         SourceFailure: It did not answer with JSON, or refuses the key.
     """
     host = httpx.URL(url).netloc.decode("ascii")
-    method = "GET" if body is None else "POST"
+    fetcher = Fetcher([host], total_s=_TIMEOUT_S, redirects=0, types=("application/json",))
     try:
-        answer = httpx.request(method, url, headers=headers, json=body, timeout=_TIMEOUT_S)
-        if answer.status_code == 200:
-            return [str(row["url"]) for row in answer.json()["results"]]
-        reason = f"answered {answer.status_code}"
-    except httpx.HTTPError as error:
-        reason = f"cannot be asked ({type(error).__name__})"
-    except (ValueError, RecursionError, LookupError, TypeError):
-        reason = "did not answer with results in JSON"
-    raise SourceFailure(f"{host} {reason}; {hint}")
+        answer = json.loads(fetcher.fetch(url, headers=headers, json=body).body)
+        return [str(row["url"]) for row in answer["results"]]
+    except FetchFailed as error:
+        raise SourceFailure(f"{error}; {hint}") from error
+    except (ValueError, RecursionError, LookupError, TypeError) as error:
+        raise SourceFailure(f"{host} did not answer with results in JSON; {hint}") from error

@@ -10,11 +10,11 @@ once and connects to the addresses that it has checked.
 import asyncio
 import socket
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -26,7 +26,7 @@ from stepcraft.sources.web.urls import allowed_hosts, checked_url, is_public, sh
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a host and port; raises OSError or ValueError if there are none."""
 
-_TYPES = ("text/html", "application/xhtml+xml", "text/plain", "text/markdown", "text/x-markdown")
+TYPES = ("text/html", "application/xhtml+xml", "text/plain", "text/markdown", "text/x-markdown")
 """The content types of pages."""
 
 _HEADERS = {
@@ -35,7 +35,6 @@ _HEADERS = {
     "Accept-Encoding": "gzip",  # which zlib decompresses up to a limit
     "Accept-Language": "en, *;q=0.5",
 }
-_REDIRECTS = 5
 _MAX_BYTES = 2_000_000
 """The bytes of a page after decompression; the rest of a longer page is not read."""
 
@@ -119,6 +118,10 @@ class Fetcher:
     """Hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any address."""
     total_s: float = 10
     """Seconds for all of it, redirects included."""
+    redirects: int = 5
+    """The most redirects that are followed."""
+    types: Sequence[str] = TYPES
+    """The content types that are read."""
     resolve: Resolve = _system_addresses
     network: Callable[[], httpx.AsyncBaseTransport] = _network
     """Makes the transport that connects to an address."""
@@ -126,29 +129,37 @@ class Fetcher:
     def __post_init__(self) -> None:
         self.allow_hosts = allowed_hosts(self.allow_hosts)
 
-    def fetch(self, url: str) -> Fetched:
+    def fetch(
+        self, url: str, *, headers: Mapping[str, str] | None = None, json: object = None
+    ) -> Fetched:
         """Get the page at a URL; not in a thread that runs an event loop.
+
+        Args:
+            url: The URL.
+            headers: What is sent beside the usual headers, to redirects as well.
+            json: What is posted.
 
         Raises:
             FetchRefused: The URL, a redirect or the content type is not one to fetch.
             FetchFailed: The page does not exist, does not come in time, or redirects without end.
         """
         # Asynchronous, because that alone can be cut off at any moment.
-        return asyncio.run(self._fetch(checked_url(url)))
+        method = "GET" if json is None else "POST"
+        return asyncio.run(self._fetch(method, checked_url(url), headers=headers, json=json))
 
-    async def _fetch(self, url: httpx.URL) -> Fetched:
+    async def _fetch(self, method: str, url: httpx.URL, **content: Any) -> Fetched:  # noqa: ANN401
         try:
             async with asyncio.timeout(self.total_s):
-                for _ in range(_REDIRECTS + 1):
+                for _ in range(self.redirects + 1):
                     transport = CheckedTransport(self.network(), self.resolve, self.allow_hosts)
                     # A new client has no cookies.
                     client = httpx.AsyncClient(transport=transport, headers=_HEADERS)
-                    async with client, client.stream("GET", url) as response:
+                    async with client, client.stream(method, url, **content) as response:
                         if not response.has_redirect_location:
-                            return await _read(url, response)
+                            return await self._read(url, response)
                         url = checked_url(str(url.join(response.headers["location"])))
                 raise FetchFailed(  # noqa: TRY301 - as every failure at this URL
-                    f"it redirects more than {_REDIRECTS} times"
+                    f"it redirects more than {self.redirects} times"
                 )
         except FetchFailed as error:
             raise type(error)(f"{shown(url)} cannot be fetched: {error}") from error
@@ -157,17 +168,16 @@ class Fetcher:
             reason = "it did not answer in time" if is_late else excerpt(error, 300)
             raise FetchFailed(f"{shown(url)} cannot be fetched: {reason}") from error
 
-
-async def _read(url: httpx.URL, response: httpx.Response) -> Fetched:
-    if response.status_code != 200:
-        phrase = response.reason_phrase.lower()
-        raise FetchFailed(f"the server answered {response.status_code} ({phrase})")
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in _TYPES:
-        raise FetchRefused(f"it is {kind[:80]!r}, and only {', '.join(_TYPES)} is read")
-    body = await _body(response)
-    charset = response.charset_encoding or ""
-    return Fetched(str(url), kind, charset, body[:_MAX_BYTES], len(body) > _MAX_BYTES)
+    async def _read(self, url: httpx.URL, response: httpx.Response) -> Fetched:
+        if response.status_code != 200:
+            phrase = response.reason_phrase.lower()
+            raise FetchFailed(f"the server answered {response.status_code} ({phrase})")
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in self.types:
+            raise FetchRefused(f"it is {kind[:80]!r}, and only {', '.join(self.types)} is read")
+        body = await _body(response)
+        charset = response.charset_encoding or ""
+        return Fetched(str(url), kind, charset, body[:_MAX_BYTES], len(body) > _MAX_BYTES)
 
 
 async def _body(response: httpx.Response) -> bytes:
