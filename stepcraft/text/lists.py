@@ -67,13 +67,12 @@ def read_bullets(text: str) -> list[str]:
 
 
 def read_lines(text: str) -> list[str]:
-    """Return the items of a text, or else its lines but headings, each once, without quotes."""
-    lines = _lines(text, _BULLET, _STEP)
-    items = [line for line in lines if line.kind < _TEXT]
+    """Return the lines of a text, each once, without bullets, quotes, headings and code."""
     contents: dict[str, str] = {}
-    for line in items or [line for line in lines if line.kind == _TEXT and not line.level]:
+    for line in _lines(text, _BULLET, _STEP):
         content = _QUOTED.sub(r"\1", line.text)
-        if content and not content.endswith(":"):
+        is_heading = line.kind == _TEXT and line.level
+        if content and line.kind != _CODE and not is_heading and not content.endswith(":"):
             contents.setdefault(content.casefold(), content)
     return list(contents.values())
 

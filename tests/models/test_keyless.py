@@ -157,13 +157,6 @@ NODES: dict[str, tuple[ModelNode, dict[str, Any], Any, str, object]] = {
         "answer",
         "```\nprint(1)\nprint(2)\n\n```",
     ),
-    "code, of prose": (
-        finish,
-        state(answer="One.\nTwo."),
-        RatContext(finish="code"),
-        "answer",
-        "```\n# One.\n# Two.\n```",
-    ),
     "reply, nothing found": (answer, state(evidence=[]), DirectContext(), "answer", NOTHING),
     "reasoned": (answer_by_thinking, state(), CotContext(), "answer", NOTHING),
     "success": (

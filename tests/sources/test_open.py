@@ -1,6 +1,5 @@
 """`open_source`: every kind of source by its name."""
 
-import json
 import subprocess
 import sys
 from contextlib import chdir
@@ -21,8 +20,6 @@ def folder(tmp_path: Path):
     (tmp_path / "docs" / "tea.md").write_text("# Tea\n\nSteep for two minutes.\n")
     (tmp_path / "a,b.txt").write_text("Milk, then sugar.")
     (tmp_path / "c.txt").write_text("Boil potatoes.")
-    procedure = {"output": "soup", "input": "potatoes", "steps": ["Peel.", "Boil."]}
-    (tmp_path / "procedures.jsonl").write_text(json.dumps(procedure))
     with chdir(tmp_path):
         yield tmp_path
 
@@ -45,13 +42,6 @@ def test_a_corpus(folder: Path):
         open_source("corpus:docs,nowhere")
     with pytest.raises(BadInput, match="needs a file or folder"):
         open_source("corpus:")
-
-
-def test_the_same_file_as_documents_and_as_procedures(folder: Path):
-    (document,) = open_source("corpus:procedures.jsonl").invoke("soup")
-    assert document.metadata["source"] == "procedures.jsonl:1"
-    (procedure,) = open_source("memory:procedures.jsonl").invoke("soup")
-    assert procedure.metadata["title"] == "soup"
 
 
 def test_memories(folder: Path):

@@ -159,12 +159,11 @@ def test_numbered_indents_below_the_text() -> None:
 @pytest.mark.parametrize(
     ("reply", "lines"),
     [
-        ('Here:\n\n## Q\n1. "How?"\n- how?\n* Is "x" it?\n\nBye!', ["How?", 'Is "x" it?']),
+        ('Here:\n\n## Q\n1. "How?"\n- how?\n* Is "x" it?\nWhy?', ["How?", 'Is "x" it?', "Why?"]),
         ("```text\n1. How?\n2. Why?\n```", ["How?", "Why?"]),
-        ("Here they are:\nHow?\n\n# More\nWhy?", ["How?", "Why?"]),
     ],
 )
-def test_lines_are_items_or_all_that_is_said(reply: str, lines: list[str]) -> None:
+def test_lines_go_without_bullets_quotes_and_headings(reply: str, lines: list[str]) -> None:
     assert read_lines(reply) == lines
 
 
