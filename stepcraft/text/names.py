@@ -11,9 +11,7 @@ from stepcraft.text import markdown
 
 _STRING = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'")
 _COMMENT = re.compile(r"(?:(?<=\s)|^)(?:#|//)[^\n]*", re.MULTILINE)
-_TOKEN = re.compile(
-    r"(?<![\w.$/-])(--[a-z][\w-]*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)([ \t]?\()?"
-)
+_TOKEN = re.compile(r"(?<![\w.$/-])(--[a-z][\w-]*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)([ \t]?\()?")
 _SINGLE = re.compile(r"(?:--?|@|\./)?[A-Za-z_][\w.:/@-]{1,99}(?:\(\))?")
 _SHAPED = re.compile(r"[_.]|^--|[a-z0-9][A-Z]|[A-Za-z][0-9]|^[A-Z][a-z]+[A-Z]")
 _BOUND = re.compile(

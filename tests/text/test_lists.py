@@ -126,13 +126,13 @@ def test_no_list_gives_no_steps(text: str) -> None:
 BEGUN = st.sampled_from(["", "- ", "2. ", "3.5 ", "# ", "**"])
 BELOW = st.lists(st.tuples(st.sampled_from(["", "- ", "1. ", "# "]), SENTENCE), max_size=3)
 BLOCK = st.sampled_from(["", "\n```py\nx = 1\n\n    2. y\n- z\n```"])
-CLEAN_STEP = st.builds(
-    lambda begun, first, below, code: "\n".join([begun + first, *map("".join, below)]) + code,
-    BEGUN,
-    SENTENCE,
-    BELOW,
-    BLOCK,
-)
+
+
+def step_of(begun: str, first: str, below: list[tuple[str, str]], code: str) -> str:
+    return "\n".join([begun + first, *map("".join, below)]) + code
+
+
+CLEAN_STEP = st.builds(step_of, BEGUN, SENTENCE, BELOW, BLOCK)
 
 
 @given(st.lists(CLEAN_STEP, max_size=14))
