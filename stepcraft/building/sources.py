@@ -15,7 +15,7 @@ from stepcraft.building.langsmith import list_runs
 from stepcraft.building.threads import list_threads
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
 from stepcraft.secrets import excerpt, without_secrets
-from stepcraft.sources.corpus.content import UnreadableFile, content_of, file_title
+from stepcraft.sources.corpus.content import content_of, file_title
 from stepcraft.sources.corpus.files import files_of, roots_of, shown
 from stepcraft.sources.open import corpus_paths, is_dotted, named_object
 
@@ -98,9 +98,9 @@ def _file(path: Path, source: str) -> Document:
     try:
         content = content_of(path)
     except Exception as error:  # a file that nobody foresaw costs itself alone
-        is_foreseen = isinstance(error, UnreadableFile | StepcraftError)
-        reason = str(error) if is_foreseen else f"it cannot be parsed ({type(error).__name__})"
-        raise SourceFailure(reason) from error
+        if isinstance(error, StepcraftError):
+            raise
+        raise SourceFailure(f"it cannot be parsed ({type(error).__name__})") from error
     title = content.title
     first = next((block for block in content.blocks if block.level), None)
     # Where a file begins with a heading, that is its title rather than the name of the file.

@@ -83,7 +83,7 @@ def memory_tools(
             return memory
         runtime: Any = get_runtime()
         store = runtime.store if runtime else None
-        return opened_memory(memory, embeddings=embeddings, store=store, create=True, refresh=False)
+        return opened_memory(memory, embeddings=embeddings, store=store, create=True)
 
     def search(query: str, k: int = 3) -> Reply:
         memory = opened()

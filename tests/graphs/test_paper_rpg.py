@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from langchain_core.cross_encoders import BaseCrossEncoder
 
 from stepcraft.contexts.paper import RpgPaperContext
 from stepcraft.graphs.paper.rpg import build_rpg_paper
@@ -17,9 +18,12 @@ LOOP = [text for pair in zip(PLANS, SEGMENTS, strict=True) for text in pair]
 CYCLE = ["plan", "answer"]
 
 
-class Scorer(list[float]):
+class Scorer(BaseCrossEncoder):
+    def __init__(self, scores: list[float]) -> None:
+        self.scores = scores
+
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
-        return self
+        return self.scores
 
 
 def run(*replies: Any, reranker: Any = "words", **context: Any) -> Any:

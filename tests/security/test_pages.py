@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepcraft.errors import FetchFailed
-from stepcraft.sources.isolated import Unparsed, isolated
+from stepcraft.sources.isolated import Unreadable, isolated
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.pages import readable
 from tests.security.measured import measured
@@ -72,7 +72,7 @@ def parsed(data: bytes) -> object:
     ],
 )
 def test_a_parser_that_fails_costs_its_document(data: bytes, why: str):
-    with pytest.raises(Unparsed, match=f"^{why}$"):
+    with pytest.raises(Unreadable, match=f"^{why}$"):
         parsed(data)
     assert isinstance(parsed(b""), int)
 
