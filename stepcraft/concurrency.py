@@ -82,8 +82,7 @@ _naming = Lock()
 class OncePerKey(Generic[K, V]):
     """Values that are made on demand, each once, in a thread of its own. Thread-safe.
 
-    The lock guards the table alone, never a `make`: making one value delays no other key, and an
-    event loop may call `peek` and `start` at any time.
+    The lock guards the table alone, never a `make`: making one value delays no other key.
 
     Args:
         most: How many values are kept; the least recently used one is dropped first. A dropped
@@ -104,15 +103,6 @@ class OncePerKey(Generic[K, V]):
                 nothing is kept.
             fresh: Whether a kept value may still be used; it must be quick.
         """
-        return self.start(key, make, fresh).result()
-
-    def start(
-        self, key: K, make: Callable[[], V], fresh: Callable[[V], bool] | None = None
-    ) -> Future[V]:
-        """As `get`, without blocking: return the future of the value.
-
-        However many callers give up waiting, at most one thread per key is left.
-        """
         with self._lock:
             future = self._futures.pop(key, None)
             if future and future.done():
@@ -123,21 +113,9 @@ class OncePerKey(Generic[K, V]):
             dropped = [self._futures.pop(each) for each in oldest]
         del dropped  # a destructor runs after the lock is released
         future.add_done_callback(partial(self._drop_failure, key))
-        return future
+        return future.result()
 
     def _drop_failure(self, key: K, future: Future[V]) -> None:
         with self._lock:
             if future.exception() and self._futures.get(key) is future:
                 del self._futures[key]
-
-    def peek(self, key: K) -> V | None:
-        """Return the value of a key, or None while there is none; never block."""
-        future = self._futures.get(key)
-        return future.result() if future and future.done() and not future.exception() else None
-
-    def pop(self, key: K) -> V | None:
-        """Drop the value of a key and return it. A value that is being made is not kept."""
-        value = self.peek(key)
-        with self._lock:
-            self._futures.pop(key, None)
-        return value

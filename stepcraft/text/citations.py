@@ -11,7 +11,7 @@ _LABEL = r"\[\d{1,3}\]"
 _MARK = re.compile(
     rf"^[ ]{{0,3}}{_LABEL}:[ \t]*+\S++[ \t]*+(?:[\"'(][^\n]*+)?$"
     r"|(?P<before>(?<![ \t])[ \t]*+)(?<!`\])\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?"
-    r"(?P<numbers>[1-9]\d{0,2}(?:[ \t]*[,;][ \t]*[1-9]\d{0,2})*+)[ \t]*\](?!\()"
+    r"(?P<numbers>[1-9]\d{0,2}(?:[ \t]*[,;\u2013-][ \t]*[1-9]\d{0,2})*+)[ \t]*\](?!\()"
     rf"|\[[^\w\[\]\n]*+[^\W\d_][^\[\]\n]*+\]{_LABEL}",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -37,7 +37,10 @@ def marks(text: str) -> set[int]:
 
 
 def _cited(match: re.Match[str]) -> list[int]:
-    return [*map(int, re.findall(r"\d+", match["numbers"] or ""))]
+    """Return the numbers of a mark, those between the ends of a range included."""
+    parts = re.split("[,;]", match["numbers"] or "")
+    ends = [[*map(int, re.findall(r"\d+", part))] for part in parts if part]
+    return [number for each in ends for number in range(each[0], each[-1] + 1)]
 
 
 _ENDS = f"{STOPS}{SPACELESS_STOPS}"

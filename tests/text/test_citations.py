@@ -14,6 +14,8 @@ from stepcraft.text.citations import cited_sentences, marks, parts, with_marks, 
         ("It was built [1][2].", "It was built [1][2]."),
         ("It was built [1, 2].", "It was built [1][2]."),
         ("It was built [1; 3].", "It was built [1]."),
+        ("It was built [1-2].", "It was built [1][2]."),
+        ("It was built [1\u20134].", "It was built [1][2]."),
         ("It was built [Evidence 2].", "It was built [2]."),
         ("It was built [7].", "It was built."),
         ("It was built [7], and fell [2].", "It was built, and fell [2]."),
@@ -42,7 +44,7 @@ def test_marks(text: str, kept: str) -> None:
 
 
 def test_the_numbers_that_are_cited() -> None:
-    assert marks("One [1], two [2, 4] and `no[9]`.") == {1, 2, 4}
+    assert marks("One [1], two [2, 4-6] and `no[9]`.") == {1, 2, 4, 5, 6}
 
 
 @given(st.text("[]123,- a`(^\n", max_size=60))
