@@ -1,16 +1,17 @@
-"""Daemon threads for blocking calls, and values made once per key.
+"""Daemon threads for blocking calls, values made once per key, and coroutines side by side.
 
 `concurrent.futures.ThreadPoolExecutor` is not used: its threads are joined when the process ends,
 so that one hung host would keep a command from returning, and a bounded pool lets a few hung calls
 hold up all others.
 """
 
+import asyncio
 import contextvars
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from threading import Lock, Thread
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 T = TypeVar("T")
@@ -49,6 +50,25 @@ def within(seconds: float | None, call: Callable[[], T]) -> T:
     return in_thread(call).result(timeout=max(0.0, seconds))
 
 
+async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: int) -> None:
+    """Do the jobs, so many at a time.
+
+    Raises:
+        Exception: The first error of a job; the others are cancelled.
+    """
+
+    async def work() -> None:
+        for job in jobs:
+            await job
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work())
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+
+
 def shared_lock(key: Hashable) -> Lock:
     """Return the lock that all who name this key share, for as long as one of them holds it."""
     with _naming:
@@ -62,8 +82,7 @@ _naming = Lock()
 class OncePerKey(Generic[K, V]):
     """Values that are made on demand, each once, in a thread of its own. Thread-safe.
 
-    The lock guards the table alone, never a `make`: making one value delays no other key, and an
-    event loop may call `peek` and `start` at any time.
+    The lock guards the table alone, never a `make`: making one value delays no other key.
 
     Args:
         most: How many values are kept; the least recently used one is dropped first. A dropped
@@ -84,15 +103,6 @@ class OncePerKey(Generic[K, V]):
                 nothing is kept.
             fresh: Whether a kept value may still be used; it must be quick.
         """
-        return self.start(key, make, fresh).result()
-
-    def start(
-        self, key: K, make: Callable[[], V], fresh: Callable[[V], bool] | None = None
-    ) -> Future[V]:
-        """As `get`, without blocking: return the future of the value.
-
-        However many callers give up waiting, at most one thread per key is left.
-        """
         with self._lock:
             future = self._futures.pop(key, None)
             if future and future.done():
@@ -103,21 +113,9 @@ class OncePerKey(Generic[K, V]):
             dropped = [self._futures.pop(each) for each in oldest]
         del dropped  # a destructor runs after the lock is released
         future.add_done_callback(partial(self._drop_failure, key))
-        return future
+        return future.result()
 
     def _drop_failure(self, key: K, future: Future[V]) -> None:
         with self._lock:
             if future.exception() and self._futures.get(key) is future:
                 del self._futures[key]
-
-    def peek(self, key: K) -> V | None:
-        """Return the value of a key, or None while there is none; never block."""
-        future = self._futures.get(key)
-        return future.result() if future and future.done() and not future.exception() else None
-
-    def pop(self, key: K) -> V | None:
-        """Drop the value of a key and return it. A value that is being made is not kept."""
-        value = self.peek(key)
-        with self._lock:
-            self._futures.pop(key, None)
-        return value

@@ -16,7 +16,6 @@ StepcraftError
                         (also a RuntimeError)
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,20 +94,14 @@ class AddStopped(MemoryFailure):
         reason: Why the memory failed.
         report: The outcome for the procedures that were processed.
         done: Length of the input prefix that was stored.
-        in_doubt: Ids of procedures that were sent and may or may not have been stored.
     """
 
-    def __init__(
-        self, reason: str, report: AddReport, done: int, in_doubt: Sequence[str] = ()
-    ) -> None:
-        doubt = f", {len(in_doubt):,} more may be in or not" if in_doubt else ""
+    def __init__(self, reason: str, report: AddReport, done: int) -> None:
         super().__init__(
-            f"{reason}; the first {done:,} procedures were dealt with{doubt}: "
-            "add again to do the rest"
+            f"{reason}; the first {done:,} procedures were dealt with: add again to do the rest"
         )
         self.report = report
         self.done = done
-        self.in_doubt = tuple(in_doubt)
 
 
 class SourceFailure(StepcraftError, ConnectionError):

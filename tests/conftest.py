@@ -65,7 +65,7 @@ def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[OpenAIServer]:
-    """An OpenAI-compatible server that replies as the keyless model does; its model "slow" never replies."""
+    """An OpenAI-compatible server that replies as the keyless model does."""
     with OpenAIServer(keyless_reply) as server:
         yield server
 
@@ -77,12 +77,6 @@ def langgraph_server(pytestconfig: pytest.Config, model_server: OpenAIServer) ->
         pytestconfig.stash[_SERVER] = server
         yield server.url
         del pytestconfig.stash[_SERVER]
-
-
-@pytest.fixture(scope="session")
-def langgraph_log(pytestconfig: pytest.Config, langgraph_server: str) -> Callable[[], str]:
-    """What that server has written so far."""
-    return lambda: pytestconfig.stash[_SERVER].log
 
 
 @pytest.fixture(scope="session")

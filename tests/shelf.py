@@ -20,11 +20,15 @@ BRIDGE: Mapping[str, str] = {
 """Passages by the word that finds them."""
 QUESTION = {"question": "Who built the Oster bridge, and who was mayor then?"}
 
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+"""The config of a run that a checkpointer keeps."""
+
 
 class Shelf(BaseRetriever):
     """Finds the passages whose word stands in the query; `fail` may raise for a query."""
 
     passages: Mapping[str, str] = BRIDGE
+    score: float = 0.5
     fail: Callable[[str], None] = lambda _query: None
     queries: list[str] = Field(default_factory=list)
 
@@ -40,7 +44,7 @@ class Shelf(BaseRetriever):
             Document(
                 page_content=text,
                 id=word,
-                metadata={"title": word, "source": f"{word}.md", "score": 0.5},
+                metadata={"title": word, "source": f"{word}.md", "score": self.score},
             )
             for word, text in fitting[:k]
         ]

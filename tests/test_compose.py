@@ -1,4 +1,4 @@
-"""What compose.yaml starts is what the memories are tried on."""
+"""What compose.yaml starts is what the memories are tried on, and what deploy/ starts."""
 
 from pathlib import Path
 
@@ -6,12 +6,17 @@ import yaml
 
 from tests.servers.ports import VERSION
 
-COMPOSE = yaml.safe_load((Path(__file__).parents[1] / "compose.yaml").read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[1]
+COMPOSE, DEPLOYED = (
+    yaml.safe_load((ROOT / name).read_text("utf-8"))
+    for name in ("compose.yaml", "deploy/compose.yaml")
+)
 SERVICE = COMPOSE["services"]["weaviate"]
 
 
-def test_it_is_the_version_that_the_tests_run_on():
+def test_it_is_the_version_that_the_tests_run_on_and_the_deployment_has():
     assert SERVICE["image"].endswith(f"/weaviate:{VERSION}")
+    assert DEPLOYED["services"]["weaviate"]["image"] == SERVICE["image"]
 
 
 def test_a_server_without_keys_is_on_loopback_alone():

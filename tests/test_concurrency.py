@@ -1,25 +1,16 @@
 """Threads, and values made once per key."""
 
-import asyncio
 import gc
 import threading
 import weakref
-from typing import Any
 
 import pytest
 
-from stepcraft.concurrency import OncePerKey, within
+from stepcraft.concurrency import OncePerKey, in_thread, within
 
 
 class Opened:
     """A value that can be watched while it is kept."""
-
-
-def outcome(call: Any) -> Any:
-    try:
-        return call()
-    except Exception as error:
-        return error
 
 
 def test_a_value_is_made_once_for_all_who_ask_at_the_same_time():
@@ -30,34 +21,17 @@ def test_a_value_is_made_once_for_all_who_ask_at_the_same_time():
         made.append(Opened())
         return made[-1]
 
-    first = once.start("a", make)
-    found = list[Opened]()
-    threads = [threading.Thread(target=lambda: found.append(once.get("a", make))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    assert once.peek("a") is None
+    asking = [in_thread(lambda: once.get("a", make)) for _ in range(8)]
     go.set()
-    for thread in threads:
-        thread.join(10)
-    assert made == [first.result()]
-    assert set(found) == {made[0]} == {once.get("a", make)} == {once.peek("a")}
+    assert {future.result(10) for future in asking} == {once.get("a", make)} == set(made)
 
 
-def test_one_key_that_takes_long_holds_up_no_other_and_no_event_loop():
+def test_one_key_that_takes_long_holds_up_no_other():
     once, go = OncePerKey[str, str](), threading.Event()
-    slow = once.start("slow", lambda: "opened" if go.wait(10) else "never")
+    slow = in_thread(lambda: once.get("slow", lambda: "opened" if go.wait(10) else "never"))
     assert once.get("quick", lambda: "quick") == "quick"
-
-    async def main() -> str:
-        assert once.peek("slow") is None
-        abandoned = asyncio.wrap_future(once.start("slow", lambda: "twice"))
-        abandoned.cancel()
-        waiting = asyncio.wrap_future(once.start("slow", lambda: "twice"))
-        assert await asyncio.wrap_future(once.start("quick", lambda: "twice")) == "quick"
-        go.set()
-        return await waiting
-
-    assert asyncio.run(main()) == slow.result(10) == once.peek("slow") == "opened"
+    go.set()
+    assert slow.result(10) == "opened"
 
 
 def test_a_failure_reaches_all_who_wait_and_is_not_kept():
@@ -67,46 +41,32 @@ def test_a_failure_reaches_all_who_wait_and_is_not_kept():
         go.wait(10)
         raise ConnectionError("refused")
 
-    waiting = [once.start("a", fail) for _ in range(3)]
+    waiting = [in_thread(lambda: once.get("a", fail)) for _ in range(3)]
     go.set()
     assert {str(future.exception(10)) for future in waiting} == {"refused"}
-    assert once.peek("a") is None
-    assert isinstance(outcome(lambda: once.get("a", fail)), ConnectionError)
     assert once.get("a", lambda: "at last") == "at last"
 
 
 def test_a_stale_value_is_made_again_by_who_asks_for_a_fresh_one():
     once, numbers = OncePerKey[str, int](), iter(range(9))
-    assert once.get("a", lambda: next(numbers)) == 0
-    assert once.get("a", lambda: next(numbers)) == 0
-    assert once.get("a", lambda: next(numbers), fresh=lambda value: value == 0) == 0
-    assert once.get("a", lambda: next(numbers), fresh=lambda value: value > 0) == 1
-    assert once.peek("a") == 1
+
+    def make() -> int:
+        return next(numbers)
+
+    assert once.get("a", make) == once.get("a", make) == 0
+    assert once.get("a", make, fresh=lambda value: value == 0) == 0
+    assert once.get("a", make, fresh=lambda value: value > 0) == once.get("a", make) == 1
 
 
 def test_only_so_many_values_are_kept_and_the_others_are_let_go():
     once = OncePerKey[int, Opened](2)
     watched = [weakref.ref(once.get(number, Opened)) for number in range(2)]
     in_use = once.get(1, Opened)
-    once.get(0, Opened)
-    once.get(2, Opened)
-    once.get(3, Opened)
+    for number in (0, 2, 3):
+        once.get(number, Opened)
     gc.collect()
     assert watched[0]() is None, "the least recently used one of those that nobody holds"
-    assert watched[1]() is in_use
-    assert once.peek(1) is None
-    assert once.pop(3) is not None
-    assert once.pop(3) is None
-
-
-def test_a_value_that_is_dropped_while_it_is_made_is_not_kept():
-    once, go = OncePerKey[str, str](), threading.Event()
-    first = once.start("a", lambda: "first" if go.wait(10) else "never")
-    once.pop("a")
-    assert once.get("a", lambda: "second") == "second"
-    go.set()
-    assert first.result(10) == "first"
-    assert once.peek("a") == "second"
+    assert watched[1]() is in_use is not once.get(1, Opened)
 
 
 def test_a_call_that_is_given_up_ends_and_keeps_nothing_alive():

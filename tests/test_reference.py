@@ -1,7 +1,7 @@
 """The reference: nothing public is missing on its pages, and everything there is described."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from stepcraft.graphs.registry import GRAPHS, get_graph
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs/reference"
 PAGES = ["python.md", "results.md", "settings.md"]
-_VARIABLE = re.compile(r'"(STEPCRAFT_[A-Z_]+|[A-Z]+_API_KEY|EDITOR|VISUAL)"')
+_VARIABLE = r'"(STEPCRAFT_[A-Z_]+|[A-Z]+_API_KEY|EDITOR|VISUAL)"'
 
 
 def listed(page: str) -> list[str]:
@@ -29,25 +29,20 @@ def public_names() -> set[str]:
     """Return the names of `__all__`, and those that pages, examples and configurations import."""
     packages = ("stepcraft", "stepcraft.building", "stepcraft.sources")
     names = {f"{package}.{name}" for package in packages for name in import_module(package).__all__}
+    pages = [*ROOT.glob("README.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("examples/*.py")]
     inside = {"explanation", "nodes.md"}  # what they import is not public for it
-    for page in (
-        ROOT / "README.md",
-        *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / "examples").glob("*.py"),
+    text = joined(page for page in pages if not {page.parent.name, page.name} & inside)
+    for module, imported in re.findall(
+        r"^from (stepcraft\S*) import ([^()\n#]+)", text, re.MULTILINE
     ):
-        if {page.parent.name, page.name} & inside:
-            continue
-        text = page.read_text("utf-8")
-        for module, imported in re.findall(
-            r"^from (stepcraft\S*) import ([^()\n]+)$", text, re.MULTILINE
-        ):
-            names |= {f"{module}.{name.strip()}" for name in imported.partition("#")[0].split(",")}
-    for file in ROOT.glob("langgraph*.json"):
-        for module, name in re.findall(
-            r'"(stepcraft\.server\.\w+):(\w+)"', file.read_text("utf-8")
-        ):
-            names.add(f"{module}.{name}")
+        names |= {f"{module}.{name.strip()}" for name in imported.split(",")}
+    served = re.findall(r'"(stepcraft\.server\.\w+:\w+)"', joined(ROOT.glob("langgraph*.json")))
+    names |= {name.replace(":", ".") for name in served}
     return {name for name in names if not name.startswith("stepcraft.graphs.")}
+
+
+def joined(files: Iterable[Path]) -> str:
+    return "\n".join(file.read_text("utf-8") for file in files)
 
 
 def resolve(identifier: str) -> Any:
@@ -81,9 +76,8 @@ def test_documented_names_exist(page: str) -> None:
             assert resolve(name).__doc__, name
 
 
-def graphs() -> Iterator[Any]:
-    yield from map(get_graph, GRAPHS)
-    yield build_extract()
+def graphs() -> list[Any]:
+    return [*map(get_graph, GRAPHS), build_extract()]
 
 
 def test_every_setting_is_on_a_class_of_the_page_and_described() -> None:
@@ -118,17 +112,13 @@ def test_every_command_and_option_is_described() -> None:
     walk(get_command(app), "stepcraft")
 
 
-def read_by_the_code() -> set[str]:
-    """Return the names of environment variables that stand as texts in the code of the package."""
-    files = (ROOT / "stepcraft").rglob("*.py")
-    return {name for file in files for name in _VARIABLE.findall(file.read_text("utf-8"))}
-
-
 def test_every_variable_is_described() -> None:
-    example = re.findall(
-        r"^(?:# )?([A-Z]\w+)=", (ROOT / ".env.example").read_text("utf-8"), re.MULTILINE
-    )
+    read = set(re.findall(_VARIABLE, joined((ROOT / "stepcraft").rglob("*.py"))))
+    example = (ROOT / ".env.example").read_text("utf-8")
     page = (REFERENCE / "environment.md").read_text("utf-8")
-    described = {*example, *re.findall("`([A-Z_]+)`", page)}
-    assert read_by_the_code() <= described
-    assert {name for name in described if name.startswith("STEPCRAFT_")} <= read_by_the_code()
+    described = {
+        *re.findall(r"^(?:# )?([A-Z]\w+)=", example, re.MULTILINE),
+        *re.findall("`([A-Z_]+)`", page),
+    }
+    assert read <= described
+    assert {name for name in described if name.startswith("STEPCRAFT_")} <= read

@@ -1,7 +1,6 @@
 """What the site is made of: pages with outputs, pictures and links."""
 
-import tomllib
-from collections.abc import Iterator
+import re
 
 from website.blocks import PICTURE, ROOT, Ran
 from website.build import with_links, with_outputs
@@ -9,21 +8,10 @@ from website.build import with_links, with_outputs
 DOCS = [page for page in (ROOT / "docs").rglob("*.md") if "_files" not in page.parts]
 
 
-def named(nav: object) -> Iterator[str]:
-    """The pages of a navigation."""
-    if isinstance(nav, str):
-        yield nav
-    elif isinstance(nav, dict):
-        for inner in nav.values():
-            yield from named(inner)
-    elif isinstance(nav, list):
-        for inner in nav:
-            yield from named(inner)
-
-
 def test_the_navigation_has_every_page_once() -> None:
-    nav = tomllib.loads((ROOT / "website/zensical.toml").read_text("utf-8"))["project"]["nav"]
-    assert sorted(named(nav)) == sorted(str(page.relative_to(ROOT / "docs")) for page in DOCS)
+    navigation = (ROOT / "website/zensical.toml").read_text("utf-8")
+    pages = [str(page.relative_to(ROOT / "docs")) for page in DOCS]
+    assert sorted(re.findall(r'= "(.+\.md)"', navigation)) == sorted(pages)
 
 
 PAGE = """\
@@ -62,6 +50,5 @@ def test_links_out_of_the_documentation_lead_to_the_repository() -> None:
 def test_pictures_are_of_files_that_the_page_writes() -> None:
     for page in DOCS:
         text = page.read_text("utf-8")
-        for file, words in PICTURE.findall(text):
+        for file, _ in PICTURE.findall(text):
             assert file in text.replace(f"<!-- picture: {file}", ""), page
-            assert len(words.split()) > 3, page

@@ -51,6 +51,10 @@ def build() -> Path:
     _call(
         "typer", "stepcraft.cli", "utils", "docs", "--name", "stepcraft", "--output", "commands.md"
     )
+    commands = SITE / "commands.md"
+    # Typer cuts the sentences in its lists of commands; each stands whole where its command is.
+    names_alone = re.sub(r"^(\* `\w+`): .*", r"\1", commands.read_text("utf-8"), flags=re.MULTILINE)
+    commands.write_text(names_alone, "utf-8")
     pages = list(docs.rglob("*.md"))
     with_output = [page for page in pages if "<!-- output -->" in page.read_text("utf-8")]
     with (

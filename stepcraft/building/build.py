@@ -14,7 +14,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
-from stepcraft.building.documents import Document, Listed
+from stepcraft.building.documents import Document, Listed, Listing, key_of
 from stepcraft.building.drafted import Drafted
 from stepcraft.building.duplicates import Placer, changed_in
 from stepcraft.building.ledger import Ledger, Placed, Record, ledger_of
@@ -23,8 +23,8 @@ from stepcraft.building.provenance import Provenance, Teacher, without_document
 from stepcraft.building.read import Reader
 from stepcraft.building.report import write_page
 from stepcraft.building.settings import DuplicatesContext, ExtractContext
-from stepcraft.building.side_by_side import side_by_side
 from stepcraft.building.sources import Source, list_documents
+from stepcraft.concurrency import side_by_side
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import (
     BadInput,
@@ -59,7 +59,7 @@ class BuildReport:
     """Procedures with something that their document does not have."""
     rejected: int = 0
     stale: int = 0
-    """Procedures of earlier versions of the documents that were marked stale."""
+    """Procedures that no document teaches any more, which were marked stale."""
     failed: list[Failed] = field(default_factory=list)
     """Documents that could not be built, which the next build tries again."""
     warnings: list[str] = field(default_factory=list)
@@ -92,16 +92,17 @@ async def build_memory(
 ) -> BuildReport:
     """Add the procedures that documents teach to a memory; what is done is not asked again.
 
-    A document that has changed is read again, and procedures that no document teaches any more are
-    marked stale. Of procedures for the same task one is made, or both are linked. A document that
-    cannot be read or built is named in the report, and tried again by the next build.
+    A document that has changed is read again, and procedures that no document teaches any more,
+    because it has changed or its file is gone, are marked stale. Of procedures for the same task
+    one is made, or both are linked. A document that cannot be read or built is named in the report,
+    and tried again by the next build.
 
     Args:
         sources: What the documents are read from: see `list_documents`.
         memory: The memory, or its URL; a database that is not there is made.
         embeddings: Those of a memory that is opened by its URL, as `open_memory` takes them.
         model: The model that reads the documents, as an object or a name.
-        context: The settings of the extraction, `strict` and `verify` among them.
+        context: The settings of the extraction, `strict` among them.
         ledger: The file with the records; None for one beside the memory.
         concurrency: The most model calls at the same time.
         max_calls: Begin no further document after so many calls, those of earlier builds included.
@@ -135,6 +136,7 @@ async def build_memory(
             ids = [each.id for record in records.latest(20) for each in record.placed]
             if ids and not await asyncio.to_thread(any, map(memory.get, ids)):
                 records.place_again()
+            await asyncio.to_thread(build.mark_gone, listing)
             await side_by_side(map(build.document, listing.documents), concurrency)
         except (MemoryFailure, ModelFailure) as error:
             raise RunStopped(
@@ -188,13 +190,32 @@ class _Build:
         self.report.count(record)
         self.on_progress(self.report)
 
+    def mark_gone(self, listing: Listing) -> None:
+        """Mark what files taught that are gone; of what else does not come nothing is known.
+
+        Where such a file is back, what it teaches is placed again.
+        """
+        listed = {each.key for each in listing.documents}
+        unread = tuple(key_of(failed.where) for failed in listing.failed)
+        for key in self.ledger.keys() - listed:
+            path = Path(key)
+            is_below = any(map(path.is_relative_to, listing.roots))
+            if not is_below or key.startswith(unread) or path.exists():
+                continue
+            record = self.ledger.get(key)
+            if record and (record.done or record.taught):
+                record.taught = record.taught_so_far()
+                self.report.stale += self._mark_stale(record, set())
+                record.done, record.taught = False, []
+                self.ledger.put(key, record)
+
     async def _read(self, listed: Listed, document: Document, earlier: Record | None) -> Record:
         self.calls_left -= 1  # until it is known how many it takes
         record = await self.reader.read(listed, document, self.parts)
         self.calls_left += 1
         self._count(record.usage)
         if earlier:
-            record.taught = [*earlier.taught, *(each.id for each in earlier.placed)]
+            record.taught = earlier.taught_so_far()
             record.usage = add_usage(earlier.usage, record.usage)
         self.ledger.put(listed.key, record)  # it is paid for
         return record
@@ -228,13 +249,15 @@ class _Build:
             record.done, record.taught = True, []
 
     def _mark_stale(self, record: Record, ids: set[str]) -> int:
-        """Mark what a document taught before and does not teach now; return how many are stale."""
+        """Mark what a document taught before and does not teach now; return how many it makes."""
         memory, stale = self.placer.memory, 0
         absent = {*filterfalse(memory.get, ids)}  # they may be merged into what it taught
         change = partial(without_document, document=record.source)
         for name in {*record.taught} - ids:
             before = memory.get(name)
-            if before and absent.isdisjoint(Provenance.of(before).also):
+            if not before or Provenance.of(before).stale:
+                continue
+            if absent.isdisjoint(Provenance.of(before).also):
                 now = changed_in(memory, name, change)
                 stale += bool(now and Provenance.of(now).stale)
         return stale
@@ -247,10 +270,8 @@ def _procedure(record: Record, draft: Drafted) -> Procedure:
         BadInput: It has no output, input or steps, or is too long.
     """
     provenance = Provenance(
-        teachers=(Teacher(record.source, draft["source"], record.digest, record.spec),),
+        teachers=(Teacher(record.source, draft["source"]),),
         model=record.model,
         flagged=tuple(name for flagged in draft["flagged"] for name in flagged["names"]),
-        verified=draft["verified"],
-        missing=draft["missing"],
     )
     return provenance.on(Procedure(draft["input"], draft["output"], tuple(draft["steps"])))

@@ -1,11 +1,11 @@
 """Check the procedures that were written from a document without a model, and merge its parts'."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from stepcraft.building.drafted import Drafted, Flagged, Rejected, Written
-from stepcraft.building.parts import find_heading, place_of, shown_heading
-from stepcraft.building.read_part import PartRead
+from stepcraft.building.nodes import PartRead
 from stepcraft.building.settings import ExtractContext
 from stepcraft.llm.node import State
 from stepcraft.llm.resources import Resources
@@ -13,6 +13,10 @@ from stepcraft.sources.corpus.content import markdown_headings
 from stepcraft.text.calls import without_stand_ins
 from stepcraft.text.clean import normalised, stems
 from stepcraft.text.grounding import Grounds
+
+_ANCHOR = re.compile(r"\{\s*+#([\w.:-]++)\s*+\}\s*+$")
+_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])|<[^<>]{1,200}>")
+_NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+")
 
 _ALIKE = 0.6
 """Share of the words of two outputs from which on two parts, under one heading, have one task."""
@@ -33,71 +37,92 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
     grounds, readable = Grounds(text), _folded(text)
     drafts: list[Drafted] = []
     rejected: list[Rejected] = []
-    for _, procedure, heading in _merged(state["written"], [] if is_transcript else headings):
-        steps = procedure["steps"]
+    for written in _merged(state["written"], [] if is_transcript else headings):
+        steps, heading = written["steps"], written["heading"]
         missing = grounds.missing([*map(without_stand_ins, steps)] if is_transcript else steps)
-        flagged = [Flagged(step=step, names=names) for step, names in missing.items()]
         reason = ""
         if len(steps) < 2:
             reason = "it has only one step"
-        elif _folded(procedure["output"]) == _folded(procedure["input"]):
+        elif _folded(written["output"]) == _folded(written["input"]):
             reason = "its output is its input"
-        elif flagged and settings.strict:
-            names = ", ".join(flagged[0]["names"])
-            reason = f"step {flagged[0]['step']} has what the document does not have: {names}"
+        elif missing and settings.strict:
+            step, names = next(iter(missing.items()))
+            reason = f"step {step} has what the document does not have: {', '.join(names)}"
         if reason:
-            rejected.append(Rejected(output=procedure["output"], reason=reason, sentence=""))
+            rejected.append(Rejected(output=written["output"], reason=reason, sentence=""))
             continue
         drafts.append(
             {
-                **procedure,
+                **written,
                 "heading": shown_heading(heading),
                 "source": place_of(state["source"], heading),
-                "flagged": flagged,
-                "verified": None,
-                "missing": "",
+                "flagged": [Flagged(step=step, names=names) for step, names in missing.items()],
             }
         )
-    written: list[PartRead] = state["written"]
-    for part in written:
-        for task in part["rejected"]:
-            is_copied = _folded(task["sentence"]) in readable
-            entry: Rejected = task if is_copied else {**task, "sentence": ""}
-            rejected += [] if entry in rejected else [entry]
-    return {
-        "drafts": drafts,
-        "procedures": [] if settings.verify else drafts,
-        "rejected": rejected,
-    }
+    parts: list[PartRead] = state["written"]
+    for task in (task for part in parts for task in part["rejected"]):
+        is_copied = _folded(task["sentence"]) in readable
+        entry: Rejected = task if is_copied else {**task, "sentence": ""}
+        rejected += [] if entry in rejected else [entry]
+    return {"procedures": drafts, "rejected": rejected}
 
 
-def _merged(parts: Sequence[PartRead], headings: Sequence[str]) -> list[tuple[int, Written, str]]:
-    """Return each procedure with the number of its part and its heading.
+def _merged(parts: Sequence[PartRead], headings: Sequence[str]) -> list[Written]:
+    """Return the procedures of all parts under the headings that the document has.
 
     Of the same task under a heading, it is the one with more steps.
     """
-    entries: list[tuple[int, Written, str]] = []
+    entries: list[tuple[int, Written]] = []
     for number, part in enumerate(parts):
-        for procedure in part["procedures"]:
-            heading = find_heading(procedure["heading"], headings)
-            for place, (before, other, above) in enumerate(entries):
-                apart = bool(heading) and number != before
-                if above == heading and _same_task(procedure, other, apart=apart):
-                    if len(procedure["steps"]) > len(other["steps"]):
-                        entries[place] = number, procedure, heading
+        for written in part["procedures"]:
+            entry: Written = {**written, "heading": find_heading(written["heading"], headings)}
+            for place, (before, other) in enumerate(entries):
+                if _same_task(entry, other, apart=number != before):
+                    if len(entry["steps"]) > len(other["steps"]):
+                        entries[place] = number, entry
                     break
             else:
-                entries.append((number, procedure, heading))
-    return entries
+                entries.append((number, entry))
+    return [entry for _, entry in entries]
 
 
 def _same_task(procedure: Written, other: Written, *, apart: bool) -> bool:
-    """Tell whether two outputs are the same; those of different parts may be in similar words."""
-    if not apart:
-        return _folded(procedure["output"]) == _folded(other["output"])
-    words, others = stems(procedure["output"]), stems(other["output"])
-    return len(words & others) >= _ALIKE * len(words | others)
+    """Tell whether both have a heading and an output; those of two parts may be in like words."""
+    if procedure["heading"] != other["heading"]:
+        return False
+    if apart and procedure["heading"]:
+        words, others = stems(procedure["output"]), stems(other["output"])
+        return len(words & others) >= _ALIKE * len(words | others)
+    return _folded(procedure["output"]) == _folded(other["output"])
 
 
 def _folded(text: str) -> str:
     return normalised(text).casefold()
+
+
+def find_heading(copied: str, headings: Sequence[str]) -> str:
+    """Return the heading that a model copied, "" if there is none like it.
+
+    Models also write the headings above it: "A > B".
+    """
+    wanted = filter(None, map(_words, (copied, copied.rpartition(" > ")[2])))
+    alike = (heading for words in wanted for heading in headings if _words(heading) == words)
+    return next(alike, "")
+
+
+def place_of(source: str, heading: str) -> str:
+    """Return a source with a heading as its fragment, as sites that render Markdown name it."""
+    anchor = _ANCHOR.search(heading)
+    slug = re.sub(r"[^\w\- ]", "", shown_heading(heading).lower()).strip().replace(" ", "-")
+    fragment = anchor[1] if anchor else slug
+    return f"{source}#{fragment}" if fragment and "#" not in source else source
+
+
+def shown_heading(heading: str) -> str:
+    """Return a heading as readers see it: without links, markup and its anchor."""
+    text = _LINK.sub(r"\1", _ANCHOR.sub("", heading))
+    return " ".join(re.sub(r"[`*]|\\(?=_|[^\w\s])", "", text).split())
+
+
+def _words(heading: str) -> str:
+    return _NUMBER.sub("", shown_heading(heading.strip().lstrip("#")).casefold())

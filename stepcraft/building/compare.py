@@ -19,18 +19,16 @@ from stepcraft.text.grounding import Grounds
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sections import Section
 
-_VERDICT = """\
+_FORMAT = """\
 A line DIFFERENCE: with what somebody who has the one would still lack for the task of the other, in
-at most twenty words, or the word NONE. Then a line VERDICT: with one word, SAME or DIFFERENT."""
-_MERGED = """
+at most twenty words, or the word NONE. Then a line VERDICT: with one word, SAME or DIFFERENT.
 With SAME, and where one procedure can take the place of both, there follow a line OUTPUT:, a line
 INPUT: with its resources separated by commas, and a line STEPS:, under which each step begins on a
 new line with its number and a full stop: "1. ...". Code of more than one line stands under its
-step, between ``` fences."""
-_END = " Nothing after that."
+step, between ``` fences. Nothing after that."""
 
 _LABEL = re.compile(
-    r"^[ \t>*_#`-]{0,8}(difference|verdict|output|input)[ \t*_`]{0,4}[:\uff1a]",
+    r"^[ \t>*_#`-]{0,8}(difference|verdict|output|input)[ \t*_`]{0,4}[:\uff1a](.*)",
     re.IGNORECASE | re.MULTILINE,
 )
 _STEPS = re.compile(
@@ -48,23 +46,19 @@ class ComparisonState(RunState):
     same: bool | None
     why: str
     merged: Content | None
-    left_out: list[str]
 
 
 def ask_for_comparison(state: State, settings: DuplicatesContext) -> list[BaseMessage]:
     """Show both procedures."""
-    instructions, form = settings.compare_instructions, _VERDICT
-    if settings.merge:
-        instructions = f"{instructions.strip()}\n\n{settings.merge_instructions}"
-        form += _MERGED
+    instructions = f"{settings.compare_instructions.strip()}\n\n{settings.merge_instructions}"
     sections = [
         Section("procedure", str(number), _text(procedure))
         for number, procedure in enumerate((state["first"], state["second"]), 1)
     ]
-    return prompt(instructions, form + _END, "comparison", sections)
+    return prompt(instructions, _FORMAT, "comparison", sections)
 
 
-def read_comparison(reply: str, state: State, settings: DuplicatesContext) -> Update:
+def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> Update:
     """Return the verdict with its reason and, where it is wanted and written, the merged procedure.
 
     Raises:
@@ -72,20 +66,16 @@ def read_comparison(reply: str, state: State, settings: DuplicatesContext) -> Up
             names what neither procedure has, or lacks a name that both have.
     """
     head, *steps = _STEPS.split(answer_text(reply), maxsplit=1)
-    labels = _LABEL.split(head)
-    texts = {
-        name.lower(): text.strip(" *_\n")
-        for name, text in zip(labels[1::2], labels[2::2], strict=True)
-    }
-    verdicts = set(_WORD.findall(texts.get("verdict", "").partition("\n")[0].upper()))
+    texts = {name.lower(): text.strip(" *_") for name, text in _LABEL.findall(head)}
+    verdicts = set(_WORD.findall(texts.get("verdict", "").upper()))
     if len(verdicts) != 1:
         raise UnreadableReply(
             "there was no line VERDICT: with one of the words SAME and DIFFERENT."
         )
-    difference = " ".join(texts.get("difference", "").split())[:300]
+    difference = texts.get("difference", "")[:300]
     update = no_verdict(state, "" if _NONE.fullmatch(difference) else difference.rstrip(" ."))
     update["same"] = verdicts == {"SAME"}
-    if not (settings.merge and update["same"] and (steps or "output" in texts)):
+    if not update["same"] or not (steps or "output" in texts):
         return update
     merged = Content(
         output=normalised(texts.get("output", "")),
@@ -106,12 +96,12 @@ def read_comparison(reply: str, state: State, settings: DuplicatesContext) -> Up
         problem = f"lacks {', '.join(lost)}, which both of them have. Write all of it."
     if problem:
         raise UnreadableReply(f"the procedure in place of both {problem}", update=update)
-    return {**update, "merged": merged, "left_out": [*dict.fromkeys(first + second)]}
+    return {**update, "merged": merged}
 
 
 def no_verdict(_state: State, why: str) -> Update:
     """Return neither verdict."""
-    return {"same": None, "why": why, "merged": None, "left_out": []}
+    return {"same": None, "why": why, "merged": None}
 
 
 def _missing(procedure: Content, *others: Content) -> list[str]:

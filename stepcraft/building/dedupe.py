@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from stepcraft.building.duplicates import Placer
 from stepcraft.building.plan import Step, Verdicts
 from stepcraft.building.provenance import Provenance
-from stepcraft.building.side_by_side import side_by_side
+from stepcraft.concurrency import side_by_side
 from stepcraft.llm.usage import Usage, add_usage, add_warnings, no_usage
 from stepcraft.memory.procedure import Procedure
 
@@ -53,31 +53,32 @@ async def dedupe(
         ModelFailure: The model refuses every call.
         MemoryFailure: The memory cannot be read or written.
     """
-    deduped, memory = Deduped(), placer.memory
-    names = await asyncio.to_thread(lambda: [each.id for each in memory])
-    places = {name: place for place, name in enumerate(names)}
-    compared: dict[str, tuple[Procedure, list[Procedure], Verdicts]] = {}
+    deduped = Deduped()
+    procedures = [
+        procedure
+        for procedure in await asyncio.to_thread(list, placer.memory)
+        if not Provenance.of(procedure).stale
+    ]
+    places = {procedure.id: place for place, procedure in enumerate(procedures)}
+    compared: dict[str, tuple[list[Procedure], Verdicts]] = {}
 
-    async def compare(name: str) -> None:
-        procedure = await asyncio.to_thread(memory.get, name)
-        if procedure is None or Provenance.of(procedure).stale:
-            return
+    async def compare(procedure: Procedure) -> None:
         rivals = [
             rival
             for rival in await asyncio.to_thread(placer.rivals, procedure)
-            if places.get(rival.id, len(places)) < places[name]
-            and name not in Provenance.of(rival).also
+            if places.get(rival.id, len(places)) < places[procedure.id]
+            and procedure.id not in Provenance.of(rival).also
         ]
         verdicts: Verdicts = {}
         await placer.compare_all(procedure, rivals, verdicts)
-        compared[name] = procedure, rivals, verdicts
+        compared[procedure.id] = rivals, verdicts
         deduped.procedures += 1
         on_progress(deduped)
 
-    await side_by_side(map(compare, names), concurrency)
+    await side_by_side(map(compare, procedures), concurrency)
     # One after another, so that it does not depend on the model's speed which one is kept.
-    for name in filter(compared.get, names):
-        step = await placer.place(*compared[name])
+    for procedure in procedures:
+        step = await placer.place(procedure, *compared[procedure.id])
         deduped.changes += [step] if step.how in ("merged", "linked") else []
         for verdict in step.verdicts:
             deduped.compared += 1

@@ -2,17 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from stepcraft.errors import Failed, SourceFailure
-
-
-class Unreadable(SourceFailure):
-    """A document cannot be read. The message is the reason, a clause whose subject it is."""
+from stepcraft.errors import Failed
 
 
 @dataclass(frozen=True)
@@ -47,8 +43,6 @@ class Listed:
     source: str
     read: Callable[[], Document]
     """Reads it; may block. It raises SourceFailure."""
-    spec: str
-    """The source that lists it, as it was named."""
     stamp: str = ""
     """Changes whenever a file's content does; "" for what has to be read to see that."""
 
@@ -64,24 +58,13 @@ class Listing:
 
     documents: list[Listed]
     failed: list[Failed]
-    specs: list[str]
-    """The sources, as they were named."""
     roots: list[Path]
     """The files and folders among them, resolved."""
 
 
-def read_all(listing: Listing) -> Iterator[tuple[Listed, Document]]:
-    """Yield the documents that can be read; the others are added to what failed."""
-    for each in listing.documents:
-        try:
-            yield each, each.read()
-        except SourceFailure as error:
-            listing.failed.append(Failed(each.source, str(error)))
-
-
-def listed(document: Document, spec: str) -> Listed:
+def listed(document: Document) -> Listed:
     """Return a document that is read already as one of a source."""
-    return Listed(document.source, lambda: document, spec)
+    return Listed(document.source, lambda: document)
 
 
 def key_of(source: str) -> str:

@@ -45,10 +45,6 @@ class Drafted(TypedDict):
     """The document's source, with the heading as its fragment."""
     flagged: list[Flagged]
     """The steps with something that the document does not have."""
-    verified: bool | None
-    """Whether a reader can reach the output by the steps alone; None where no model was asked."""
-    missing: str
-    """What that reader could not do; "" if nothing."""
 
 
 @described

@@ -4,7 +4,7 @@ Candidates are the nearest procedures that a search of the memory finds with the
 procedure, as far as they share enough of their words; a model says of each whether it is for the
 same task. Names, calls and options make most of the words of a procedure, which is why words tell
 more than vectors do. Of the 57 pairs in tests/data/duplicate_pairs.jsonl the 30 for the same task
-share 0.55 or more of the words of the shorter one. At that threshold, 100 procedures of LGStep have
+share 0.55 or more of the words of the shorter one. At that share, 100 procedures of LGStep have
 32 pairs to ask about among their five nearest (41 in a memory without vectors); at 0.5, the
 default, 70 (84). With cosines of WordLlama the same 30 take a threshold of 0.65, which leaves 256.
 So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
@@ -13,7 +13,7 @@ So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ from stepcraft.building.plan import Step, Verdict, Verdicts, plan_procedure, ver
 from stepcraft.building.provenance import Provenance, content_of
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
-from stepcraft.llm.resources import BuilderOptions, Resources
+from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
@@ -34,6 +34,8 @@ from stepcraft.text.clean import stems
 
 NEAREST = 5
 """How many of the nearest procedures are looked at."""
+_ALIKE = 0.5
+"""The share of words in common from which on the model is asked."""
 
 
 @dataclass
@@ -52,7 +54,6 @@ class Placer:
         memory: The memory.
         model: The model, or its name; None for that of STEPCRAFT_MODEL, or else the keyless one, to
             which tasks are the same where the outputs are equal.
-        threshold: The share of words in common, from 0 to 1, from which on the model is asked.
         ledger: Keeps verdicts.
         settings: Further settings of the comparisons.
         dry_run: Whether the memory is left as it is.
@@ -65,7 +66,6 @@ class Placer:
     memory: ProcedureMemory
     model: BaseChatModel | str | None = None
     _: KW_ONLY
-    threshold: float = 0.5
     ledger: Ledger | None = None
     settings: DuplicatesContext = field(default_factory=DuplicatesContext)
     dry_run: bool = False
@@ -76,8 +76,7 @@ class Placer:
                 f"{self.memory.name} can be searched, not changed; "
                 "copy it into a .db file with `stepcraft memory copy` first"
             )
-        models: BuilderOptions = {"model": self.model} if self.model else {}
-        self._resources = Resources.of("duplicates", DuplicatesContext, models)
+        self._resources = Resources.of("duplicates", DuplicatesContext, {"model": self.model or ""})
         self._graph = comparison(self._resources)
         self._turn = asyncio.Lock()
 
@@ -91,7 +90,7 @@ class Placer:
         return [
             other
             for other in others[:NEAREST]
-            if shared(procedure, other) >= self.threshold and not Provenance.of(other).stale
+            if shared(procedure, other) >= _ALIKE and not Provenance.of(other).stale
         ]
 
     async def compare(self, first: Procedure, second: Procedure) -> Verdict:
@@ -106,19 +105,18 @@ class Placer:
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=contents[0])
         approved = first.metadata.get("approved") or second.metadata.get("approved")
-        settings = self.settings.model_copy(update={"merge": not approved})
-        choice = self._resources.choice(compare.name, settings)
-        name = choice if isinstance(choice, str) else model_name(choice)
+        name = model_name(self._resources.choice(compare.name, self.settings))
         # All that the verdict depends on; a model counts by its name.
-        question = json.dumps([name, contents, settings.model_dump(mode="json")])
-        if self.ledger and (answered := self.ledger.verdict(question)):
-            return Verdict(**answered)
-        state: Any = {"first": contents[0], "second": contents[1], "run": uuid4().hex}
-        result = await self._graph.ainvoke(state, context=settings)
-        verdict = Verdict(**{name: result[name] for name in Verdict.__annotations__})
-        if self.ledger and verdict.same is not None:
-            self.ledger.put_verdict(question, {**vars(verdict), "usage": no_usage()})
-        return verdict
+        question = json.dumps([name, contents, self.settings.model_dump(mode="json")])
+        answer = self.ledger.verdict(question) if self.ledger else None
+        if not answer:
+            state: Any = {"first": contents[0], "second": contents[1], "run": uuid4().hex}
+            result = await self._graph.ainvoke(state, context=self.settings)
+            answer = {name: result[name] for name in Verdict.__annotations__}
+            if self.ledger and answer["same"] is not None:
+                self.ledger.put_verdict(question, {**answer, "usage": no_usage()})
+        verdict = Verdict(**answer)
+        return replace(verdict, merged=None) if approved else verdict
 
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts

@@ -1,11 +1,10 @@
 """Extraction: the procedures that one document teaches, in the form of a memory.
 
-    begin → success (of a transcript) → extract (each part) → check → verify (each procedure)
+    begin → success (of a transcript) → extract (each part) → check
 
 Most documents are read in one call. A long one is read by section: its parts end before headings
 and overlap, are read in parallel, and what two of them hold alike is merged by `check`, which needs
-no model. `verify=True` asks of each procedure that is left whether it can be followed without the
-document. A transcript of a run that did not reach its goal is left out: `success` asks a model
+no model. A transcript of a run that did not reach its goal is left out: `success` asks a model
 where no feedback says so.
 """
 
@@ -22,9 +21,7 @@ from typing_extensions import TypedDict, Unpack
 
 from stepcraft.building.check import check
 from stepcraft.building.drafted import Drafted, Rejected
-from stepcraft.building.judge import success, verify
-from stepcraft.building.parts import parts_of
-from stepcraft.building.read_part import PartRead, extract
+from stepcraft.building.nodes import PartRead, extract, parts_of, success
 from stepcraft.building.settings import ExtractContext
 from stepcraft.errors import BadInput
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
@@ -35,7 +32,7 @@ from stepcraft.nodes.begin import KEYLESS
 from stepcraft.schema import described
 from stepcraft.text.clean import clean
 
-MODEL_NODES = ("success", "extract", "verify")
+MODEL_NODES = ("success", "extract")
 
 
 @described
@@ -63,7 +60,7 @@ _INPUT = TypeAdapter(ExtractInput)
 class ExtractOutput(TypedDict):
     """The procedures of the document."""
 
-    procedures: Annotated[list[Drafted], operator.add]
+    procedures: list[Drafted]
     """The procedures, in the order of the document."""
     rejected: list[Rejected]
     """What is no procedure, or was not kept, and why."""
@@ -80,8 +77,6 @@ class State(ExtractInput, ExtractOutput, RunState):
 
     written: Annotated[list[PartRead], operator.add]
     """What the model wrote of each part."""
-    drafts: list[Drafted]
-    """The procedures that were kept, before they are verified."""
 
 
 def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[str, Any]:
@@ -114,7 +109,7 @@ def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[
         "kind": kind,
         "succeeded": succeeded,
         "written": Overwrite([]),
-        "procedures": Overwrite([]),
+        "procedures": [],
         "rejected": [Rejected(output=document["title"], reason=reason, sentence="")] * bool(reason),
         "unread": Overwrite(0),
         "warnings": Overwrite([KEYLESS] * is_keyless),
@@ -128,21 +123,9 @@ def after_begin(state: State, resources: Resources[ExtractContext]) -> str | Seq
         return END
     if state.get("succeeded") is None:
         return "success"
-    settings = resources.settings(state)
-    parts = parts_of(state["text"], settings.max_characters, settings.overlap)
-    return _calls(state, "extract", "reading", parts)
-
-
-def after_check(state: State, resources: Resources[ExtractContext]) -> str | Sequence[Send]:
-    """Send every procedure to a reader, with `verify=True`."""
-    drafts = state["drafts"] if resources.settings(state).verify else []
-    return _calls(state, "verify", "drafted", drafts) or END
-
-
-def _calls(state: State, node: str, key: str, values: Sequence[object]) -> list[Send]:
-    """Send each value to a node, with what a call needs of the state beside the document."""
     shared = {name: state.get(name) for name in ("title", "kind", "run", "settings")}
-    return [Send(node, {**shared, key: value}) for value in values]
+    parts = parts_of(state["text"], resources.settings(state))
+    return [Send("extract", {**shared, "reading": part}) for part in parts]
 
 
 def extract_builder(
@@ -157,14 +140,12 @@ def extract_builder(
     builder.add_node("success", success.bound(resources))
     builder.add_node("extract", extract.bound(resources))
     builder.add_node("check", resources.bind(check))
-    builder.add_node("verify", verify.bound(resources))
 
     builder.add_edge(START, "begin")
     builder.add_conditional_edges("begin", resources.bind(after_begin), ["success", "extract", END])
     builder.add_conditional_edges("success", resources.bind(after_begin), ["extract", END])
     builder.add_edge("extract", "check")
-    builder.add_conditional_edges("check", resources.bind(after_check), ["verify", END])
-    builder.add_edge("verify", END)
+    builder.add_edge("check", END)
     return builder
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import requests
 from langsmith import Client
 from langsmith.utils import get_api_key
-from urllib3.util import Retry
 
 from stepcraft.building.documents import Document, Listed
 from stepcraft.building.threads import thread_of
@@ -21,7 +20,7 @@ _NAME = re.compile(r"([^?]+)(?:\?limit=([1-9]\d*))?(?:[?&]filter=(.+))?")
 _FIELDS = ("id", "end_time", "error", "inputs", "outputs", "feedback_stats")
 
 
-def list_runs(name: str, spec: str) -> Iterator[Listed]:
+def list_runs(name: str) -> Iterator[Listed]:
     """Yield the root runs of a project, the newest first.
 
     LANGSMITH_ENDPOINT and LANGSMITH_API_KEY say where, and as whom.
@@ -29,7 +28,6 @@ def list_runs(name: str, spec: str) -> Iterator[Listed]:
     Args:
         name: The name of the project, with options: `?limit=200` for the newest so many, and
             `filter=…` in LangSmith's filter language behind it.
-        spec: The source as it was named.
 
     Raises:
         BadInput: There is no key, or an option cannot be used.
@@ -38,16 +36,16 @@ def list_runs(name: str, spec: str) -> Iterator[Listed]:
     options = _NAME.fullmatch(name)
     if not options:
         raise BadInput(
-            f"{excerpt(spec)} cannot be read; write langsmith:PROJECT?limit=200&filter=…, "
-            "with a limit above 0"
+            f"the project {excerpt(name)} cannot be read; write "
+            "langsmith:PROJECT?limit=200&filter=…, with a limit above 0"
         )
     if not get_api_key(None):
-        raise BadInput(f"{excerpt(spec)} needs a key of LangSmith; set LANGSMITH_API_KEY")
+        raise BadInput("a project of LangSmith needs a key; set LANGSMITH_API_KEY")
     project, limit, condition = options.groups()
     try:
         for run in islice(_runs(project, condition), int(limit or sys.maxsize)):
             source = f"langsmith:{project}?run={run['id']}"
-            yield Listed(source, partial(_document, run, source), spec)
+            yield Listed(source, partial(_document, run, source))
     except Exception as error:  # the client's, of requests, or of an answer in another form
         reason = " ".join(str(error).partition("\nContent-Length")[0].split())
         raise SourceFailure(f"LangSmith cannot be read: {reason[:300]}") from error
@@ -59,9 +57,6 @@ def _runs(project: str, condition: str | None) -> Iterator[dict[str, Any]]:
     client = Client(
         session=session,
         auto_batch_tracing=False,
-        retry_config=Retry(total=0),
-        timeout_ms=(3_000, 60_000),
-        info={"version": "0"},  # else it is asked for
     )
     body: dict[str, Any] = {
         "session": [str(client.read_project(project_name=project).id)],
@@ -86,7 +81,7 @@ def _document(run: dict[str, Any], source: str) -> Document:
     """Return the messages of a run, from the last request on, as a document.
 
     Raises:
-        Unreadable: It has none.
+        SourceFailure: It has none.
     """
     stats = run.get("feedback_stats") or {}
     error = run.get("error") or ("" if run.get("end_time") else "it had not ended")

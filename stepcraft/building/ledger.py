@@ -28,7 +28,7 @@ PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS documents (
-    memory TEXT, key TEXT, calls INTEGER, record TEXT, PRIMARY KEY (memory, key));
+    memory TEXT, key TEXT, record TEXT, PRIMARY KEY (memory, key));
 CREATE TABLE IF NOT EXISTS verdicts (question TEXT PRIMARY KEY, verdict TEXT);
 """
 
@@ -49,7 +49,6 @@ class Record:
     """What a document gave."""
 
     source: str
-    spec: str
     stamp: str
     title: str
     digest: str
@@ -69,6 +68,10 @@ class Record:
     """What became of the procedures, in their order, once they were placed."""
     taught: list[str] = field(default_factory=list)
     """The ids of procedures that it taught before, to be marked as stale if it no longer does."""
+
+    def taught_so_far(self) -> list[str]:
+        """Return the ids of what it taught before, and of what was placed."""
+        return [*self.taught, *(placed.id for placed in self.placed)]
 
 
 _RECORD = TypeAdapter(Record)
@@ -116,18 +119,24 @@ class Ledger:
         Raises:
             RunStopped: It cannot be written, for example because the disk is full.
         """
-        query = "REPLACE INTO documents VALUES (?, ?, ?, ?)"
         text = json.dumps(_RECORD.dump_python(record))
-        self._rows(query, self._memory, key, record.usage["calls"], text)
+        self._rows("REPLACE INTO documents VALUES (?, ?, ?)", self._memory, key, text)
 
     def latest(self, number: int) -> list[Record]:
         """Return the records that were written last, at most so many, the newest first."""
         query = "SELECT record FROM documents WHERE memory = ? ORDER BY rowid DESC LIMIT ?"
         return self._records(query, self._memory, number)
 
+    def keys(self) -> set[str]:
+        """Return what identifies the documents that have a record."""
+        rows = self._rows("SELECT key FROM documents WHERE memory = ?", self._memory)
+        return {key for (key,) in rows}
+
     def calls(self) -> int:
         """Return the number of calls that the records have cost."""
-        query = "SELECT total(calls) FROM documents WHERE memory = ?"
+        query = (
+            "SELECT total(json_extract(record, '$.usage.calls')) FROM documents WHERE memory = ?"
+        )
         return int(self._rows(query, self._memory)[0][0])
 
     def place_again(self) -> None:

@@ -29,8 +29,6 @@ class Verdict:
     why: str = ""
     merged: Content | None = None
     """The procedure in place of both; None where they are to be linked."""
-    left_out: Sequence[str] = ()
-    """Names, options and numbers of the two that the merged one does not have."""
     warnings: Sequence[str] = ()
     usage: Usage = field(default_factory=no_usage)
 

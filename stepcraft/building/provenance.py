@@ -18,10 +18,6 @@ class Teacher:
     """Its source, such as a path or a URL; for a procedure that a person wrote, the procedure's."""
     place: str
     """The document with the heading as its fragment."""
-    digest: str = ""
-    """Identifies its content; "" for what no build has read."""
-    spec: str = ""
-    """The source that listed it, as it was named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +29,6 @@ class Provenance:
     model: str = ""
     flagged: tuple[str, ...] = ()
     """Names, calls, options and numbers of its steps that the document does not have."""
-    verified: bool | None = None
-    """Whether a reader can reach the output with the steps alone; None where no model was asked."""
-    missing: str = ""
-    """What that reader could not do."""
     also: tuple[str, ...] = ()
     """The ids of procedures for the same task: those merged into it, and those it is linked to."""
     stale: str = ""
@@ -90,12 +82,8 @@ def without_document(procedure: Procedure, document: str) -> Procedure:
     before = Provenance.of(procedure)
     if others := before.others(document):
         return replace(before, teachers=others).on(procedure)
-    return marked(procedure, before.stale or f"{document} no longer teaches it")
-
-
-def marked(procedure: Procedure, stale: str) -> Procedure:
-    """Return the procedure with this mark; without any if it is ""."""
-    return replace(Provenance.of(procedure), stale=stale).on(procedure)
+    stale = before.stale or f"{document} no longer teaches it"
+    return replace(before, stale=stale).on(procedure)
 
 
 def linked(procedure: Procedure, other: Procedure) -> Procedure:
@@ -118,8 +106,6 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         first,
         teachers=first.teachers + second.teachers,
         flagged=first.flagged + second.flagged,
-        verified=None,
-        missing="",
         also=(*first.also, *second.also, other.id),
     )
     return provenance.on(Procedure.from_dict({**content, "id": kept.id, "metadata": metadata}))

@@ -1,5 +1,6 @@
-"""What a model finds in one document, as a record; where it fails, the record says why."""
+"""What a model finds in documents, as records, and what it would be asked at most."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,14 +8,19 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
 from stepcraft.building.documents import Document, Listed, digest_of
-from stepcraft.building.extract import MODEL_NODES, build_extract
-from stepcraft.building.ledger import Record
+from stepcraft.building.duplicates import NEAREST
+from stepcraft.building.extract import build_extract
+from stepcraft.building.ledger import Ledger, Record
+from stepcraft.building.nodes import extract, parts_of
+from stepcraft.building.plan import is_read
 from stepcraft.building.settings import ExtractContext
-from stepcraft.errors import ModelFailure, ModelUnknown
+from stepcraft.building.sources import Source, list_documents
+from stepcraft.errors import Failed, ModelFailure, ModelUnknown, SourceFailure
 from stepcraft.llm.resources import BuilderOptions, Resources
 from stepcraft.models.resolve import model_name, resolve_model
 from stepcraft.progress import counted
 from stepcraft.secrets import without_secrets
+from stepcraft.sources.corpus.content import markdown_headings
 
 _PASSING = {"model", "node_models", "max_calls", "deadline_s"}
 """Settings that change nothing of what is found, and the models, which count by their names."""
@@ -22,7 +28,7 @@ _PASSING = {"model", "node_models", "max_calls", "deadline_s"}
 
 @dataclass
 class Reader:
-    """Asks a model for the procedures of documents.
+    """Asks a model for the procedures of documents; where it fails, the record says why.
 
     Args:
         settings: The settings of the extraction.
@@ -37,18 +43,16 @@ class Reader:
     choice: BaseChatModel | str | None = None
 
     def __post_init__(self) -> None:
-        models: BuilderOptions = {"model": self.choice} if self.choice else {}
-        resources = Resources.of("extract", ExtractContext, models)
+        models: BuilderOptions = {"model": self.choice or ""}
         self._graph = build_extract(**models)
-        choices = [resources.choice(node, self.settings) for node in MODEL_NODES]
-        names = [each if isinstance(each, str) else model_name(each) for each in choices]
-        for choice in choices:
-            resolve_model(choice)  # a name that is unknown fails before anything is made
-        self.model = names[MODEL_NODES.index("extract")]
+        resources = Resources.of("extract", ExtractContext, models)
+        choice = resources.choice(extract.name, self.settings)
+        resolve_model(choice)  # a name that is unknown fails before anything is made
+        self.model = model_name(choice)
         """The name of the model that reads the documents."""
         chosen = self.settings.model_dump(exclude=_PASSING, exclude_defaults=True)
-        self.identity = digest_of(names, chosen)
-        """Identifies the models and the settings."""
+        self.identity = digest_of(self.model, chosen)
+        """Identifies the model and the settings."""
 
     async def read(self, listed: Listed, document: Document, max_concurrency: int) -> Record:
         """Have a model read a document.
@@ -64,7 +68,6 @@ class Reader:
         """
         record = Record(
             listed.source,
-            listed.spec,
             listed.stamp,
             document.title,
             document.digest,
@@ -91,3 +94,49 @@ class Reader:
             parts = counted(result["unread"], "part")
             record.error = f"{parts} of it could not be read: {result['warnings'][-1]}"
         return record
+
+
+@dataclass
+class Estimate:
+    """What a document would be asked for."""
+
+    source: str
+    characters: int
+    done: bool
+    """Whether a model has read it, so that it is not asked again."""
+    calls: int
+
+
+def estimate(
+    sources: Sequence[Source], reader: Reader, ledger: Ledger | None
+) -> tuple[list[Estimate], list[Failed]]:
+    """Return what each document would be asked for at most, and the documents that cannot be read.
+
+    There is a call for each section, and each procedure has those that compare it with its nearest
+    ones. That holds if no call is repeated and no section teaches more tasks than it has headings.
+
+    Args:
+        sources: As in `build_memory`.
+        reader: The model and the settings.
+        ledger: The records of earlier builds, if there are some.
+
+    Raises:
+        BadInput: A source cannot be used.
+        SourceFailure: A source cannot be opened.
+    """
+    listing, estimates = list_documents(sources), list[Estimate]()
+    for listed in listing.documents:
+        try:
+            document = listed.read()
+        except SourceFailure as error:
+            listing.failed.append(Failed(listed.source, str(error)))
+            continue
+        record = ledger.get(listed.key) if ledger else None
+        done = bool(record and is_read(record, document.digest, reader.identity))
+        parts = len(parts_of(document.text, reader.settings))
+        if document.kind == "transcript":  # it is asked whether it succeeded, and has one task
+            calls = parts * (2 + NEAREST)
+        else:
+            calls = parts + NEAREST * max(parts, len(markdown_headings(document.text)))
+        estimates.append(Estimate(listed.source, len(document.text), done, 0 if done else calls))
+    return estimates, listing.failed

@@ -60,15 +60,6 @@ overlap with it. Write the tasks that are in this part from the first step to th
 that has begun before it or goes on behind it belongs to the part that has most of it: leave it
 out where that is another one, and otherwise write what can be followed by itself."""
 
-VERIFY_INSTRUCTIONS = """\
-Somebody wants to reach the goal. They have the resources and these steps, the usual skills of
-their trade, and nothing else: not the document that the steps were taken from.
-Go through the steps as they would. Can they carry out each, in this order, and is the goal
-reached at the end?
-They can find a button, choose a value that is theirs to choose, and write the code that a step
-describes. They lack what a step needs and neither the resources nor an earlier step give: a
-name, a call, a setting, a file, a step that is left out."""
-
 COMPARE_INSTRUCTIONS = """\
 Two procedures stand in a memory in which people and programs look up how something is done. Say
 whether both are for the same task, so that whoever looks for the one is served as well by the
@@ -106,19 +97,14 @@ class ExtractContext(Settings):
     """Characters of the preceding part that a part of a long document is read with."""
     strict: bool = in_nodes(False, "check")
     """Reject a procedure with a name, call, option or number that the document does not have."""
-    verify: bool = in_nodes(False, "verify")
-    """Ask a model of each procedure whether its output can be reached with its steps alone."""
     extract_instructions: str = instructions("extract", EXTRACT_INSTRUCTIONS)
     transcript_instructions: str = instructions("extract", TRANSCRIPT_INSTRUCTIONS)
     part_instructions: str = instructions("extract", PART_INSTRUCTIONS)
     success_instructions: str = instructions("success", SUCCESS_INSTRUCTIONS)
-    verify_instructions: str = instructions("verify", VERIFY_INSTRUCTIONS)
 
 
 class DuplicatesContext(Settings):
     """The settings of one comparison of two procedures."""
 
-    merge: bool = in_nodes(True, "compare")
-    """Write one procedure in place of two that are for the same task."""
     compare_instructions: str = instructions("compare", COMPARE_INSTRUCTIONS)
     merge_instructions: str = instructions("compare", MERGE_INSTRUCTIONS)

@@ -10,12 +10,12 @@ from urllib.parse import urldefrag
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document as LangChainDocument
 
-from stepcraft.building.documents import Document, Listed, Listing, Unreadable, listed
+from stepcraft.building.documents import Document, Listed, Listing, listed
 from stepcraft.building.langsmith import list_runs
 from stepcraft.building.threads import list_threads
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
 from stepcraft.secrets import excerpt, without_secrets
-from stepcraft.sources.corpus.content import UnreadableFile, content_of, file_title
+from stepcraft.sources.corpus.content import content_of, file_title
 from stepcraft.sources.corpus.files import files_of, roots_of, shown
 from stepcraft.sources.open import corpus_paths, is_dotted, named_object
 
@@ -41,37 +41,36 @@ def list_documents(sources: Sequence[Source]) -> Listing:
         BadInput: A source is not understood, does not exist, holds no document, or cannot list any.
         SourceFailure: A source cannot be opened.
     """
-    listing = Listing([], [], [], [])
+    listing = Listing([], [], [])
     documents: dict[str, Listed] = {}
     for source in sources or [""]:
         if isinstance(source, str):
             spec = without_secrets(source)
-            entries = [*_of_name(source, spec, listing)]
+            entries = [*_of_name(source, listing)]
         else:
             spec = type(source).__name__
             entries = [*_of_loader(source, spec)]
         if not entries:
             why = f": {listing.failed[-1].reason}" if listing.failed else "; name other files"
             raise BadInput(f"{spec} holds no document{why}")
-        listing.specs.append(spec)
         for each in entries:
             documents.setdefault(each.key, each)
     listing.documents = [*documents.values()]
     return listing
 
 
-def _of_name(name: str, spec: str, listing: Listing) -> Iterator[Listed]:
+def _of_name(name: str, listing: Listing) -> Iterator[Listed]:
     match name.partition(":"):
         case "threads", ":", path:
-            yield from list_threads(path, spec, listing.failed)
+            yield from list_threads(path, listing.failed)
         case "langsmith", ":", project:
-            yield from list_runs(project, spec)
+            yield from list_runs(project)
         case "http" | "https", _, _:
-            yield _of_page(urldefrag(name).url, spec)
+            yield _of_page(urldefrag(name).url)
         case "corpus", ":", paths:
-            yield from _of_files(corpus_paths(paths), spec, listing)
+            yield from _of_files(corpus_paths(paths), listing)
         case _ if is_dotted(name) and not Path(name).exists():
-            yield from _of_loader(named_object(name), spec)
+            yield from _of_loader(named_object(name), name)
         case kind, colon, _ if not kind or (colon and not Path(name).exists()):
             raise BadInput(
                 f"{excerpt(name)} is no source of documents; name corpus:PATH or a path (files "
@@ -80,19 +79,18 @@ def _of_name(name: str, spec: str, listing: Listing) -> Iterator[Listed]:
                 "(what agents did)"
             )
         case _:
-            yield from _of_files([name], spec, listing)
+            yield from _of_files([name], listing)
 
 
-def _of_files(paths: Sequence[str], spec: str, listing: Listing) -> Iterator[Listed]:
+def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
     roots = roots_of(paths)
-    named = {*roots}
     listing.roots += roots
     problems: dict[str, str] = {}
     for file in files_of(roots, problems):
-        if _PROSE.search(file.path) or Path(file.path) in named:
+        if _PROSE.search(file.path) or Path(file.path) in roots:
             source = shown(file.path, roots)
             read = partial(_file, Path(file.path), source)
-            yield Listed(source, read, spec, f"{file.changed} {file.size}")
+            yield Listed(source, read, f"{file.changed} {file.size}")
     listing.failed += [Failed(shown(path, roots), why) for path, why in problems.items()]
 
 
@@ -100,9 +98,9 @@ def _file(path: Path, source: str) -> Document:
     try:
         content = content_of(path)
     except Exception as error:  # a file that nobody foresaw costs itself alone
-        is_foreseen = isinstance(error, UnreadableFile | StepcraftError)
-        unforeseen = f"it cannot be parsed ({type(error).__name__})"
-        raise Unreadable(str(error) if is_foreseen else unforeseen) from error
+        if isinstance(error, StepcraftError):
+            raise
+        raise SourceFailure(f"it cannot be parsed ({type(error).__name__})") from error
     title = content.title
     first = next((block for block in content.blocks if block.level), None)
     # Where a file begins with a heading, that is its title rather than the name of the file.
@@ -111,17 +109,17 @@ def _file(path: Path, source: str) -> Document:
     return Document(source, title, content.text, note=content.cut)
 
 
-def _of_page(url: str, spec: str) -> Listed:
+def _of_page(url: str) -> Listed:
     from stepcraft.sources.web.retriever import open_pages  # noqa: PLC0415 - an extra
 
-    pages = open_pages(spec)
+    pages = open_pages(without_secrets(url))
 
     def read() -> Document:
         page = pages.get(url).result()
         note = "only its beginning was fetched, because it is too long" if page.cut else ""
         return Document(url, page.title, page.text, note=note)
 
-    return Listed(url, read, spec)
+    return Listed(url, read)
 
 
 def _of_loader(source: BaseLoader | Iterable[LangChainDocument], spec: str) -> Iterator[Listed]:
@@ -143,4 +141,4 @@ def _of_loader(source: BaseLoader | Iterable[LangChainDocument], spec: str) -> I
     for name, pages in documents.items():
         title = str(pages[0].metadata.get("title") or "")
         text = "\n\n".join(page.page_content for page in pages)
-        yield listed(Document(name, title, text), spec)
+        yield listed(Document(name, title, text))

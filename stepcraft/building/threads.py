@@ -21,8 +21,8 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
-from stepcraft.building.documents import Document, Listed, Unreadable, listed
-from stepcraft.errors import Failed
+from stepcraft.building.documents import Document, Listed, listed
+from stepcraft.errors import Failed, SourceFailure
 from stepcraft.records import records
 from stepcraft.secrets import MASK, excerpt, without_secrets
 from stepcraft.text.clean import clean
@@ -47,7 +47,7 @@ _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
-def list_threads(path: str, spec: str, failed: list[Failed]) -> Iterator[Listed]:
+def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
     """Yield the threads of a file of JSON lines.
 
     A line is an object with `messages`, or the state of a LangGraph thread (`values.messages`), in
@@ -55,7 +55,6 @@ def list_threads(path: str, spec: str, failed: list[Failed]) -> Iterator[Listed]
 
     Args:
         path: The file.
-        spec: The source as it was named.
         failed: Takes the lines that are none.
 
     Raises:
@@ -63,11 +62,11 @@ def list_threads(path: str, spec: str, failed: list[Failed]) -> Iterator[Listed]
     """
     for record in records(Path(path)):
         thread = record.values or {}
-        source = f"{spec}?thread={thread.get('thread_id') or f'line {record.line}'}"
+        source = f"threads:{path}?thread={thread.get('thread_id') or f'line {record.line}'}"
         try:
             feedback = {each["key"]: each["score"] for each in thread.get("feedback") or []}
-            yield listed(thread_of(thread.get("values") or thread, source, feedback), spec)
-        except (Unreadable, KeyError, TypeError) as error:
+            yield listed(thread_of(thread.get("values") or thread, source, feedback))
+        except (SourceFailure, KeyError, TypeError) as error:
             failed.append(Failed(f"{path}:{record.line}", record.reason or str(error)))
 
 
@@ -90,7 +89,7 @@ def thread_of(
             as well.
 
     Raises:
-        Unreadable: It has no messages.
+        SourceFailure: It has no messages.
     """
     try:
         messages: Any = state["messages"]
@@ -103,7 +102,7 @@ def thread_of(
         return transcript(thread, source, feedback, error)
     except Exception as problem:  # what others write has any form
         reason = f"{type(problem).__name__}: {excerpt(str(problem))}"
-        raise Unreadable(f"it is no thread with messages: {reason}") from problem
+        raise SourceFailure(f"it is no thread with messages: {reason}") from problem
 
 
 def transcript(
@@ -131,14 +130,11 @@ def transcript(
         return without_secrets(pattern.sub(MASK, clean(text))).strip()
 
     entries = [(label, masked(text), least) for label, text, least in _entries(messages)]
-    for limit in (1_500, 800, 300, 100):
-        shown = (
-            f"{label}\n\n{_fenced(shortened(entry, max(limit, least)))}\n"
-            for label, entry, least in entries
-        )
-        text = "\n".join(shown)
-        if len(text) <= MAX_CHARACTERS:
-            break
+    limit = max(100, min(1_500, MAX_CHARACTERS // len(entries) - 100))  # less its label
+    text = "\n".join(
+        f"{label}\n\n{_fenced(shortened(entry, max(limit, least)))}\n"
+        for label, entry, least in entries
+    )
     succeeded, outcome = None, ""
     for key in FEEDBACK:
         if (score := (feedback or {}).get(key)) in (0, 1):

@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Exit, Option, Typer
 from typing_extensions import Unpack
 
-from stepcraft.cli.building import build, check, dedupe
+from stepcraft.cli.building import build, dedupe
 from stepcraft.cli.doctor import doctor
 from stepcraft.cli.evals import eval_app
 from stepcraft.cli.memory import memory_app
@@ -34,7 +34,6 @@ app = Typer(
     rich_markup_mode=None,
 )
 memory_app.command()(build)
-memory_app.command()(check)
 memory_app.command()(dedupe)
 app.add_typer(memory_app, name="memory")
 app.add_typer(source_app, name="source")

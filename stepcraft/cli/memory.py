@@ -2,8 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -54,31 +53,22 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Add the procedures of files and skills; the exit code is 1 if one could not be read."""
-    from stepcraft.memory.files import import_file, read_procedures
-    from stepcraft.memory.procedure import Procedure
-    from stepcraft.memory.skills import extras, is_skills_path, read_skills
+    from stepcraft.memory.files import read_procedures
+    from stepcraft.memory.skills import FILE, read_skills
 
     report, names = AddReport(), field_names(fields)
+
+    def read(file: Path, failed: list[Failed]) -> Iterator["Procedure"]:
+        if file.is_dir() or file.name == FILE:
+            return read_skills(file, failed)
+        return read_procedures(file, failed, fields=names)
+
     for file in files:  # before a memory is made for them
-        if is_skills_path(file):
-            next(iter(read_skills(file)))
-        else:
-            any(isinstance(item[1], Procedure) for item in read_procedures(file, fields=names))
+        next(read(file, []), None)
     with opened(memory, embeddings, create=True) as target:
         for file in files:
-            count = counter("procedures read")
-            if not is_skills_path(file):
-                report.include(import_file(target, file, fields=names, progress=count))
-                continue
-            skills: list[Procedure] = []
-            for path, outcome in read_skills(file):
-                if isinstance(outcome, Failed):
-                    report.failed.append(outcome)
-                    continue
-                skills.append(outcome)
-                if left_out := ", ".join(extras(path)):
-                    note(f"{path}: only the text was imported, not {left_out}")
-            report.include(target.add(skills, progress=count))
+            procedures = read(file, report.failed)
+            report.include(target.add(procedures, progress=counter("procedures read")))
     _show_report(report, as_json=as_json)
 
 
@@ -255,43 +245,6 @@ def rate(
     with opened(memory) as target:
         procedure = by_short_id(target, id_)
         say(headline(target.update(procedure.id, lambda stored: with_vote(stored, number))))
-
-
-@dataclass
-class Comparison:
-    """The differences between a memory and the procedures that it should hold."""
-
-    same: int = 0
-    missing: "list[Procedure]" = field(default_factory=list)
-    """Not in the memory."""
-    extra: "list[Procedure]" = field(default_factory=list)
-    """In the memory alone."""
-    different: "list[Procedure]" = field(default_factory=list)
-    """In the memory under the same id, and adding them would change it."""
-
-
-def compare(memory: "ProcedureMemory", expected: "Iterable[Procedure]") -> Comparison:
-    """Compare a memory with the procedures that it should hold, the last one of each id.
-
-    Votes that the memory alone has are no difference, as they are none to `add`.
-
-    Raises:
-        MemoryFailure: The memory cannot be read.
-    """
-    from stepcraft.memory.batches import merged
-
-    rest = {procedure.id: procedure for procedure in expected}
-    comparison = Comparison()
-    for stored in memory:
-        procedure = rest.pop(stored.id, None)
-        if procedure is None:
-            comparison.extra.append(stored)
-        elif merged(stored, procedure) == stored:
-            comparison.same += 1
-        else:
-            comparison.different.append(procedure)
-    comparison.missing = list(rest.values())
-    return comparison
 
 
 def opened(

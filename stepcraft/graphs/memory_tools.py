@@ -133,7 +133,7 @@ def opened(memory: ProcedureMemory | str, embeddings: Embeddings | str | None) -
         return memory
     runtime: Any = get_runtime()
     store = runtime.store if runtime else None
-    return opened_memory(memory, embeddings=embeddings, store=store, create=True, refresh=False)
+    return opened_memory(memory, embeddings=embeddings, store=store, create=True)
 
 
 def shown_procedures(hits: Sequence[Found], template: str) -> str:

@@ -5,12 +5,11 @@ SQLite and NumPy do the work. Memories, corpora and the rerankers are built on i
 """
 
 from stepcraft.index._file import DamagedIndex, recorded_settings
-from stepcraft.index._rows import Changes, Entry
+from stepcraft.index._rows import Entry
 from stepcraft.index._vectors import (
     Embedder,
     Hit,
     Matrix,
-    aquery_vector,
     embedded,
     query_vector,
     unit_vectors,
@@ -18,11 +17,10 @@ from stepcraft.index._vectors import (
 from stepcraft.index._words import cjk_words, query_words
 from stepcraft.index.cache import CachedEmbedder
 from stepcraft.index.groups import Complete, GroupedIndex, in_group
-from stepcraft.index.local import LocalIndex
+from stepcraft.index.local import LocalIndex, check_search
 
 __all__ = [
     "CachedEmbedder",
-    "Changes",
     "Complete",
     "DamagedIndex",
     "Embedder",
@@ -31,7 +29,7 @@ __all__ = [
     "Hit",
     "LocalIndex",
     "Matrix",
-    "aquery_vector",
+    "check_search",
     "cjk_words",
     "embedded",
     "in_group",

@@ -152,10 +152,10 @@ def plain_failures(path: str) -> Generator[None]:
     except (LookupError, TypeError, ValueError) as error:  # a row is not as it was written
         raise DamagedIndex(f"{path} is damaged: {error!r:.200}; {_REMEDY}") from error
     except sqlite3.Error as error:
-        code = str(getattr(error, "sqlite_errorname", "")).split("_")[1:2]
+        code = f"{getattr(error, 'sqlite_errorname', '')}_".split("_")[1]
         # SQLite's plain "ERROR" is a statement that does not fit the tables.
-        other = DamagedIndex if code == ["ERROR"] else MemoryFailure
-        kind, reason = _FAILURES.get("".join(code), (other, f"cannot be used: {error}"))
+        other = DamagedIndex if code == "ERROR" else MemoryFailure
+        kind, reason = _FAILURES.get(code, (other, f"cannot be used: {error}"))
         raise kind(f"{path} {reason}") from error
 
 

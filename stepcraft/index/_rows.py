@@ -3,32 +3,17 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepcraft.index._words import spaced
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A text to be found, with its id and any JSON values that belong to it."""
 
     id: str
     text: str
     payload: Mapping[str, Any]
-
-
-@dataclass
-class Changes:
-    """The outcome of `LocalIndex.put`, in entries."""
-
-    added: int = 0
-    present: int = 0
-    """Entries that were already there, unchanged, or were given twice."""
-    updated: int = 0
-    """Entries whose id was there with another text or payload."""
-    failed: dict[str, str] = field(default_factory=dict[str, str])
-    """Why an entry was refused, by its id."""
 
 
 def entries_where(

@@ -4,9 +4,8 @@ import math
 import sqlite3
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -19,6 +18,9 @@ from stepcraft.index._rows import Entry
 Matrix = NDArray[np.float32]
 
 _BLOCK = 8192
+_READ = 256
+"""Rows that are read at once: each more leaves a hole in the memory of the process."""
+
 _TIE = 1e-6
 """Scores closer than this count as equal: sums in another order differ by about a tenth of it."""
 
@@ -26,10 +28,8 @@ _TIE = 1e-6
 class Embedder(Protocol):
     """An embedding model."""
 
-    @property
-    def name(self) -> str:
-        """The name of the model, as recorded in files; it never holds a secret."""
-        ...
+    name: str
+    """The name of the model, as recorded in files; it never holds a secret."""
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Return one vector a text, of shape (texts, dimensions)."""
@@ -39,37 +39,27 @@ class Embedder(Protocol):
         """Return the vector of a query, of shape (dimensions,)."""
         ...
 
-    async def aembed_query(self, text: str) -> Matrix:
-        """Like `embed_query`, without blocking the event loop."""
-        ...
 
-
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """An entry and how well it fits the query: higher is better, 1 is best."""
 
     entry: Entry
     score: float
 
 
-def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes | None]:
-    """Return the unit vector of each text: zeros if it has none, None if it is not finite.
+def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes]:
+    """Return the unit vector of each text, as `unit_vectors`.
 
     Raises:
         MemoryFailure: The embedder failed, or returned something else than one vector a text.
     """
     distinct = list(dict.fromkeys(texts))
-    if not distinct:
-        return {}
-    vectors, finite = unit_vectors(embedder, distinct)
-    return {
-        text: vector.tobytes() if good else None
-        for text, vector, good in zip(distinct, vectors, finite, strict=True)
-    }
+    vectors = unit_vectors(embedder, distinct) if distinct else ()
+    return dict(zip(distinct, map(bytes, vectors), strict=True))
 
 
-def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, NDArray[np.bool_]]:
-    """Return unit vectors of shape (texts, dimensions), zeros for none, and which are finite.
+def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
+    """Return unit vectors of shape (texts, dimensions), zeros for those that are not finite, too.
 
     Raises:
         MemoryFailure: The embedder failed, or returned something else than one vector a text.
@@ -80,32 +70,27 @@ def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, NDAr
             f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for "
             f"{len(texts)} texts; use another model"
         )
-    with np.errstate(all="ignore"):
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        units = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    return units, np.asarray(np.isfinite(vectors).all(axis=1))
+    return _units(vectors)
 
 
 def query_vector(embedder: Embedder, query: str) -> Matrix | None:
     """Return the unit vector of a query, or None if it is zero or not finite."""
-    return _unit(embedder.embed_query(query))
+    [vector] = _units(embedder.embed_query(query)[np.newaxis])
+    return vector if vector.any() else None
 
 
-async def aquery_vector(embedder: Embedder, query: str) -> Matrix | None:
-    """Like `query_vector`, without blocking the event loop."""
-    return _unit(await embedder.aembed_query(query))
-
-
-def _unit(vector: Matrix) -> Matrix | None:
-    length = np.linalg.norm(vector.astype(np.float64))
-    return (vector / length).astype(np.float32) if 0 < length < math.inf else None
+def _units(vectors: Matrix) -> Matrix:
+    with np.errstate(all="ignore"):
+        lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+        return np.asarray(np.nan_to_num(vectors / lengths), np.float32)
 
 
 class Vectors:
     """The vectors of one file, which all its indexes in this process share.
 
-    They are kept in blocks, so that a growing file copies nothing. Whoever holds `lock` while he
-    begins a transaction and searches sees no row that is older than those that are here.
+    They are kept in blocks of one size, by which a row is found, so that a growing file copies
+    nothing. Whoever holds `lock` while he begins a transaction and searches sees no row that is
+    older than those that are here.
     """
 
     def __init__(self) -> None:
@@ -129,7 +114,10 @@ class Vectors:
         What was written since the last call is read first.
         """
         self._update(connection)
-        cosines = np.concatenate([block @ vector for block in self._blocks] or [vector[:0]])
+        rows = len(self._numbers)
+        starts = zip(range(0, rows, _BLOCK), self._blocks, strict=True)
+        parts = [block[: rows - start] @ vector for start, block in starts]
+        cosines = np.concatenate([vector[:0], *parts])
         return self._numbers, np.nan_to_num(cosines, copy=False, nan=-np.inf)
 
     def _update(self, connection: sqlite3.Connection) -> None:
@@ -156,18 +144,20 @@ class Vectors:
         self._changes = last
 
     def _read_new(self, connection: sqlite3.Connection) -> None:
-        used = len(self._numbers) % _BLOCK
-        last = self._numbers.max(initial=0)
+        numbers, place = [self._numbers], len(self._numbers)
         cursor = connection.execute(
-            "SELECT seq, vector FROM vectors WHERE seq > ? ORDER BY seq", (int(last),)
+            "SELECT seq, vector FROM vectors WHERE seq > ? ORDER BY seq",
+            (int(self._numbers.max(initial=0)),),
         )
-        while rows := cursor.fetchmany(_BLOCK - used):
-            numbers, vectors = zip(*rows, strict=True)
-            block = np.frombuffer(bytearray().join(vectors), np.float32).reshape(len(rows), -1)
-            # A block has one size, by which a row is found; the last one grows by a copy.
-            self._blocks.append(np.concatenate((self._blocks.pop(), block)) if used else block)
-            self._numbers = np.append(self._numbers, numbers)
-            used = len(self._numbers) % _BLOCK
+        while rows := cursor.fetchmany(min(_READ, _BLOCK - place % _BLOCK)):
+            added, vectors = zip(*rows, strict=True)
+            if place % _BLOCK == 0:
+                self._blocks.append(np.empty((_BLOCK, len(vectors[0]) // 4), np.float32))
+            block = np.frombuffer(b"".join(vectors), np.float32).reshape(len(rows), -1)
+            self._blocks[-1][place % _BLOCK :][: len(rows)] = block
+            numbers.append(np.array(added))
+            place += len(rows)
+        self._numbers = np.concatenate(numbers)
 
 
 _files: WeakValueDictionary[tuple[int, int], Vectors] = WeakValueDictionary()

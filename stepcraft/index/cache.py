@@ -27,7 +27,6 @@ class CachedEmbedder:
         self._path = path or user_cache_path("stepcraft", appauthor=False) / "embeddings.db"
         self.name = embedder.name
         self.embed_query = embedder.embed_query
-        self.aembed_query = embedder.aembed_query
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Return one vector a text, of shape (texts, dimensions)."""

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from stepcraft.index._rows import Changes, Entry
+from stepcraft.index._rows import Entry
 from stepcraft.index.local import LocalIndex
 
 
-@dataclass(frozen=True)
-class Complete:
+class Complete(NamedTuple):
     """All that a group holds now, and the mark that says as of when."""
 
     mark: str
@@ -33,12 +32,7 @@ class GroupedIndex(LocalIndex):
         with self._transaction():
             return dict(self._connection.execute("SELECT name, mark FROM groups"))
 
-    def mark(self, marks: Mapping[str, str]) -> None:
-        """Give complete groups other marks."""
-        with self._transaction("IMMEDIATE"):
-            self._mark(marks)
-
-    def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Changes:
+    def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> None:
         """Store entries like `put`, and delete what else the groups in `complete` held.
 
         Raises:
@@ -55,10 +49,15 @@ class GroupedIndex(LocalIndex):
                     for name, group in complete.items()
                 ),
             )
-            begun = {entry.id.partition(":")[0]: "" for entry in entries}
-            self._mark(begun | {name: group.mark for name, group in complete.items()})
+            marks = {entry.id.partition(":")[0]: "" for entry in entries}
+            marks |= {name: group.mark for name, group in complete.items()}
+            self._connection.executemany(
+                "INSERT INTO groups VALUES (?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET mark = excluded.mark",
+                marks.items(),
+            )
 
-        return self.put(entries, then=finish)
+        self.put(entries, then=finish)
 
     def forget(self, groups: Iterable[str]) -> None:
         """Delete groups with all their entries."""
@@ -66,10 +65,3 @@ class GroupedIndex(LocalIndex):
             self._connection.executemany(
                 "DELETE FROM groups WHERE name = ?", ((name,) for name in groups)
             )
-
-    def _mark(self, marks: Mapping[str, str]) -> None:
-        self._connection.executemany(
-            "INSERT INTO groups VALUES (?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET mark = excluded.mark",
-            marks.items(),
-        )

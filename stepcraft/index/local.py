@@ -1,6 +1,5 @@
 """LocalIndex: texts, payloads and vectors in one SQLite file, searched by words and vectors."""
 
-import asyncio
 import itertools
 import json
 import weakref
@@ -10,17 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.errors import AddReport, BadInput, MemoryFailure
 from stepcraft.files import named_path
 from stepcraft.index import _rows as rows
 from stepcraft.index._file import connect, is_read_only, plain_failures
-from stepcraft.index._rows import Changes, Entry
+from stepcraft.index._rows import Entry
 from stepcraft.index._vectors import (
     Embedder,
     Hit,
-    Matrix,
     Vectors,
-    aquery_vector,
     best,
     embedded,
     query_vector,
@@ -88,12 +85,11 @@ class LocalIndex:
         *,
         merge: Merge = lambda _, new: new,
         then: Callable[[], None] = lambda: None,
-    ) -> Changes:
+    ) -> AddReport:
         """Store entries, all or none; an entry with the id of another replaces it in place.
 
         A text that is already stored under its id is not embedded again. An entry whose vector is
-        not finite is refused and the others are stored; one whose vector is zero is found by its
-        words alone.
+        zero or not finite is found by its words alone.
 
         Args:
             entries: What to store.
@@ -116,27 +112,25 @@ class LocalIndex:
                 for entry in unique.values()
             ]
 
-        _, changes = self._store(unique, merged, then)
-        changes.present += repeats
-        return changes
+        _, report = self._store(unique, merged, then)
+        report.present += repeats
+        return report
 
-    def update(self, id: str, change: Callable[[Entry], Entry]) -> Entry | None:  # noqa: A002
-        """Read an entry, change it and write it, and return it; None if there is none.
+    def update(self, id: str, change: Callable[[Entry | None], Entry]) -> Entry:  # noqa: A002
+        """Read an entry, change it and write it, and return it.
 
         Args:
             id: The id of the entry.
-            change: Makes the new entry, with the same id. It is called again where somebody else
-                wrote the entry meanwhile, so that no change is lost.
+            change: Makes the new entry, with the same id, of the stored one, or of None if there is
+                none. It is called again where somebody else wrote the entry meanwhile, so that no
+                change is lost.
 
         Raises:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was changed.
         """
-        entries, changes = self._store(
-            [clean(id)], lambda stored: [change(entry) for entry in stored.values()]
-        )
-        for name, reason in changes.failed.items():
-            raise MemoryFailure(f"{name} was not changed: {reason}")
-        return entries[0] if entries else None
+        name = clean(id)
+        [entry], _ = self._store([name], lambda stored: [change(stored.get(name))])
+        return entry
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete entries; return how many of the ids were there."""
@@ -155,15 +149,22 @@ class LocalIndex:
             BadInput: k is below 1 or alpha not between 0 and 1.
             MemoryFailure: The file cannot be read, or the embedder failed.
         """
-        query = _checked(query, k, alpha)
+        check_search(k, alpha)
+        query = clean(query)
         vector = query_vector(self._embedder, query) if alpha and self._embedder else None
-        return self._hits(query, vector, k, alpha)
-
-    async def asearch(self, query: str, k: int, *, alpha: float) -> list[Hit]:
-        """Like `search`, without blocking the event loop."""
-        query = _checked(query, k, alpha)
-        vector = await aquery_vector(self._embedder, query) if alpha and self._embedder else None
-        return await asyncio.to_thread(self._hits, query, vector, k, alpha)
+        with self._transaction():
+            words = query if alpha < 1 or not self._embedder else ""
+            numbers, scores = self._words.scores(self._connection, words)
+            if vector is not None:
+                self._check_dimensions(vector.nbytes)
+                matching, by_words = numbers, (1 - alpha) * scores
+                numbers, cosines = self._vectors.cosines(self._connection, vector)
+                scores = alpha * cosines.astype(np.float64)
+                scores[np.searchsorted(numbers, matching)] += by_words
+            ranked = best(numbers, scores, k)
+            best_rows = json.dumps([number for number, _ in ranked])
+            entries = dict(rows.entries_where(self._connection, f"seq {_AMONG}", best_rows))
+            return [Hit(entries[number], score) for number, score in ranked]
 
     def get(self, id: str) -> Entry | None:  # noqa: A002 - a field
         """Return the entry with this id, or None."""
@@ -194,21 +195,6 @@ class LocalIndex:
             self._close()
             self._vectors = Vectors()
 
-    def _hits(self, query: str, vector: Matrix | None, k: int, alpha: float) -> list[Hit]:
-        with self._transaction():
-            words = query if alpha < 1 or not self._embedder else ""
-            numbers, scores = self._words.scores(self._connection, words)
-            if vector is not None:
-                self._check_dimensions(vector.nbytes)
-                matching, by_words = numbers, (1 - alpha) * scores
-                numbers, cosines = self._vectors.cosines(self._connection, vector)
-                scores = alpha * cosines.astype(np.float64)
-                scores[np.searchsorted(numbers, matching)] += by_words
-            ranked = best(numbers, scores, k)
-            best_rows = json.dumps([number for number, _ in ranked])
-            entries = dict(rows.entries_where(self._connection, f"seq {_AMONG}", best_rows))
-            return [Hit(entries[number], score) for number, score in ranked]
-
     @contextmanager
     def _transaction(self, kind: str = "DEFERRED") -> Generator[None]:
         """One consistent view of the file; "IMMEDIATE" to write, while no other process does."""
@@ -226,13 +212,13 @@ class LocalIndex:
         ids: Collection[str],
         plan: Callable[[Mapping[str, Entry]], Sequence[Entry]],
         then: Callable[[], None] = lambda: None,
-    ) -> tuple[Sequence[Entry], Changes]:
+    ) -> tuple[Sequence[Entry], AddReport]:
         """Write what `plan` makes of the stored rows.
 
         The texts are embedded before the transaction, so that nobody waits for a model. Where
         somebody else wrote these rows meanwhile, all is done again.
         """
-        vectors: dict[str, bytes | None] = {}
+        vectors: dict[str, bytes] = {}
         while True:
             with self._transaction():
                 stored = self._stored(ids)
@@ -244,26 +230,18 @@ class LocalIndex:
                 if entry.id not in stored or stored[entry.id].text != entry.text
             ]
             vectors |= self._embed([text for text in texts if text not in vectors])
-            usable = {text: vector for text, vector in vectors.items() if vector is not None}
-            refused = [entry.id for entry in changed if vectors.get(entry.text, b"") is None]
-            taken = [entry for entry in changed if entry.id not in refused]
             with self._transaction("IMMEDIATE"):
                 if self._stored(ids) != stored:
                     continue
-                for vector in itertools.islice(usable.values(), 1):
+                for vector in itertools.islice(vectors.values(), 1):
                     self._check_dimensions(len(vector))
-                rows.write(self._connection, taken, usable)
+                rows.write(self._connection, changed, vectors)
                 then()
-            updated = sum(entry.id in stored for entry in taken)
-            reason = f"the embedding model {self._embeddings} gave a vector that is not finite"
-            return entries, Changes(
-                added=len(taken) - updated,
-                present=len(entries) - len(changed),
-                updated=updated,
-                failed=dict.fromkeys(refused, reason),
-            )
+            updated = sum(entry.id in stored for entry in changed)
+            report = AddReport(len(changed) - updated, len(entries) - len(changed), updated)
+            return entries, report
 
-    def _embed(self, texts: Sequence[str]) -> dict[str, bytes | None]:
+    def _embed(self, texts: Sequence[str]) -> dict[str, bytes]:
         if self._embedder:
             return embedded(self._embedder, texts)
         if texts and self._embeddings != "none":
@@ -284,9 +262,14 @@ class LocalIndex:
                 )
 
 
-def _checked(query: str, k: int, alpha: float) -> str:
-    if k < 1:
-        raise BadInput(f"k must be at least 1, not {k}")
-    if not 0 <= alpha <= 1:
-        raise BadInput(f"alpha must be between 0 (words alone) and 1 (vectors alone), not {alpha}")
-    return clean(query)
+def check_search(k: int, alpha: float) -> None:
+    """Refuse a search without results, or with another weight of vectors than there is.
+
+    Raises:
+        BadInput: k is below 1, or alpha not between 0 and 1.
+    """
+    if k < 1 or not 0 <= alpha <= 1:
+        raise BadInput(
+            "k must be at least 1, and alpha between 0 (words alone) and 1 (vectors alone), not "
+            f"{k} and {alpha}"
+        )

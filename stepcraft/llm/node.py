@@ -273,9 +273,9 @@ class _Step:
             return too_late(self.settings)
         text = without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")[:300]
         if getattr(error, "status_code", None) in _REFUSED_STATUS and not self.limits.answered:
-            shown = self.choice if isinstance(self.choice, str) else model_name(self.choice)
             raise ModelFailure(
-                f"the model {shown!r} refuses every call: {text}. Check its name and its key."
+                f"the model {model_name(self.choice)!r} refuses every call: {text}. "
+                "Check its name and its key."
             ) from error
         return f"{name} was skipped: the model could not be asked: {text}"
 

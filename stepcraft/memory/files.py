@@ -2,15 +2,14 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure
+from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
 from stepcraft.memory.procedure import Procedure, is_uuid
-from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import check_file, records
 from stepcraft.text.lists import read_steps
 
@@ -24,9 +23,9 @@ _log = logging.getLogger(__name__)
 
 
 def read_procedures(
-    path: str | Path, *, fields: Mapping[str, str] | None = None
-) -> Iterator[tuple[int, Procedure | Failed]]:
-    """Yield the line of each record with its procedure, or with the reason why it is none.
+    path: str | Path, failed: list[Failed], *, fields: Mapping[str, str] | None = None
+) -> Iterator[Procedure]:
+    """Yield the procedures of a file.
 
     Steps are a list, or a text that holds a JSON list or numbered lines. An id that is no UUID goes
     into the metadata, as unknown fields do.
@@ -34,6 +33,7 @@ def read_procedures(
     Args:
         path: A .jsonl, .json (an array, or one object a line) or .csv (with a header) file, in
             UTF-8.
+        failed: Takes the records that are none, with their lines.
         fields: The names of fields in the file where they differ, as in `{"output": "title"}`.
 
     Raises:
@@ -43,45 +43,20 @@ def read_procedures(
     reason = "it is empty"
     is_read = False
     for record in records(Path(path)):
-        try:
-            procedure = _procedure(record.values, names) if record.values is not None else None
-            reason = record.reason
-        except BadInput as error:
-            procedure, reason = None, str(error)
-        is_read = is_read or bool(procedure)
-        yield record.line, procedure or Failed(f"{path}:{record.line}", reason)
+        reason = record.reason
+        if record.values is not None:
+            try:
+                yield _procedure(record.values, names)
+                is_read = True
+                continue
+            except BadInput as error:
+                reason = str(error)
+        failed.append(Failed(f"{path}:{record.line}", reason))
     if not is_read:
         raise BadInput(
             f"no record of {path} is a procedure: {reason}. Say what its fields are called, as in "
             "--map output=title,input=ingredients,steps=directions"
         )
-
-
-def import_file(
-    memory: ProcedureMemory,
-    path: str | Path,
-    *,
-    fields: Mapping[str, str] | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> AddReport:
-    """Add the procedures of a file to a memory; the report lists the records that are none.
-
-    Raises:
-        BadInput: As `read_procedures`; nothing was added.
-        AddStopped, MemoryFailure: As `ProcedureMemory.add`.
-    """
-    failed: list[Failed] = []
-
-    def readable() -> Iterator[Procedure]:
-        for _, outcome in read_procedures(path, fields=fields):
-            if isinstance(outcome, Failed):
-                failed.append(outcome)
-            else:
-                yield outcome
-
-    report = memory.add(readable(), progress=progress)
-    report.failed += failed
-    return report
 
 
 def read_all(path: str | Path) -> list[Procedure]:
@@ -96,12 +71,10 @@ def read_all(path: str | Path) -> list[Procedure]:
             f"{path} is larger than {MAX_BYTES // 1_000_000} MB, too large to be read into memory; "
             "import it into a .db file"
         )
-    procedures: list[Procedure] = []
-    for _, outcome in read_procedures(path):
-        if isinstance(outcome, Procedure):
-            procedures.append(outcome)
-        else:
-            _log.warning("%s is left out: %s", outcome.where, outcome.reason)
+    failed: list[Failed] = []
+    procedures = list(read_procedures(path, failed))
+    for failure in failed:
+        _log.warning("%s is left out: %s", failure.where, failure.reason)
     return procedures
 
 

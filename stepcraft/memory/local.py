@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import AddReport, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import CachedEmbedder, Embedder, Entry, LocalIndex, recorded_settings
 from stepcraft.memory.batches import BatchedMemory, merged
 from stepcraft.memory.files import read_all
@@ -67,11 +67,10 @@ class LocalMemory(BatchedMemory):
         """
         self._check_writable()
 
-        def changed_entry(entry: Entry) -> Entry:
-            return _entry(changed(self, _procedure(entry), id, change))
+        def changed_entry(entry: Entry | None) -> Entry:
+            return _entry(changed(self, _procedure(entry) if entry else None, id, change))
 
-        entry = self._index.update(id, changed_entry)
-        return _procedure(entry) if entry else changed(self, None, id, change)
+        return _procedure(self._index.update(id, changed_entry))
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """Find the k procedures that fit best."""
@@ -109,9 +108,7 @@ class LocalMemory(BatchedMemory):
 
     def _put(self, procedures: list[Procedure]) -> AddReport:
         self._check_writable()
-        changes = self._index.put(map(_entry, procedures), merge=_merged)
-        failed = [Failed(name, reason) for name, reason in changes.failed.items()]
-        return AddReport(changes.added, changes.present, changes.updated, failed)
+        return self._index.put(map(_entry, procedures), merge=_merged)
 
 
 def _entry(procedure: Procedure) -> Entry:
@@ -119,7 +116,7 @@ def _entry(procedure: Procedure) -> Entry:
 
 
 def _procedure(entry: Entry) -> Procedure:
-    return Procedure.of_kept(**entry.payload)
+    return Procedure.of_kept(entry.payload)
 
 
 def _merged(stored: Entry, added: Entry) -> Entry:

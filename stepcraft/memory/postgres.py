@@ -1,6 +1,6 @@
 """A memory in the LangGraph store of a Postgres database, opened by its URL."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -149,10 +149,6 @@ class PostgresMemory(StoreMemory):
         )
         return int(row["count"])
 
-    def is_empty(self) -> bool:
-        """Tell whether there is no procedure."""
-        return next(iter(self), None) is None
-
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures in the order of their ids, a page at a time."""
         last = ""
@@ -235,8 +231,8 @@ class PostgresMemory(StoreMemory):
         self, embeddings: "str | Embeddings | None", *, exists: bool, dimensions: int | None
     ) -> Any:  # noqa: ANN401 - a TypedDict of an optional package
         """Return the vector index of the store; None without one."""
-        if exists and dimensions is None and embeddings in (None, "none"):
-            return None
+        if exists and dimensions is None and embeddings is None:
+            embeddings = "none"
         embedder = resolve_embeddings(embeddings)
         if embedder is None:
             return None
@@ -247,12 +243,12 @@ class PostgresMemory(StoreMemory):
                 f"gives {length}: name the embeddings that it was made with, 'none' for no "
                 "vectors, or copy it into another database"
             )
-        flat = {"kind": "flat"}
 
-        def embed(texts: Sequence[str]) -> list[list[float]]:
+        def embed(texts: list[str]) -> list[list[float]]:
             vectors: list[list[float]] = embedder.embed_documents(texts).tolist()
             return vectors
 
+        flat = {"kind": "flat"}
         return {"dims": length, "embed": embed, "fields": ["text"], "ann_index_config": flat}
 
 

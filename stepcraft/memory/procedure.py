@@ -73,7 +73,7 @@ class Procedure:
         self.__dict__["id"] = str(uuid.UUID(id_))
 
     @classmethod
-    def of_kept(cls, **fields: Any) -> "Procedure":  # noqa: ANN401 - JSON values
+    def of_kept(cls, fields: Mapping[str, Any]) -> "Procedure":
         """Return a procedure that a memory stored, whose texts were cleaned then.
 
         What another program wrote is checked as by `from_dict`.
@@ -84,11 +84,11 @@ class Procedure:
         Raises:
             BadInput: As `from_dict`.
         """
-        values = {name: fields.get(name) for name in _KINDS}
-        is_whole = all(isinstance(values[name], kind) for name, kind in _KINDS.items())
+        is_whole = all(isinstance(fields.get(name), kind) for name, kind in _KINDS.items())
         if not (is_whole and all(isinstance(step, str) for step in fields["steps"])):
             return cls.from_dict(fields)
         procedure = object.__new__(cls)
+        values = {name: fields[name] for name in _KINDS}
         procedure.__dict__.update(values, steps=tuple(fields["steps"]))
         return procedure
 
@@ -123,21 +123,6 @@ class Found:
 
     procedure: Procedure
     score: float
-
-
-def compose(first: Procedure, second: Procedure) -> Procedure:
-    """Compose two procedures into (first.input, second.output, the steps of both) (AAG §3.1).
-
-    Raises:
-        BadInput: The output of `first` is not among the comma-separated inputs of `second`.
-    """
-    inputs = second.input.replace(";", ",").replace("\n", ",").split(",")
-    needed = {normalised(part).casefold() for part in [*inputs, second.input]}
-    if normalised(first.output).casefold() not in needed:
-        raise BadInput(
-            f"{first.output!r} is not among the inputs of the second procedure, {second.input!r}"
-        )
-    return Procedure(input=first.input, output=second.output, steps=first.steps + second.steps)
 
 
 def is_uuid(text: str) -> bool:

@@ -21,7 +21,6 @@ __all__ = [
     "by_short_id",
     "changed",
     "check_memory",
-    "check_search",
 ]
 
 ALPHA = 0.7
@@ -168,16 +167,6 @@ def check_memory(value: object) -> None:
             "a memory is a URL for open_memory or an object of a class that derives from "
             f"stepcraft.ProcedureMemory, not {type(value).__name__}: {excerpt(value)}"
         )
-
-
-def check_search(k: int, alpha: float) -> None:
-    """Refuse a search without results, or with another weight of vectors than there is.
-
-    Raises:
-        BadInput: k is below 1, or alpha not between 0 and 1.
-    """
-    if k < 1 or not 0 <= alpha <= 1:
-        raise BadInput(f"k must be at least 1 and alpha between 0 and 1, not {k} and {alpha}")
 
 
 def changed(

@@ -39,21 +39,19 @@ class ProcedureRetriever(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        count = self.k if k is None else k
-        hits = self.memory.search(query, fetched(count, self.feedback_weight), alpha=self.alpha)
-        return self._documents(hits, count)
+        return self._documents(self.memory.search(query, self._fetched(k), alpha=self.alpha), k)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        count = self.k if k is None else k
-        hits = await self.memory.asearch(
-            query, fetched(count, self.feedback_weight), alpha=self.alpha
-        )
-        return self._documents(hits, count)
+        hits = await self.memory.asearch(query, self._fetched(k), alpha=self.alpha)
+        return self._documents(hits, k)
 
-    def _documents(self, hits: Sequence[Found], count: int) -> list[Document]:
+    def _fetched(self, k: int | None) -> int:
+        return fetched(k or self.k, self.feedback_weight)
+
+    def _documents(self, hits: Sequence[Found], k: int | None) -> list[Document]:
         return [
             Document(
                 page_content=hit.procedure.text(self.memory.template),
@@ -65,5 +63,5 @@ class ProcedureRetriever(BaseRetriever):
                 },
                 id=hit.procedure.id,
             )
-            for hit in reranked(hits, count, self.feedback_weight)
+            for hit in reranked(hits, k or self.k, self.feedback_weight)
         ]

@@ -18,7 +18,7 @@ import yaml
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path, open_regular
 from stepcraft.memory.procedure import Procedure
-from stepcraft.text.clean import clean, normalised
+from stepcraft.text.clean import normalised
 from stepcraft.text.lists import numbered, read_bullets, read_steps
 from stepcraft.text.sentences import sentences
 
@@ -36,16 +36,15 @@ _NEEDS = re.compile(
     r"^#{2,6}[ \t]+(?:needs|inputs?|requirements|prerequisites)\b.*\n((?:(?!##).*\n?)*)",
     re.IGNORECASE | re.MULTILINE,
 )
-_NUMBER = re.compile(r"^(?:#+ )?(?:step )?\d{1,3}[.:)]\s", re.IGNORECASE | re.MULTILINE)
+_NUMBER = re.compile(r"^(?:step )?\d{1,3}[.:)]\s", re.IGNORECASE | re.MULTILINE)
 
 
-def is_skills_path(path: Path) -> bool:
-    """Tell whether a path is that of skills, not of records: a folder, or a SKILL.md."""
-    return path.name == FILE or path.is_dir()
+def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
+    """Yield the procedures of a folder of skills, or of a skill.
 
-
-def read_skills(path: str | Path) -> Iterator[tuple[Path, Procedure | Failed]]:
-    """Yield the SKILL.md files of a folder of skills, or of a skill, with their procedures.
+    Args:
+        path: The folder, or a SKILL.md.
+        failed: Takes the files that are none.
 
     Raises:
         BadInput: There is no SKILL.md.
@@ -59,14 +58,9 @@ def read_skills(path: str | Path) -> Iterator[tuple[Path, Procedure | Failed]]:
         )
     for file in files:
         try:
-            yield file, _procedure(file)
+            yield _procedure(file)
         except (BadInput, OSError) as error:
-            yield file, Failed(str(file), getattr(error, "strerror", None) or str(error))
-
-
-def extras(file: Path) -> list[str]:
-    """Return the other files and folders of a skill, which a procedure does not hold."""
-    return sorted(other.name for other in file.parent.iterdir() if other.name != FILE)
+            failed.append(Failed(str(file), getattr(error, "strerror", None) or str(error)))
 
 
 def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
@@ -104,8 +98,8 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
     return written
 
 
-def _parts(path: Path) -> tuple[dict[str, str], str, Procedure | None]:
-    """Return the texts of the front matter, the body, and the procedure that an export kept."""
+def _parts(path: Path) -> tuple[str, str, Procedure | None]:
+    """Return the description, the body, and the procedure that an export put into the file."""
     with open_regular(path) as file:
         content = file.read(MAX_BYTES)
     try:
@@ -118,13 +112,14 @@ def _parts(path: Path) -> tuple[dict[str, str], str, Procedure | None]:
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
         reason = normalised(str(error))[:200]
         raise BadInput(f"its front matter cannot be read: {reason}") from error
-    # Texts alone: aliases of aliases (*name) can stand for gigabytes.
-    texts = {name: value for name, value in front.items() if isinstance(value, str)}
-    return texts, text[match.end() :] if match else text, stored
+    description = front.get("description")
+    # A text alone: aliases of aliases (*name) can stand for gigabytes.
+    shown = normalised(description) if isinstance(description, str) else ""
+    return shown, text[match.end() :] if match else text, stored
 
 
 def _procedure(path: Path) -> Procedure:
-    front, body, stored = _parts(path)
+    description, body, stored = _parts(path)
     if stored and body == _body(stored):
         return stored
     title, needs = _TITLE.match(body), _NEEDS.search(body)
@@ -136,25 +131,24 @@ def _procedure(path: Path) -> Procedure:
     }
     if stored:
         return replace(stored, output=title[1] if title else stored.output, **changes)
-    description = normalised(front.get("description", ""))
     if not description:
         raise BadInput(
             "it has no description; say in the front matter what the skill does and when to use it"
         )
-    output = sentences(description)[0].rstrip(".")
-    skill = {"name": path.parent.name, **front}
-    return Procedure(output=output, source=str(path), metadata={"skill": skill}, **changes)
+    return Procedure(output=sentences(description)[0].rstrip("."), source=str(path), **changes)
 
 
 def _steps(body: str) -> list[str]:
     """Read the first numbered list; else headings with what is below; else bullets; else all."""
     text, *parts = _HEADING.split(body)
-    titles, texts = parts[::2], parts[1::2]
-    has_numbers = sum(bool(_NUMBER.match(title)) for title in titles) > 1
-    for part in [body] if has_numbers else [text, *texts]:
+    for part in (text, *parts[1::2]):
         if len(_NUMBER.findall(part)) > 1:
             return read_steps(part)
-    titled = [f"{title}\n{text.strip()}" for title, text in zip(titles, texts, strict=True) if text]
+    titled = [
+        f"{_NUMBER.sub('', title)}\n{below.strip()}"
+        for title, below in zip(parts[::2], parts[1::2], strict=True)
+        if below.strip()
+    ]
     return titled if len(titled) > 1 else read_bullets(body) or [body]
 
 
@@ -166,26 +160,18 @@ def _body(procedure: Procedure) -> str:
 
 
 def _skill_text(procedure: Procedure, name: str) -> str:
-    """Return the SKILL.md of a procedure, with the front matter of the skill that it was."""
-    how_to = f"How to {procedure.output}, using {procedure.input}"
-    skill = {"name": "", "description": how_to, **_skill(procedure)}
-    front = skill | {
+    description = normalised(f"How to {procedure.output}, using {procedure.input}")
+    front = {
         "name": name,
-        "description": normalised(str(skill["description"]))[:MAX_DESCRIPTION],
+        "description": description[:MAX_DESCRIPTION],
         "metadata": {_PROCEDURE: json.dumps(procedure.to_dict(), ensure_ascii=False)},
     }
     dumped = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=float("inf"))
     return f"---\n{dumped}---\n{_body(procedure)}"
 
 
-def _skill(procedure: Procedure) -> dict[str, Any]:
-    skill: Any = procedure.metadata.get("skill")
-    return skill if isinstance(skill, dict) else {}
-
-
 def _name(procedure: Procedure) -> str:
     """Return the name of a skill, in lower-case letters, digits and hyphens."""
-    words = clean(str(_skill(procedure).get("name") or procedure.output))
-    plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
+    plain = unicodedata.normalize("NFKD", procedure.output).encode("ascii", "ignore").decode()
     name = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:MAX_NAME].strip("-")
     return name or "procedure"

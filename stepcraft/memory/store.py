@@ -11,12 +11,11 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure, StepcraftError
-from stepcraft.index import cjk_words
+from stepcraft.index import check_search, cjk_words
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Found, Procedure, is_uuid
-from stepcraft.memory.protocol import ALPHA, check_search
-from stepcraft.secrets import without_secrets
+from stepcraft.memory.protocol import ALPHA
 from stepcraft.text.clean import clean
 
 NAMESPACE = "procedures"
@@ -118,9 +117,8 @@ class StoreMemory(ServedMemory):
 
     def _value(self, procedure: Procedure) -> dict[str, Any]:
         text = procedure.text(self.template)
-        # Postgres takes a run of such characters for one word.
-        cjk = {"cjk": words} if (words := cjk_words(text)) else {}
-        return {"text": text, **cjk, **procedure.to_dict()}
+        # Postgres takes a run of Chinese or Japanese characters for one word.
+        return {"text": text, "cjk": cjk_words(text), **procedure.to_dict()}
 
     def _batch(self, operations: list[Op]) -> list[Any]:
         with self._plain_failures():
@@ -175,7 +173,7 @@ class StoreMemory(ServedMemory):
                 id_ for id_, item in items.items() if self._versions.get(id_) != item.updated_at
             ]
             self._words.delete([*changed, *(self._versions.keys() - items.keys())])
-            self._words.add(filter(None, (self._own(items[id_]) for id_ in changed)))
+            self._words.add(filter(None, (procedure_of(items[id_].value) for id_ in changed)))
             self._versions = {id_: item.updated_at for id_, item in items.items()}
             hits = self._words.search(query, count, alpha=0)
         return {hit.procedure.id: hit for hit in hits}
@@ -188,7 +186,7 @@ class StoreMemory(ServedMemory):
             raise
         except Exception as error:
             kind = type(error).__name__
-            reason = without_secrets(str(error)).strip().partition("\n")[0][:200]
+            reason = str(error).strip().partition("\n")[0][:200]
             setup = "; call setup() of the store once" if kind == "UndefinedTable" else ""
             raise MemoryFailure(
                 f"the store failed at {self.name}: {kind}: {reason}{setup}"
@@ -198,7 +196,7 @@ class StoreMemory(ServedMemory):
 def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
     """Return the procedure that an item of the store holds; None if it holds none."""
     try:
-        return Procedure.of_kept(**value)
+        return Procedure.of_kept(value)
     except BadInput:
         return None
 

@@ -4,23 +4,23 @@ import asyncio
 import functools
 import logging
 import os
-import re
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Embedder
-from stepcraft.secrets import without_secrets
+from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+
+T = TypeVar("T")
 
 VARIABLE = "STEPCRAFT_EMBEDDINGS"
 """The environment variable that names the embedding model where a caller names none."""
@@ -29,9 +29,6 @@ _WORDLLAMA_DIMENSIONS = 256
 
 _BATCH = 256
 """Texts that are tokenized in parallel."""
-
-_LONG = 4000
-"""Characters from which a query is embedded in a thread."""
 
 
 def default_embeddings() -> str:
@@ -93,10 +90,8 @@ class WordLlamaEmbedder:
         return vector
 
     async def aembed_query(self, text: str) -> NDArray[np.float32]:
-        """As `embed_query`; loading the model and long texts take a thread."""
-        if len(text) > _LONG or not _wordllama_model.cache_info().currsize:
-            return await asyncio.to_thread(self.embed_query, text)
-        return self.embed_query(text)
+        """As `embed_query`, in a thread."""
+        return await asyncio.to_thread(self.embed_query, text)
 
 
 class LangChainEmbedder:
@@ -117,8 +112,7 @@ class LangChainEmbedder:
         Raises:
             MemoryFailure: the model failed.
         """
-        with self._plain_failures():
-            return np.asarray(self._model.embed_documents(list(texts)), np.float32)
+        return self._embedded(self._model.embed_documents, list(texts))
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query, of shape (dimensions,).
@@ -126,57 +120,36 @@ class LangChainEmbedder:
         Raises:
             MemoryFailure: the model failed.
         """
-        with self._plain_failures():
-            return np.asarray(self._model.embed_query(text), np.float32)
+        return self._embedded(self._model.embed_query, text)
 
     async def aembed_query(self, text: str) -> NDArray[np.float32]:
-        """Like `embed_query`, by the model's own async method if it has one, else in a thread."""
-        if not hasattr(self._model, "aembed_query"):
-            return await asyncio.to_thread(self.embed_query, text)
-        with self._plain_failures():
-            return np.asarray(await self._model.aembed_query(text), np.float32)
+        """As `embed_query`, in a thread."""
+        return await asyncio.to_thread(self.embed_query, text)
 
-    @contextmanager
-    def _plain_failures(self) -> Generator[None]:
+    def _embedded(self, embed: Callable[[T], object], text: T) -> NDArray[np.float32]:
         try:
-            yield
+            return np.asarray(embed(text), np.float32)
         except Exception as error:
-            raise MemoryFailure(
-                f"the embedding model {self.name} failed: {_first_line(error)}"
-            ) from error
+            reason = excerpt(error, 200)
+            raise MemoryFailure(f"the embedding model {self.name} failed: {reason}") from error
 
 
 @functools.cache
 def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional package
     """Load the model from the files of its package, whose loader would download the tokenizer."""
-    try:
-        with _root_logging_unchanged():
-            wordllama = import_module("wordllama")
-    except ImportError as error:
-        raise BadInput(
-            f"wordllama cannot be loaded ({error}); name embeddings 'none' to search by words alone"
-        ) from error
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)  # without one, importing wordllama configures the root logger
+    wordllama = import_module("wordllama")
+    root.removeHandler(handler)
     folder = Path(str(wordllama.__file__)).parent
     model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
     model.tokenizer.no_padding()
     return model
 
 
-@contextmanager
-def _root_logging_unchanged() -> Generator[None]:
-    """Give the root logger a handler, without which importing wordllama configures it."""
-    root, handler = logging.getLogger(), logging.NullHandler()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-
-
 def _from_name(name: str) -> "Embeddings":
     from langchain.embeddings import init_embeddings  # noqa: PLC0415 - slow to import
 
-    names = "name 'wordllama', 'none' or provider:model, such as 'openai:text-embedding-3-small'"
     try:
         return init_embeddings(name)
     except ImportError as error:
@@ -184,25 +157,20 @@ def _from_name(name: str) -> "Embeddings":
         raise BadInput(
             f"embeddings {name!r} need another package: pip install {package}"
         ) from error
-    except ValueError as error:
-        raise BadInput(f"there is no embedding model {name!r}; {names}") from error
     except Exception as error:
-        variable = re.search(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b", str(error))
-        needed = f"set {variable[0]} to its key" if variable else _first_line(error)
-        raise BadInput(f"embeddings {name!r} cannot be used: {needed}, or {names}") from error
+        # LangChain raises a page on all providers for a name that it does not know.
+        reason = "" if isinstance(error, ValueError) else f": {excerpt(error, 200)}"
+        raise BadInput(
+            f"embeddings {name!r} cannot be used{reason}; name 'wordllama', 'none' or "
+            "provider:model, such as 'openai:text-embedding-3-small'"
+        ) from error
 
 
 def _from_object(model: "Embeddings") -> Embedder:
     """Return an embedder for an object, under the `init_embeddings` string of the same model."""
     kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
-    methods = (getattr(model, name, None) for name in ("embed_documents", "embed_query"))
-    if not all(map(callable, methods)):
+    if not hasattr(model, "embed_documents"):
         raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")
     provider = package.removeprefix("langchain_") if package.startswith("langchain_") else kind
     version = getattr(model, "model", None) or getattr(model, "model_name", None)
     return LangChainEmbedder(model, f"{provider}:{version}" if isinstance(version, str) else kind)
-
-
-def _first_line(error: Exception) -> str:
-    lines = without_secrets(str(error)).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

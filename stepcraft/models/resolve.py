@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
 
@@ -16,8 +16,8 @@ EXTRACTIVE = "extractive"
 """The name of the keyless model, the default."""
 
 _models: OncePerKey[str, BaseChatModel] = OncePerKey()
-_loop_models: dict[asyncio.AbstractEventLoop, dict[str, asyncio.Task[BaseChatModel]]] = {}
-_closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None]] = {}
+_Tasks: TypeAlias = dict[str, asyncio.Task[BaseChatModel]]
+_loop_models: dict[asyncio.AbstractEventLoop, tuple[_Tasks, AsyncGenerator[None]]] = {}
 
 
 def resolve_model(choice: BaseChatModel | str) -> BaseChatModel:
@@ -41,10 +41,9 @@ async def aresolve_model(choice: BaseChatModel | str) -> BaseChatModel:
         return resolve_model(choice)
     loop = asyncio.get_running_loop()
     if loop not in _loop_models:
-        _loop_models[loop] = {}
-        _closers[loop] = _close_with(loop)
-        await anext(_closers[loop])
-    tasks = _loop_models[loop]
+        _loop_models[loop] = {}, _close_with(loop)
+        await anext(_loop_models[loop][1])
+    tasks, _ = _loop_models[loop]
     task = tasks.get(choice)
     if task is None or (task.done() and (task.cancelled() or task.exception())):
         task = tasks[choice] = asyncio.create_task(asyncio.to_thread(_build, choice))
@@ -56,8 +55,8 @@ async def _close_with(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        del _closers[loop]
-        for task in _loop_models.pop(loop).values():
+        tasks, _ = _loop_models.pop(loop)
+        for task in tasks.values():
             is_built = task.done() and not task.cancelled() and not task.exception()
             client = getattr(task.result(), "root_async_client", None) if is_built else None
             if client is not None:
@@ -90,7 +89,9 @@ def _build(name: str) -> BaseChatModel:
     return model
 
 
-def model_name(model: BaseChatModel) -> str:
+def model_name(model: BaseChatModel | str) -> str:
     """Return the name of a model in messages and traces: its own, else that of its class."""
+    if isinstance(model, str):
+        return model
     name = getattr(model, "model_name", None) or getattr(model, "model", None)
     return name if isinstance(name, str) else type(model).__name__

@@ -24,17 +24,15 @@ class HybridReranker:
     Args:
         name: Its name in warnings and traces.
         embedder: The embedding model; None for words alone.
-        alpha: The weight of the vectors, 0 to 1.
     """
 
     threshold = 0.13
     """Keeps 9 of 10 gold sentences of HotpotQA's ten passages, and none of another question's in 19
     of 20."""
 
-    def __init__(self, name: str, embedder: Embedder | None, alpha: float = _ALPHA) -> None:
+    def __init__(self, name: str, embedder: Embedder | None) -> None:
         self.name = name
         self.embedder = embedder
-        self.alpha = alpha if embedder else 0.0
         self._vectors = lru_cache(8)(self._embedded)  # the same sentences meet several plans
 
     def scores(self, plan: str, sentences: Sequence[Sentence]) -> list[float]:
@@ -50,18 +48,16 @@ class HybridReranker:
             return []
         texts = tuple(sentence.titled for sentence in sentences)
         words, covered = _words(stems(plan), texts)
-        vector = query_vector(self.embedder, clean(plan)) if self.embedder and self.alpha else None
+        vector = query_vector(self.embedder, clean(plan)) if self.embedder else None
+        alpha = _ALPHA if self.embedder else 0.0
         cosines = np.zeros(len(texts)) if vector is None else self._vectors(texts) @ vector
-        best = self.alpha * max(0.0, float(cosines.max())) + (1 - self.alpha) * covered
-        fits = self.alpha * cosines + (1 - self.alpha) * words
-        scores: list[float] = (best * fits).tolist()
+        best = alpha * max(0.0, float(cosines.max())) + (1 - alpha) * covered
+        scores: list[float] = (best * (alpha * cosines + (1 - alpha) * words)).tolist()
         return scores
 
     def _embedded(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
         assert self.embedder  # noqa: S101 - called with an embedder alone
-        vectors, finite = unit_vectors(self.embedder, list(texts))
-        vectors[~finite] = 0.0
-        return vectors
+        return unit_vectors(self.embedder, list(texts))
 
 
 def _words(wanted: frozenset[str], texts: Sequence[str]) -> tuple[NDArray[np.float64], float]:

@@ -25,16 +25,14 @@ def opened_memory(
     embeddings: str | Embeddings | None = None,
     store: BaseStore | None = None,
     create: bool = False,
-    refresh: bool = True,
 ) -> ProcedureMemory:
-    """Return the memory of a URL, waiting for whoever is opening it.
+    """Return the memory of a URL, waiting for whoever is opening it; a changed file is read again.
 
     Args:
         url: As `open_memory` takes it.
         embeddings: As `open_memory` takes them.
         store: The run's store, in which `store:` is kept.
         create: Whether a missing database is made.
-        refresh: Whether a file that changed is read again, as when a run begins.
 
     Raises:
         BadInput, MemoryFailure: As `open_memory`.
@@ -45,16 +43,11 @@ def opened_memory(
     key = (where, identity, id(store) if scheme_of(where) == "store" else 0, create)
     version = fingerprint(where)
 
-    def make() -> tuple[ProcedureMemory, object, object]:
+    def opened() -> tuple[ProcedureMemory, object, object]:
         memory = open_memory(where, embeddings=embeddings, store=store, create=create)
-        return (
-            memory,
-            version,
-            (embeddings, store),
-        )  # which live as long as their ids are in the key
+        return memory, version, (embeddings, store)  # whose ids are in the key
 
-    memory, *_ = _MEMORIES.get(key, make, lambda kept: not refresh or kept[1] == version)
-    return memory
+    return _MEMORIES.get(key, opened, lambda entry: entry[1] == version)[0]
 
 
 def _with_fields(url: str) -> str:

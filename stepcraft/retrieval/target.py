@@ -96,15 +96,13 @@ class RetrievalTarget:
             BadInput: The run names one that is not registered.
             MemoryFailure: It cannot be opened.
         """
-        name = getattr(settings, "memory", None)
-        if name:
+        memory = next(iter(self.memories.values()), os.environ.get(MEMORY_VARIABLE, ""))
+        if name := getattr(settings, "memory", None):
             how = f"memory={{name: URL}} of the builder, or {MEMORIES},"
             memory = chosen("memory", name, {**registered(MEMORIES), **self.memories}, how)
-        else:
-            memory = next(iter(self.memories.values()), os.environ.get(MEMORY_VARIABLE, ""))
-        if not isinstance(memory, str):
-            return memory
-        return opened_memory(memory, embeddings=self.embeddings, store=store)
+        if isinstance(memory, str):
+            memory = opened_memory(memory, embeddings=self.embeddings, store=store)
+        return memory
 
     def open(self, settings: SearchSettings, store: BaseStore | None = None) -> list[Searched]:
         """Return what a run searches, opened once in the process; it may block.
@@ -113,8 +111,7 @@ class RetrievalTarget:
             BadInput: The run names what is not registered.
             MemoryFailure, SourceFailure: Something cannot be opened.
         """
-        sources = self._sources(settings)
-        searched = [_open_source(name, source) for name, source in sources.items()]
+        searched = [_open_source(*source) for source in self._sources(settings).items()]
         if self.prefers_memory or not searched:
             memory = self.memory(settings, store)
             retriever = memory.as_retriever(settings.k, alpha=getattr(settings, "alpha", None))
@@ -153,6 +150,5 @@ def _open_source(name: str, source: Source) -> Searched:
 
 
 def _name_of(source: object, place: int) -> str:
-    if isinstance(source, str):
-        return without_secrets(source)
-    return f"{type(source).__name__}-{place}"
+    name = source if isinstance(source, str) else f"{type(source).__name__}-{place}"
+    return without_secrets(name)  # names are shown to those who start runs

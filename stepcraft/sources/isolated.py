@@ -35,8 +35,8 @@ _IDLE_S = 60
 _Process = subprocess.Popen[bytes]
 
 
-class Unparsed(Exception):
-    """A document cannot be parsed. The message is the reason, a clause about the document."""
+class Unreadable(SourceFailure):
+    """A document, or a part of it, cannot be read. The message is a clause whose subject it is."""
 
 
 def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any:  # noqa: ANN401
@@ -49,7 +49,7 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
         options: Further arguments of the parser.
 
     Raises:
-        Unparsed: The parser raised it or anything else, took too much time or memory, or crashed.
+        Unreadable: The parser raised it or anything else, took too much time or memory, or crashed.
         SourceFailure: No process can be started.
     """
     request = json.dumps([parser, len(data), seconds, options]).encode() + b"\n" + data
@@ -65,10 +65,10 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
     finally:
         waiting.put(reusable)
     if not reply:
-        raise Unparsed(f"its parser crashed, or needs more than {seconds:g} s or {MAX_MB} MB")
+        raise Unreadable(f"its parser crashed, or needs more than {seconds:g} s or {MAX_MB} MB")
     reason, value = reply
     if reason:
-        raise Unparsed(reason)
+        raise Unreadable(reason)
     return value
 
 
@@ -144,7 +144,7 @@ def serve() -> None:
         reason, value = "", None
         try:
             value = parser(data, **options)
-        except Unparsed as error:
+        except Unreadable as error:
             reason = str(error)
         except MemoryError:
             return

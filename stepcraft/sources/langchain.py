@@ -1,8 +1,9 @@
 """Any LangChain retriever as a source of evidence."""
 
 import inspect
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from langchain_core.documents import Document
@@ -37,15 +38,14 @@ class RetrieverAdapter(Source):
     def of(cls, retriever: BaseRetriever, name: str) -> BaseRetriever:
         """Return a retriever that takes `k` with a call: this one if it does, else an adapter."""
         kind = type(retriever)
-        is_ready = _takes_k(kind._get_relevant_documents) and _takes_k(
-            kind._aget_relevant_documents
-        )
-        return retriever if is_ready else cls(retriever=retriever, spec=name)
+        if _takes_k(kind._get_relevant_documents) and _takes_k(kind._aget_relevant_documents):
+            return retriever
+        return cls(retriever=retriever, spec=name)
 
     def _search(self, query: str, k: int) -> list[Document]:
         retriever, options = self._giving(k, type(self.retriever)._get_relevant_documents)
         with self._failures():
-            return _complete(retriever.invoke(query, **options)[:k])
+            return [*map(_complete, retriever.invoke(query, **options)[:k], count(1))]
 
     async def _asearch(self, query: str, k: int) -> list[Document]:
         method = type(self.retriever)._aget_relevant_documents
@@ -53,7 +53,8 @@ class RetrieverAdapter(Source):
             return await super()._asearch(query, k)
         retriever, options = self._giving(k, method)
         with self._failures():
-            return _complete((await retriever.ainvoke(query, **options))[:k])
+            documents = await retriever.ainvoke(query, **options)
+        return [*map(_complete, documents[:k], count(1))]
 
     def _giving(
         self, k: int, method: Callable[..., object]
@@ -65,7 +66,7 @@ class RetrieverAdapter(Source):
         arguments = {**(getattr(retriever, "search_kwargs", None) or {}), "k": k}
         values = {"k": k, "search_kwargs": arguments}
         update = {name: values[name] for name in values.keys() & type(retriever).model_fields}
-        return retriever.model_copy(update=update) if update else retriever, {}
+        return retriever.model_copy(update=update), {}
 
     @contextmanager
     def _failures(self) -> Generator[None]:
@@ -82,14 +83,11 @@ def _takes_k(method: Callable[..., object]) -> bool:
     return "k" in inspect.signature(method).parameters
 
 
-def _complete(documents: Sequence[Document]) -> list[Document]:
-    """Return the documents with title, source and score filled in where they are missing."""
-    complete: list[Document] = []
-    for rank, document in enumerate(documents, 1):
-        metadata = document.metadata
-        source = next((str(metadata[key]) for key in _SOURCE_KEYS if metadata.get(key)), "")
-        title = metadata.get("title") or source or " ".join(document.page_content.split()[:8])
-        score = metadata.get("score", metadata.get("relevance_score", 1 / rank))
-        facts = {**metadata, "title": str(title), "source": source, "score": score}
-        complete.append(document.model_copy(update={"metadata": facts}))
-    return complete
+def _complete(document: Document, rank: int) -> Document:
+    """Return a document with title, source and score filled in where they are missing."""
+    facts = document.metadata
+    source = str(next(filter(None, map(facts.get, _SOURCE_KEYS)), ""))
+    title = str(facts.get("title") or source or " ".join(document.page_content.split()[:8]))
+    score = facts.get("score", facts.get("relevance_score", 1 / rank))
+    complete = {**facts, "title": title, "source": source, "score": score}
+    return document.model_copy(update={"metadata": complete})

@@ -5,7 +5,7 @@ import re
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
@@ -93,13 +93,10 @@ def named_object(spec: str) -> Any:  # noqa: ANN401 - whatever stands there
     """Return what stands under package.module:attribute, or what the function there returns.
 
     Raises:
-        BadInput: The module or the attribute does not exist, or the module needs another one.
-        SourceFailure: The module or the function fails.
+        BadInput: There is no such module or attribute, or it fails.
     """
     try:
         target = resolve_name(spec)
         return target() if callable(target) else target
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise BadInput(f"the source {spec} cannot be found: {excerpt(error, 300)}") from error
     except Exception as error:
-        raise SourceFailure(f"the source {spec} cannot be made: {excerpt(error, 300)}") from error
+        raise BadInput(f"the source {spec} cannot be made: {excerpt(error, 300)}") from error

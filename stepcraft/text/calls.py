@@ -2,7 +2,7 @@
 
 import re
 
-from stepcraft.text.markdown import outside_code
+from stepcraft.text.markdown import code
 
 _STAND_IN = re.compile(
     r"(?P<name>[\"']?(?<!\w)[A-Za-z_]\w*+[\"']?\s*+[=:]\s*+)"
@@ -30,7 +30,7 @@ def without_stand_ins(step: str) -> str:
 
     pieces: list[str] = []
     end = 0
-    for start, stop in [*outside_code(step), (len(step), len(step))]:
-        pieces += [_STAND_IN.sub(emptied, step[end:start]), step[start:stop]]
+    for start, stop in code(step):
+        pieces += [step[end:start], _STAND_IN.sub(emptied, step[start:stop])]
         end = stop
-    return "".join(pieces)
+    return "".join([*pieces, step[end:]])

@@ -42,30 +42,21 @@ class Change(TypedDict):
 
 def read_changes(reply: str) -> list[Change]:
     """Return the changes in a reply, in order; what is none is passed over."""
-    heads = list(_HEAD.finditer(reply))
     changes: list[Change] = []
-    for head, stop in zip(heads, _ends(heads, reply), strict=True):
-        block = reply[head.end() : stop]
-        labels = list(_LABEL.finditer(block))
+    _, *blocks = _HEAD.split(reply)
+    for part, block in zip(blocks[::2], blocks[1::2], strict=True):
         old = ""
-        for label, end in zip(labels, _ends(labels, block), strict=True):
-            text = block[label.end() : end].strip("\n").rstrip()
-            if label[1] == "OLD":
+        _, *fields = _LABEL.split(block)
+        for label, field in zip(fields[::2], fields[1::2], strict=True):
+            text = field.strip("\n").rstrip()
+            if label == "OLD":
                 old = text
-            elif text or old:
-                kind = _KINDS[label[1]]
-                changes.append(
-                    Change(
-                        part=int(head[1]), kind=kind, old=old if kind == "replace" else "", new=text
-                    )
-                )
+            elif old if label == "NEW" else text:
+                kind = _KINDS[label]
+                replaced = old if kind == "replace" else ""
+                changes.append(Change(part=int(part), kind=kind, old=replaced, new=text))
                 old = ""
-    return [change for change in changes if change["old"] or change["kind"] != "replace"]
-
-
-def _ends(matches: Sequence[re.Match[str]], text: str) -> list[int]:
-    """Return where what follows each match ends: at the next one, or with the text."""
-    return [*(match.start() for match in matches[1:]), len(text)][: len(matches)]
+    return changes
 
 
 def misplaced(changes: Iterable[Change], parts: Sequence[str]) -> list[Change]:
@@ -84,44 +75,41 @@ def apply_changes(
         between: What stands at the end of a part before a new one.
     """
     texts, lost = list(parts), list[Change]()
-    added: dict[int, list[str]] = {}
+    added: list[list[str]] = [[] for _ in parts]
     for change in changes:
-        place = _place(change, texts)
+        place, new = _place(change, texts), change["new"]
         if place is None:
             lost.append(change)
-        elif change["kind"] == "replace":
-            start, stop = _span(change["old"], texts[place]) or (0, 0)
-            texts[place] = texts[place][:start] + change["new"] + texts[place][stop:]
+            continue
+        text = texts[place]
+        if change["kind"] == "replace":
+            start, stop = _span(change["old"], text) or (0, 0)
+            texts[place] = text[:start] + new + text[stop:]
         elif change["kind"] == "after":
-            added.setdefault(place, []).append(change["new"] + between)
-            texts[place] = texts[place].rstrip("\n") + between
-        elif change["new"].strip() not in texts[place]:
-            body = texts[place].rstrip()
-            is_line = "\n" in change["new"] or _LINE.match(change["new"])
-            glue = "\n" if is_line else " "
-            glue = "\n\n" if body.endswith("```") or "```" in change["new"] else glue
-            texts[place] = body + glue + change["new"] + texts[place][len(body) :]
-    return [
-        part for place, text in enumerate(texts) for part in (text, *added.get(place, []))
-    ], lost
+            added[place].append(new + between)
+            texts[place] = text.rstrip("\n") + between
+        elif new.strip() not in text:
+            body = text.rstrip()
+            glue = "\n" if "\n" in new or _LINE.match(new) else " "
+            glue = "\n\n" if body.endswith("```") or "```" in new else glue
+            texts[place] = body + glue + new + text[len(body) :]
+    return [part for text, new in zip(texts, added, strict=True) for part in (text, *new)], lost
 
 
 def _place(change: Change, parts: Sequence[str]) -> int | None:
-    """Return the index of the part that a change is for, or of the only one with its old words."""
-    named = change["part"] - 1
-    exists = 0 <= named < len(parts)
-    if change["kind"] != "replace":
-        return named if exists else None
-    if exists and _span(change["old"], parts[named]):
-        return named
-    places = [place for place, part in enumerate(parts) if _span(change["old"], part)]
-    return places[0] if len(places) == 1 else None
+    """Return the index of the part that a change is for: as named, or the only one that fits."""
+    fitting = [
+        place
+        for place, part in enumerate(parts)
+        if change["kind"] != "replace" or _span(change["old"], part)
+    ]
+    if change["part"] - 1 in fitting:
+        return change["part"] - 1
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _span(old: str, text: str) -> tuple[int, int] | None:
     """Return where words stand in a text, also where only their blanks differ."""
-    start = text.find(old)
-    if start >= 0:
-        return start, start + len(old)
-    match = re.search(r"\s+".join(map(re.escape, old.split())), text) if old.split() else None
+    words = r"\s+".join(map(re.escape, old.split()))
+    match = re.search(re.escape(old), text) or (re.search(words, text) if words else None)
     return match.span() if match else None

@@ -4,23 +4,18 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
-from stepcraft.text.markdown import code_blocks, outside_code
+from stepcraft.text.markdown import code_blocks, outside_code, replaced
 from stepcraft.text.sentences import pieces
 
-_NUMBERS = r"\d{1,3}(?:[ \t]*[,;\u2013-][ \t]*\d{1,3})*+"
 _LABEL = r"\[\d{1,3}\]"
 _MARK = re.compile(
     rf"^[ ]{{0,3}}{_LABEL}:[ \t]*+\S++[ \t]*+(?:[\"'(][^\n]*+)?$"
-    rf"|(?P<before>(?<![ \t])[ \t]*+)(?<!`\])"
-    rf"\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?({_NUMBERS})[ \t]*\](?!\()"
+    r"|(?P<before>(?<![ \t])[ \t]*+)(?<!`\])\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?"
+    r"(?P<numbers>[1-9]\d{0,2}(?:[ \t]*[,;\u2013-][ \t]*[1-9]\d{0,2})*+)[ \t]*\](?!\()"
     rf"|\[[^\w\[\]\n]*+[^\W\d_][^\[\]\n]*+\]{_LABEL}",
     re.IGNORECASE | re.MULTILINE,
 )
 """A mark; also, without numbers, what is none: a link by a label, and its definition."""
-_NUMBER = re.compile(r"(\d+)(?:[ \t]*[\u2013-][ \t]*(\d+))?")
-"""A number, or a range of them."""
-_MAX_RANGE = 20
-"""A range of more numbers is a span of years or the like."""
 
 
 def with_marks_of(text: str, numbers: Collection[int]) -> str:
@@ -33,36 +28,19 @@ def with_marks_of(text: str, numbers: Collection[int]) -> str:
 
 def marks(text: str) -> set[int]:
     """Return the numbers that a text cites outside of code."""
-    if "[" not in text:
-        return set()
-    return {number for match in _matches(text) for number in _cited(match)}
-
-
-def _matches(text: str) -> list[re.Match[str]]:
-    return [
-        match
+    return {
+        number
         for start, stop in outside_code(text)
         for match in _MARK.finditer(text, start, stop)
-        if match[2] and not _counts_from_0(match)
-    ]
-
-
-def _counts_from_0(match: re.Match[str]) -> bool:
-    """Tell whether a bracket is an interval such as [0, 1] or an index: passages count from 1."""
-    if 0 not in _cited(match):
-        return False
-    is_single = match[2].isdigit()
-    behind_word = match.string[max(0, match.start() - 1) : match.start()].isalnum()
-    return not is_single or (behind_word and not match["before"])
+        for number in _cited(match)
+    }
 
 
 def _cited(match: re.Match[str]) -> list[int]:
-    cited: list[int] = []
-    for first, last in _NUMBER.findall(match[2]):
-        stop = int(last or first) + 1
-        is_range = int(first) < stop <= int(first) + _MAX_RANGE
-        cited += range(int(first), stop) if is_range else map(int, (first, last))
-    return list(dict.fromkeys(cited))
+    """Return the numbers of a mark, those between the ends of a range included."""
+    parts = re.split("[,;]", match["numbers"] or "")
+    ends = [[*map(int, re.findall(r"\d+", part))] for part in parts if part]
+    return [number for each in ends for number in range(each[0], each[-1] + 1)]
 
 
 _ENDS = f"{STOPS}{SPACELESS_STOPS}"
@@ -84,12 +62,12 @@ def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list
     code belongs to the sentence before it, and a heading to the one below it.
     """
     text = with_marks_of(text, numbers)
-    split: list[tuple[str, list[int]]] = []
+    split: list[tuple[str, list[int]]] = [("", [])]
     end = 0
     for block in code_blocks(text):
         split += _cited_in_prose(text[end : block.start])
-        code = text[block.start : block.stop]
-        split[-1:] = [(split[-1][0] + code, split[-1][1])] if split else [(code, [])]
+        before, cited = split.pop()
+        split.append((before + text[block.start : block.stop], cited))
         end = block.stop
     split += _cited_in_prose(text[end:])
     joined: list[tuple[str, list[int]]] = []
@@ -105,11 +83,7 @@ def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list
 
 def _cited_in_prose(text: str) -> list[tuple[str, list[int]]]:
     moved = _BEHIND_STOP.sub(r" \2\1", text)
-    return [
-        (renumbered(piece, {}), sorted(marks(piece))) if "[" in piece else (piece, [])
-        for piece in pieces(moved)
-        if piece
-    ]
+    return [(renumbered(piece, {}), sorted(marks(piece))) for piece in pieces(moved) if piece]
 
 
 def parts(sentence: str) -> tuple[str, str, str]:
@@ -144,11 +118,11 @@ def with_marks(sentence: str, numbers: Iterable[int]) -> str:
 
 def renumbered(text: str, numbers: Mapping[int, int]) -> str:
     """Return a text with its marks renumbered; marks of other numbers are dropped."""
-    pieces: list[str] = []
-    end = 0
-    for match in _matches(text):
+
+    def mark(match: re.Match[str]) -> str:
+        if not match["numbers"]:
+            return match[0]
         cited = dict.fromkeys(numbers[number] for number in _cited(match) if number in numbers)
-        mark = match["before"] + "".join(f"[{number}]" for number in cited) if cited else ""
-        pieces += [text[end : match.start()], mark]
-        end = match.end()
-    return "".join([*pieces, text[end:]])
+        return (match["before"] if cited else "") + "".join(f"[{number}]" for number in cited)
+
+    return replaced(text, _MARK, mark)

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from stepcraft.text.markdown import fences, outside_code
+from stepcraft.text.markdown import fences, replaced
 
 _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), 127))
 _UNSAFE = re.compile(
@@ -48,8 +48,8 @@ _MARKER = re.compile(
     r"(?<![A-Za-z0-9_)\]\"'])\[\[[ \t]*((?:(?!\[\[).)*?)[ \t]*\]\](?!\])", re.DOTALL
 )
 _OPENER = re.compile(
-    r"(?:(?:sure|certainly|of course|absolutely|okay|great)\b[^\n]{0,200}[:!.]"
-    r"|(?:here(?:['\u2019]s| is| are)|below (?:is|are))\b[^\n]{0,200}:)[ \t]*\n",
+    r"\A\s*+(?:(?:sure|certainly|of course|absolutely|okay|great)\b[^\n]{0,200}[:!.]"
+    r"|(?:here(?:['\u2019]s| is| are)|below (?:is|are))\b[^\n]{0,200}:)[ \t]*\n\s*+(?=\S)",
     re.IGNORECASE,
 )
 _UNCHANGED = re.compile(
@@ -65,8 +65,7 @@ def clean(text: str) -> str:
     Lone surrogates become U+FFFD. Marks that right-to-left scripts need are kept; overrides of the
     writing direction are dropped.
     """
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.isascii():
         return text.translate(_CONTROLS)
     text = _UNSAFE.sub(lambda unsafe: "\ufffd" if "\ud800" <= unsafe[0] <= "\udfff" else "", text)
@@ -99,22 +98,13 @@ def without_markers(text: str) -> str:
 
     Brackets of code spans and blocks stay, and `[[` that continues a name (`table[["a", "b"]]`).
     """
-    text = clean(text)
-    pieces: list[str] = []
-    end = 0
-    for start, stop in outside_code(text):
-        pieces += [text[end:start], _MARKER.sub(r"\1", text[start:stop])]
-        end = stop
-    return "".join([*pieces, text[end:]])
+    return replaced(clean(text), _MARKER, lambda marked: marked[1])
 
 
 def unfenced(text: str) -> str:
     """Return a reply without "Sure, here is …:" before it or a code fence around all of it."""
     for _ in range(2):
-        opener = _OPENER.match(text.lstrip())
-        if opener and (rest := text.lstrip()[opener.end() :].strip()):
-            text = rest
-        text = _without_fence(text)
+        text = _without_fence(_OPENER.sub("", text))
     return text
 
 

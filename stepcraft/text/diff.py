@@ -7,7 +7,8 @@ a deadline). It works on characters, so each distinct token is encoded as one.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from itertools import groupby
+from typing import Literal, NamedTuple, TypeAlias
 
 from diff_match_patch import diff_match_patch
 
@@ -16,16 +17,14 @@ from stepcraft.text.clean import CJK
 _LETTER = rf"[^\s!-/:-@\[-^`{{-~\u2010-\u205e\u3000-\u303f\uff00-\uff65{CJK}]"
 _TOKEN = re.compile(rf"{_LETTER}+(?:(?:['.’-]|(?<=\d),(?=\d)){_LETTER}+)*|\s+|.", re.DOTALL)
 
-_DEADLINE_S = 2.0
-"""After this time the parts not yet compared are reported as replaced."""
-
-_KINDS: dict[int, Literal["same", "removed", "added"]] = {0: "same", -1: "removed", 1: "added"}
+_Kind: TypeAlias = Literal["same", "removed", "added"]
+_KINDS: dict[int, _Kind] = {0: "same", -1: "removed", 1: "added"}
 
 
 class Piece(NamedTuple):
     """A stretch of text that is in both texts, only in the old one, or only in the new one."""
 
-    kind: Literal["same", "removed", "added"]
+    kind: _Kind
     text: str
 
 
@@ -57,12 +56,10 @@ def shortened(pieces: Sequence[Piece], keep: int = 80) -> list[Piece]:
 def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[Piece]:
     codes: dict[str, str] = {}
     for token in (*old, *new):
-        if token not in codes:
-            number = len(codes)
-            codes[token] = chr(number if number < 0xD800 else number + 0x800)  # no surrogates
+        codes.setdefault(token, chr(0xE000 + len(codes)))  # above the surrogates
     tokens = {code: token for token, code in codes.items()}
     engine = diff_match_patch()
-    engine.Diff_Timeout = _DEADLINE_S
+    engine.Diff_Timeout = 2.0  # seconds; what is not compared by then is reported as replaced
     encoded = ("".join(map(codes.__getitem__, text)) for text in (old, new))
     for operation, text in engine.diff_main(*encoded, checklines=False):
         yield Piece(_KINDS[operation], "".join(map(tokens.__getitem__, text)))
@@ -71,19 +68,11 @@ def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[Piece]:
 def _merged(pieces: Iterable[Piece]) -> list[Piece]:
     """Merge neighbours of one kind; within a change, removed text comes before added text."""
     merged: list[Piece] = []
-    removed = added = ""
-    for kind, text in (*pieces, Piece("same", "")):
-        if kind == "removed":
-            removed += text
-        elif kind == "added":
-            added += text
-        elif text or removed or added:
-            merged += [
-                piece for piece in (Piece("removed", removed), Piece("added", added)) if piece.text
-            ]
-            removed = added = ""
-            before = merged.pop().text if merged and merged[-1].kind == "same" else ""
-            merged += [Piece("same", before + text)] if before or text else []
+    for _, group in groupby(pieces, key=lambda piece: piece.kind == "same"):
+        texts = dict.fromkeys(_KINDS.values(), "")
+        for kind, text in group:
+            texts[kind] += text
+        merged += [Piece(kind, text) for kind, text in texts.items() if text]
     return merged
 
 

@@ -21,9 +21,7 @@ _IN_PROSE = re.compile(
 _PLACEHOLDER = re.compile(r"<[^<>\n]{1,80}>|\b(?:your|my)[-_]\w[\w-]*", re.IGNORECASE)
 _PROSE_STRING = re.compile(r"\"[^\"\s]*+[^\S\n][^\"\n]*+\"|'[^'\s]*+[^\S\n][^'\n]*+'")
 """A string of several words, which is text for a person."""
-_PARTS = re.compile(r"[.-]")
-_WORD = re.compile(r"[A-Za-z0-9_]+")
-_SHELL = frozenset({"cd", "cp", "echo", "export", "mkdir", "mv", "set"})
+_ANYWHERE = COMMON | sys.stdlib_module_names | {"cd", "cp", "echo", "export", "mkdir", "mv", "set"}
 _COUNTS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
 
 
@@ -37,7 +35,7 @@ class Grounds:
     def __init__(self, text: str) -> None:
         # "checkpoint\_id" and "1,000" are written so for the sake of Markdown and of people.
         self._text = re.sub(r"\\(?=_|[^\w\s])", "", text)
-        self._words = frozenset(_WORD.findall(self._text))
+        self._words = frozenset(re.findall("[A-Za-z0-9_]+", self._text))
         self._folded = frozenset(word.lower() for word in self._words if _is_ordinary(word))
 
     def missing(self, steps: Sequence[str]) -> dict[int, list[str]]:
@@ -52,22 +50,18 @@ class Grounds:
         defined = bound_in(code for step in steps for code in codes(step))
         missing: dict[int, list[str]] = {}
         for number, step in enumerate(steps, 1):
-            names = dict.fromkeys(name for name in _named(step) if not self._has(name, defined))
-            if names:
-                missing[number] = list(names)
+            if names := [name for name in _named(step) if not self._has(name, defined)]:
+                missing[number] = list(dict.fromkeys(names))
         return missing
 
     def _has(self, name: str, defined: set[str]) -> bool:
-        parts = _PARTS.split(name.lstrip("-"))
         if name[0].isdigit():
             return self._has_number(name)
-        if name[0] != "-" and (
-            parts[0] in defined | COMMON | _SHELL or parts[0] in sys.stdlib_module_names
-        ):
+        if re.split("[.-]", name)[0] in defined | _ANYWHERE:
             return True
         if "-" in name:
             return has_word(self._text, name)
-        return all(self._has_word(part) or part in defined for part in parts)
+        return all(part in defined or self._has_word(part) for part in name.split("."))
 
     def _has_word(self, word: str) -> bool:
         if word.isdigit():
@@ -89,7 +83,6 @@ def _is_ordinary(word: str) -> bool:
 def _named(step: str) -> Iterator[str]:
     """Yield what a step names, in code and in prose."""
     for code in codes(step):
-        plain = _PLACEHOLDER.sub(" ", _PROSE_STRING.sub(" ", code))
-        yield from (name.strip(".-") if name[0] != "-" else name for name in _TOKEN.findall(plain))
+        yield from _TOKEN.findall(_PLACEHOLDER.sub(" ", _PROSE_STRING.sub(" ", code)))
     for start, stop in outside_code(step):
         yield from _IN_PROSE.findall(step[start:stop])

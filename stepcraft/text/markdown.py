@@ -6,11 +6,12 @@ citation marks such as `[1]`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}+(?![^\n]*`)|~{3,}+)(?P<info>[^\n]*)$", re.MULTILINE)
 _AFTER_CLOSING = re.compile(r"(?:\]\]|\[[^\[\]]{1,40}\]|\s)*")
+"""Brackets that belong to the prose."""
 _SPAN = re.compile(r"(?<!`)(`{2,}+)[^`\n]++\1|`[^`\n]*+`")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|\{/\*.*?\*/\}|[\U000e0000-\U000e007f]+", re.DOTALL)
@@ -29,11 +30,6 @@ class Fence(NamedTuple):
     stop: int
     """Offset after the mark."""
 
-    @property
-    def can_close(self) -> bool:
-        """Whether nothing follows the mark but brackets that belong to the prose."""
-        return _AFTER_CLOSING.fullmatch(self.info) is not None
-
 
 class CodeBlock(NamedTuple):
     """A fenced code block, its fences included."""
@@ -47,8 +43,6 @@ class CodeBlock(NamedTuple):
 
 def fences(text: str) -> Iterator[Fence]:
     """Yield every line that is written like a fence, in order."""
-    if "```" not in text and "~~~" not in text:
-        return
     for match in _FENCE.finditer(text):
         yield Fence(match.start(), match["mark"], match["info"].strip(), match.end("mark"))
 
@@ -59,7 +53,7 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
     for fence in fences(text):
         if opening is None:
             opening = None if fence.info.startswith(("[", "]")) else fence
-        elif fence.mark.startswith(opening.mark) and fence.can_close:
+        elif fence.mark.startswith(opening.mark) and _AFTER_CLOSING.fullmatch(fence.info):
             yield CodeBlock(opening.start, fence.stop, closed=True)
             opening = None
     if opening:
@@ -69,15 +63,25 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
 def outside_code(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets (start, stop) of what is neither in a fenced block nor in a code span."""
     position = 0
-    for start, stop in _code(text) if "`" in text or "~~~" in text else ():
+    for start, stop in [*code(text), (len(text), len(text))]:
         if position < start:
             yield position, start
         position = stop
-    if position < len(text):
-        yield position, len(text)
 
 
-def _code(text: str) -> Iterator[tuple[int, int]]:
+def replaced(text: str, pattern: re.Pattern[str], by: Callable[[re.Match[str]], str]) -> str:
+    """Return a text with the matches of a pattern outside of code replaced, as by `re.sub`."""
+    pieces: list[str] = []
+    end = 0
+    for start, stop in outside_code(text):
+        for match in pattern.finditer(text, start, stop):
+            pieces += [text[end : match.start()], by(match)]
+            end = match.end()
+    return "".join([*pieces, text[end:]])
+
+
+def code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the offsets (start, stop) of fenced blocks and code spans."""
     end = 0
     for block in code_blocks(text):
         yield from (match.span() for match in _SPAN.finditer(text, end, block.start))

@@ -5,14 +5,13 @@ import keyword
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile
 
 from stepcraft.text import markdown
 
 _STRING = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'")
 _COMMENT = re.compile(r"(?:(?<=\s)|^)(?:#|//)[^\n]*", re.MULTILINE)
-_TOKEN = re.compile(
-    r"(?<![\w.$/-])(?:--[a-z][\w-]*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)(?P<call>[ \t]?\()?"
-)
+_TOKEN = re.compile(r"(?<![\w.$/-])(--[a-z][\w-]*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+)([ \t]?\()?")
 _SINGLE = re.compile(r"(?:--?|@|\./)?[A-Za-z_][\w.:/@-]{1,99}(?:\(\))?")
 _SHAPED = re.compile(r"[_.]|^--|[a-z0-9][A-Z]|[A-Za-z][0-9]|^[A-Z][a-z]+[A-Z]")
 _BOUND = re.compile(
@@ -33,20 +32,14 @@ def names_in(texts: Iterable[str]) -> dict[str, int]:
     underscore or inner capitals, an option, or a call. Names that the code itself defines, names of
     Python and its library, and options of any command are none.
     """
-    pieces = [list(codes(text)) for text in texts]
-    defined = bound_in(piece for code in pieces for piece in code)
+    pieces = [(number, code) for number, text in enumerate(texts, 1) for code in codes(text)]
+    defined = COMMON | bound_in(code for _, code in pieces)
     numbers: dict[str, int] = {}
-    for number, code in enumerate(pieces, 1):
-        for name in (name for piece in code for name in _names(piece)):
-            parts = name.split(".")
-            while len(parts) > 1 and parts[0] in defined | COMMON:
-                del parts[0]
+    for number, code in pieces:
+        for name in _names(code):
+            parts = [*dropwhile(defined.__contains__, name.split("."))]
             rest = ".".join(parts)
-            if (
-                len(rest) > 2
-                and rest not in defined | COMMON
-                and parts[0] not in sys.stdlib_module_names
-            ):
+            if len(rest) > 2 and parts[0] not in sys.stdlib_module_names:
                 numbers.setdefault(rest, number)
     return numbers
 
@@ -58,22 +51,16 @@ def bound_in(codes: Iterable[str]) -> set[str]:
 
 def codes(text: str) -> Iterator[str]:
     """Yield the code spans and blocks of a text, without backticks and fences, in order."""
-    if "`" not in text and "~~~" not in text:
-        return
-    end = 0
-    for start, stop in [*markdown.outside_code(text), (len(text), len(text))]:
-        code = text[end:start]
-        if "\n" in code:
-            yield code.partition("\n")[2].rpartition("\n")[0]
-        elif code:
-            yield code.strip("`").strip()
-        end = stop
+    for start, stop in markdown.code(text):
+        code = text[start:stop]
+        is_block = "\n" in code
+        yield code[code.find("\n") + 1 : code.rfind("\n")] if is_block else code.strip("` ")
 
 
 def mentions(text: str, name: str) -> bool:
     """Tell whether a text has a name exactly, as a word; of a dotted name each part counts."""
-    parts = [part for part in name.split(".") if part]
-    return has_word(text, name) or (len(parts) > 1 and all(has_word(text, part) for part in parts))
+    parts = filter(None, name.split("."))
+    return has_word(text, name) or all(has_word(text, part) for part in parts)
 
 
 def has_word(text: str, name: str) -> bool:
@@ -81,12 +68,9 @@ def has_word(text: str, name: str) -> bool:
 
     Letters of scripts without blanks may stand right beside it.
     """
+    before, after = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
     if name[0].isdigit():
         before, after = r"(?<![0-9])(?<![0-9]\.)", r"(?!\.?[0-9])"
-    else:
-        before, after = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
-    if name[0] == "-":
-        before = r"(?<![A-Za-z0-9_-])"
     return re.search(f"{before}{re.escape(name)}{after}", text) is not None
 
 
@@ -94,8 +78,6 @@ def _names(code: str) -> Iterator[str]:
     if _SINGLE.fullmatch(code):
         yield code.removesuffix("()")
         return
-    plain = _COMMENT.sub("", _STRING.sub('""', code))
-    for token in _TOKEN.finditer(plain):
-        name = token[0].rstrip(" \t(")
-        if token["call"] or _SHAPED.search(name):
+    for name, call in _TOKEN.findall(_COMMENT.sub("", _STRING.sub('""', code))):
+        if call or _SHAPED.search(name):
             yield name

@@ -5,7 +5,6 @@ code and Chinese text apart.
 """
 
 import re
-from collections.abc import Iterable
 
 from stepcraft.text.clean import CAPITALS, CJK, SPACELESS_STOPS, STOP_WORDS, STOPS, clean
 from stepcraft.text.markdown import code_blocks
@@ -35,7 +34,7 @@ _FIRST_WORD = re.compile(r"[^\W\d_]{2,}")
 _WORD = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 _ENDED = re.compile(f"[{STOPS}{SPACELESS_STOPS}:;]\\W{{0,4}}$")
 _SPACELESS = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef\u2018-\u201d]")
-_PIECE = re.compile(rf"\S.{{0,{LONGEST - 2}}}(?=\s|$)|\S.{{0,{LONGEST - 1}}}", re.DOTALL)
+_PIECE = re.compile(rf"\S.{{0,{LONGEST - 1}}}(?=\s|$)|\S.{{0,{LONGEST - 1}}}", re.DOTALL)
 _FENCES = ("```", "~~~")
 _FEW_WORDS = 3
 
@@ -94,28 +93,20 @@ def passage_sentences(text: str) -> list[str]:
         # A fragment belongs to what it ends, and a heading to the sentence below it.
         ends = _is_short(part) and _ENDED.search(part) and joined and len(joined[-1]) < LONGEST
         if ends or (joined and _is_short(joined[-1])):
-            joined[-1] = _joined([joined[-1], part])
+            joined[-1] = _joined(joined[-1], part)
         else:
             joined.append(part)
     if len(joined) > 1 and _is_short(joined[-1]):
-        joined[-2:] = [_joined(joined[-2:])]
-    return [
-        piece
-        for sentence in joined
-        for piece in ([sentence] if len(sentence) <= LONGEST else _PIECE.findall(sentence))
-    ]
+        joined[-2:] = [_joined(*joined[-2:])]
+    return [piece for sentence in joined for piece in _PIECE.findall(sentence)]
 
 
 def _is_short(sentence: str) -> bool:
     return len(sentence) <= 30 and len(_WORD.findall(sentence)) < _FEW_WORDS
 
 
-def _joined(parts: Iterable[str]) -> str:
-    text = ""
-    for part in parts:
-        if text.startswith(_FENCES) or part.startswith(_FENCES):
-            text += "\n" * bool(text) + part
-        else:
-            spaceless = _SPACELESS.match(text[-1:]) and _SPACELESS.match(part)
-            text += ("" if spaceless or not text else " ") + part
-    return text
+def _joined(text: str, part: str) -> str:
+    if text.startswith(_FENCES) or part.startswith(_FENCES):
+        return f"{text}\n{part}"
+    is_spaceless = _SPACELESS.match(text[-1:]) and _SPACELESS.match(part)
+    return f"{text}{part}" if is_spaceless else f"{text} {part}"

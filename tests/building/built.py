@@ -14,6 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
 from stepcraft.building.build import build_memory
 from stepcraft.errors import AddReport
 from stepcraft.memory.local import LocalMemory
@@ -23,11 +25,11 @@ from tests.scripted import ScriptedModel
 NOTHING = "REJECTED\nOutput: {}\nReason: it teaches nothing.\nSentence: Nothing is done here."
 
 
-def write_pages(folder: Path, *names: str) -> Path:
-    """A folder with a page for each name; what they teach has no word in common."""
+def write_pages(folder: Path, *names: str, **lasts: str) -> Path:
+    """A folder with a page for each name, also with another last step; what they teach has no word in common."""
     folder.mkdir(exist_ok=True)
-    for name in names:
-        (folder / f"{name}.md").write_text(page(name))
+    for name, last in {**dict.fromkeys(names, "close"), **lasts}.items():
+        (folder / f"{name}.md").write_text(page(name, last))
     return folder
 
 
@@ -46,6 +48,15 @@ def read(_node: str, prompt: str) -> str:
     """The reply to the page in a prompt."""
     found = re.search(r"Given (\w+)stuff: .* Then \1(\w+) ", prompt)
     return procedure(found[1], found[2]) if found else NOTHING.format("nothing")
+
+
+def called(
+    tool: str, result: str = "ok", text: str = "", status: Any = "success", **arguments: Any
+) -> list[BaseMessage]:
+    """A call of a tool, and its result."""
+    call = {"name": tool, "args": arguments, "id": f"{tool} {arguments}"}
+    reply = ToolMessage(result, tool_call_id=call["id"], status=status)
+    return [AIMessage(text, tool_calls=[call]), reply]
 
 
 def name_in(prompt: str) -> str:

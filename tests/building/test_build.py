@@ -1,16 +1,16 @@
 """Memories built from documents: what is asked, what is kept, what is added, and what is refused."""
 
 import asyncio
-import json
+import math
 import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from langchain_core.tracers.context import collect_runs
@@ -26,12 +26,11 @@ from stepcraft import (
 )
 from stepcraft.building import build_memory
 from stepcraft.building.build import BuildReport
-from stepcraft.building.ledger import Ledger, Record, ledger_of
+from stepcraft.building.ledger import Ledger, ledger_of
 from stepcraft.building.provenance import Provenance
 from stepcraft.errors import AddReport
 from stepcraft.memory.local import LocalMemory
-from stepcraft.memory.protocol import Found
-from tests.building.built import name_in, page, procedure, read, write_pages
+from tests.building.built import NOTHING, name_in, page, procedure, read, write_pages
 from tests.scripted import Reply, ScriptedModel
 from tests.servers.chromium import opened
 
@@ -53,24 +52,6 @@ class Unwritable(LocalMemory):
         )
 
 
-class Counting(LocalMemory):
-    """A memory that counts how it is read."""
-
-    calls: ClassVar[Counter[str]] = Counter()
-
-    def get(self, id: str) -> Procedure | None:  # noqa: A002 - as the protocol has it
-        self.calls["get"] += 1
-        return super().get(id)
-
-    def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        self.calls["search"] += 1
-        return super().search(query, k, alpha=alpha)
-
-    def __iter__(self) -> Iterator[Procedure]:
-        self.calls["iter"] += 1
-        return super().__iter__()
-
-
 def build(
     folder: Path,
     model: ScriptedModel | None = None,
@@ -87,51 +68,54 @@ def build(
 
 
 def procedures(folder: Path) -> dict[str, Procedure]:
+    """The procedures in `folder/m.db` by what their last steps say first."""
     with open_memory(str(folder / "m.db"), embeddings="none") as memory:
-        return {one.output: one for one in memory}
+        return {each.steps[-1].split()[0]: each for each in memory}
 
 
-def test_pages_become_procedures_that_say_where_they_come_from(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha", "beta")
-    (tmp_path / "docs" / "about.md").write_text("# About\n\nNothing is done here.\n")
+def marks(folder: Path) -> dict[str, str | None]:
+    """Why these procedures are stale; None for what is not."""
+    return {last: each.metadata.get("stale") for last, each in procedures(folder).items()}
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """The folder that is built, with a page."""
+    return write_pages(tmp_path / "docs", "alpha")
+
+
+def test_pages_become_procedures_that_say_where_they_come_from(docs: Path, tmp_path: Path) -> None:
+    write_pages(docs, "beta")
+    (docs / "about.md").write_text("# About\n\nNothing is done here.\n")
     report = build(tmp_path)
     assert (report.documents, report.procedures, report.placed) == (3, 2, {"added": 2})
     assert (report.flagged, report.rejected, report.failed) == (0, 1, [])
     assert report.usage["calls"] == 3
-    procedure = procedures(tmp_path)["alphaware"]
+    procedure = procedures(tmp_path)["alphaclose"]
     assert procedure.steps == ("alphaopen `alpha.start`.", "alphaclose `alpha.close`.")
-    assert procedure.source == f"{tmp_path}/docs/alpha.md#task-alpha"
+    assert procedure.source == f"{docs}/alpha.md#task-alpha"
     provenance = Provenance.of(procedure)
-    (teacher,) = provenance.teachers
-    assert (teacher.document, teacher.spec) == (f"{tmp_path}/docs/alpha.md", f"{tmp_path}/docs")
+    assert [each.document for each in provenance.teachers] == [f"{docs}/alpha.md"]
     assert provenance.model == "ScriptedModel"
 
 
-def test_the_page_shows_what_was_found_rejected_and_flagged(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha")
-    (tmp_path / "docs" / "about.md").write_text("# About <b>us</b>\n\nNothing is done here.\n")
-    (tmp_path / "docs" / "torn.md").write_bytes(b"\0")
-
-    def reply(node: str, prompt: str) -> str:
-        return read(node, prompt).replace("alpha.close", "alpha.invented()")
-
-    report = build(tmp_path, ScriptedModel(reply))
+def test_the_page_shows_what_was_found_rejected_and_flagged(docs: Path, tmp_path: Path) -> None:
+    (docs / "about.md").write_text("# About <b>us</b>\n\nNothing is done here.\n")
+    (docs / "torn.md").write_bytes(b"\0")
+    invented = procedure("alpha").replace("alpha.close", "alpha.invented()")
+    model = ScriptedModel(
+        lambda _node, prompt: invented if "alphastuff" in prompt else NOTHING.format("us")
+    )
+    report = build(tmp_path, model)
     assert report.flagged == 1
     text = report.page.read_text("utf-8")
-    for shown in (
-        "alphaware",
-        "Nothing is done here.",
-        "it teaches nothing",
-        "alpha.invented",
-        "torn.md: it is binary",
-    ):
-        assert shown in text
-    assert "<b>us</b>" not in text
-    assert "<script" not in text
+    shown = "alphaware|Nothing is done here.|it teaches nothing|alpha.invented|it is binary"
+    assert [each for each in shown.split("|") if each not in text] == []
+    assert ("<b>us</b>" in text, "<script" in text) == (False, False)
 
 
-def test_wide_code_does_not_widen_the_page(tmp_path: Path, browser: str) -> None:
-    write_pages(tmp_path / "docs", "alpha")
+@pytest.mark.usefixtures("docs", "browser")
+def test_wide_code_does_not_widen_the_page(tmp_path: Path) -> None:
     code = "alpha.made(" + "x" * 400 + ")"
     wide = procedure("alpha").replace("`alpha.start`", f"so:\n```\n{code}\n```")
     with opened(build(tmp_path, ScriptedModel([wide])).page, tmp_path / "profile") as tab:
@@ -142,66 +126,29 @@ def test_wide_code_does_not_widen_the_page(tmp_path: Path, browser: str) -> None
         )
 
 
-def test_strict_rejects_what_the_document_does_not_have(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha")
-    model = ScriptedModel(
-        lambda node, prompt: read(node, prompt).replace("alpha.close", "alpha.invented()")
-    )
-    report = build(tmp_path, model, context={"strict": True})
-    assert (report.procedures, report.rejected) == (0, 1)
-
-
-def test_what_is_done_is_not_asked_again(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha", "beta")
+def test_what_is_done_is_not_asked_again(docs: Path, tmp_path: Path) -> None:
+    write_pages(docs, "beta")
     build(tmp_path)
-    (tmp_path / "docs" / "beta.md").write_text(page("beta", "shut"))
-    write_pages(tmp_path / "docs", "gamma")
-    model = ScriptedModel(read)
-    report = build(tmp_path, model)
-    assert len(model.calls) == 2
-    assert (report.documents, report.unchanged, report.stale) == (3, 1, 1)
-    again = ScriptedModel(read)
-    assert build(tmp_path, again).unchanged == 3
-    assert again.calls == []
+    write_pages(docs, "alpha", "gamma", beta="shut")
+    report = build(tmp_path, model := ScriptedModel(read))
+    assert (report.documents, report.unchanged, report.stale, len(model.calls)) == (3, 1, 1, 2)
+    assert build(tmp_path, ScriptedModel([])).unchanged == 3
 
 
-def test_a_changed_page_leaves_the_old_procedure_stale_and_brings_it_back(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha")
-    build(tmp_path)
-    (old,) = procedures(tmp_path).values()
-    with open_memory(str(tmp_path / "m.db")) as memory:
-        memory.add(
-            [Procedure.from_dict({**old.to_dict(), "metadata": {**old.metadata, "by": "cook"}})]
-        )
-    (tmp_path / "docs" / "alpha.md").write_text(page("alpha", "shut"))
+def test_a_changed_page_leaves_the_old_procedure_stale_and_brings_it_back(
+    docs: Path, tmp_path: Path
+) -> None:
     build(tmp_path)
     with open_memory(str(tmp_path / "m.db")) as memory:
-        stale = memory.get(old.id)
-        assert stale
-        assert stale.metadata["stale"] == f"{tmp_path}/docs/alpha.md no longer teaches it"
-        assert [one.steps[1] for one in memory if "stale" not in one.metadata] == [
-            "alphashut `alpha.shut`."
-        ]
-    (tmp_path / "docs" / "alpha.md").write_text(page("alpha"))
+        memory.add([replace(each, metadata={**each.metadata, "by": "cook"}) for each in memory])
+    reason = f"{docs}/alpha.md no longer teaches it"
+    write_pages(docs, alpha="shut")
     build(tmp_path)
-    with open_memory(str(tmp_path / "m.db")) as memory:
-        kept = memory.get(old.id)
-        assert kept
-        assert "stale" not in kept.metadata
-        assert kept.metadata["by"] == "cook"
-        assert [one.steps[1] for one in memory if "stale" in one.metadata] == [
-            "alphashut `alpha.shut`."
-        ]
-
-
-def test_other_settings_build_again(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha")
+    assert marks(tmp_path) == {"alphaclose": reason, "alphashut": None}
+    write_pages(docs, "alpha")
     build(tmp_path)
-    model = ScriptedModel({"extract": [procedure("alpha")], "verify": ["MISSING: a key"]})
-    report = build(tmp_path, model, context={"verify": True})
-    assert (report.placed, report.stale) == ({"present": 1}, 0)
-    provenance = Provenance.of(procedures(tmp_path)["alphaware"])
-    assert (provenance.verified, provenance.missing) == (False, "a key")
+    assert marks(tmp_path) == {"alphaclose": None, "alphashut": reason}
+    assert procedures(tmp_path)["alphaclose"].metadata["by"] == "cook"
 
 
 @pytest.mark.parametrize("moment", ["a call", "an addition"])
@@ -219,22 +166,18 @@ def test_a_killed_build_goes_on_and_asks_nothing_twice(tmp_path: Path, moment: s
     assert build(tmp_path, model).documents == 20
     asked = Counter([*before, *(name_in(call.prompt) for call in model.calls)])
     assert asked == Counter(names)
-    whole = write_pages(tmp_path / "docs", *names)
-    build(tmp_path, memory=str(tmp_path / "other.db"), sources=[str(whole)])
+    build(tmp_path, memory=str(tmp_path / "other.db"), ledger=tmp_path / "other")
     with open_memory(str(tmp_path / "other.db"), embeddings="none") as other:
-        assert {each.output: each.id for each in other} == {
-            each.output: each.id for each in procedures(tmp_path).values()
-        }
+        assert {each.id for each in other} == {each.id for each in procedures(tmp_path).values()}
 
 
-def test_what_was_found_but_not_added_is_added_without_asking(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha", "beta")
-    (tmp_path / "docs" / "alpha.md").write_text(
-        page("alpha") + "\nThe key is `sk-proj-Ab12Cd34Ef56Gh78Ij90Kl12`.\n"
-    )
+def test_what_was_found_but_not_added_is_added_without_asking(docs: Path, tmp_path: Path) -> None:
+    write_pages(docs, "beta")
+    key = "sk-proj-Ab12Cd34Ef56Gh78Ij90Kl12"
+    (docs / "alpha.md").write_text(f"{page('alpha')}\nThe key is `{key}`.\n")
 
     def reply(node: str, prompt: str) -> str:
-        return read(node, prompt).replace("alpha.start", "sk-proj-Ab12Cd34Ef56Gh78Ij90Kl12")
+        return read(node, prompt).replace("alpha.start", key)
 
     with (
         Unwritable(tmp_path / "m.db", embeddings="none") as full,
@@ -243,107 +186,83 @@ def test_what_was_found_but_not_added_is_added_without_asking(tmp_path: Path) ->
         build(tmp_path, ScriptedModel(reply), memory=full, concurrency=1)
     assert "the disk is full; make room" in str(stopped.value)
     assert f"what was found is kept in {tmp_path}/m.db.build" in str(stopped.value)
-    model = ScriptedModel(reply)
-    assert build(tmp_path, model).placed == {"added": 2}
+    assert build(tmp_path, model := ScriptedModel(reply)).placed == {"added": 2}
     assert len(model.calls) == 1
-    assert (
-        procedures(tmp_path)["alphaware"].steps[0]
-        == "alphaopen `sk-proj-Ab12Cd34Ef56Gh78Ij90Kl12`."
-    )
+    assert procedures(tmp_path)["alphaclose"].steps[0] == f"alphaopen `{key}`."
 
 
-def test_an_emptied_memory_is_filled_again_without_asking(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha", "beta")
-    build(tmp_path)
-    (tmp_path / "m.db").unlink()
-    model = ScriptedModel(read)
-    assert build(tmp_path, model).placed == {"added": 2}
-    assert model.calls == []
-    assert len(procedures(tmp_path)) == 2
-
-
-def test_another_memory_is_filled_again_whatever_it_holds(tmp_path: Path) -> None:
-    docs = write_pages(tmp_path / "docs", "alpha", "beta", "gamma")
+def test_another_memory_is_filled_again_whatever_it_holds(docs: Path, tmp_path: Path) -> None:
+    write_pages(docs, "beta", "gamma")
     build(tmp_path)
     (tmp_path / "m.db").unlink()
     with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
         memory.add([Procedure("flour", "a cake", ("Bake it.",))])
-    model = ScriptedModel(read)
-    assert build(tmp_path, model, [str(docs / "alpha.md")]).placed == {"added": 1}
-    assert build(tmp_path, model).placed == {"added": 3}
-    assert model.calls == []
-    assert set(procedures(tmp_path)) == {"a cake", "alphaware", "betaware", "gammaware"}
+    nothing = ScriptedModel([])
+    assert build(tmp_path, nothing, [str(docs / "alpha.md")]).placed == {"added": 1}
+    assert build(tmp_path, nothing).placed == {"added": 3}
+    assert {*procedures(tmp_path)} == {"Bake", "alphaclose", "betaclose", "gammaclose"}
 
 
-def test_what_was_removed_from_the_memory_stays_out(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha", "beta")
+def test_what_was_removed_from_the_memory_stays_out(docs: Path, tmp_path: Path) -> None:
+    write_pages(docs, "beta")
     build(tmp_path)
     with open_memory(str(tmp_path / "m.db")) as memory:
-        memory.delete([procedures(tmp_path)["alphaware"].id])
+        memory.delete([procedures(tmp_path)["alphaclose"].id])
     for _ in range(2):
         build(tmp_path, ScriptedModel([]))
-        assert set(procedures(tmp_path)) == {"betaware"}
+        assert {*procedures(tmp_path)} == {"betaclose"}
 
 
-def test_a_start_reads_neither_the_memory_nor_files_that_have_not_changed(
-    tmp_path: Path,
-) -> None:
-    write_pages(tmp_path / "docs", *(f"page{number}x" for number in range(60)))
-    with Counting(tmp_path / "m.db", embeddings="none") as memory:
-        build(tmp_path, memory=memory)
-        memory.calls.clear()
-        assert build(tmp_path, ScriptedModel([]), memory=memory).unchanged == 60
-        assert memory.calls == Counter(get=1)
-
-
-@pytest.mark.parametrize("shared", ["one ledger", "one folder"])
-def test_memories_share_no_records(tmp_path: Path, shared: str) -> None:
+@pytest.mark.usefixtures("docs")
+@pytest.mark.parametrize("ledger", [None, Path("builds")], ids=["one folder", "one ledger"])
+def test_memories_share_no_records(tmp_path: Path, ledger: Path | None) -> None:
     """Staging and production had the same records where the last part of their names is the same."""
-    write_pages(tmp_path / "docs", "alpha", "beta")
-    ledger = tmp_path / "builds" if shared == "one ledger" else None
-    common: list[Procedure] = []
     for name in ("staging", "prod"):
         (tmp_path / name).mkdir()
         url = str(tmp_path / name / "m.db")
-        with open_memory(url, embeddings="none") as memory:
-            memory.add(common)
-        report = build(tmp_path, memory=url, ledger=ledger)
-        assert sum(report.placed.values()) == 2
-        with open_memory(url, embeddings="none") as memory:
-            common = [*memory][:1]
-            assert memory.count() == 2
+        report = build(tmp_path, memory=url, ledger=ledger and tmp_path / ledger)
+        assert (report.unchanged, report.placed) == (0, {"added": 1})
+    servers = (f"weaviate://{host}:8080/Recipes" for host in ("staging", "prod"))
+    assert len({*map(ledger_of, servers)}) == 2
 
 
-def test_the_records_of_servers_go_by_their_whole_names(tmp_path: Path) -> None:
-    names = [f"weaviate://{host}:8080/Recipes" for host in ("staging", "prod")]
-    assert len({ledger_of(name) for name in names}) == 2
-    for name, calls in zip(names, (0, 0), strict=True):
-        with Ledger(tmp_path / "builds", name) as ledger:
-            assert ledger.calls() == calls
-            record = Record("a.md", "", "", "", "", "", "", [])
-            ledger.put("a.md", replace(record, usage={**record.usage, "calls": 3}))
-
-
-def test_what_two_documents_taught_is_stale_when_neither_does(tmp_path: Path) -> None:
-    docs = write_pages(tmp_path / "docs", "alpha", "beta")
+def test_what_two_documents_taught_is_stale_when_neither_does(docs: Path, tmp_path: Path) -> None:
+    write_pages(docs, "beta")
     (docs / "again.md").write_text(page("alpha") + "\nMore.\n")
     build(tmp_path)
     for name, stale in (("alpha", 0), ("again", 1)):
         (docs / f"{name}.md").write_text("# About\n\nNothing is done here.\n")
         assert build(tmp_path).stale == stale
-        found = procedures(tmp_path)["alphaware"]
-        assert ("stale" in found.metadata) == bool(stale)
-        assert found.source == f"{docs}/again.md#task-alpha"
-    (docs / "alpha.md").write_text(page("alpha"))
+        procedure = procedures(tmp_path)["alphaclose"]
+        assert ("stale" in procedure.metadata) == bool(stale)
+        assert procedure.source == f"{docs}/again.md#task-alpha"
+    write_pages(docs, "alpha")
     assert build(tmp_path).placed == {"added": 1, "present": 1}
-    found = procedures(tmp_path)["alphaware"]
-    assert ("stale" in found.metadata, found.source) == (False, f"{docs}/alpha.md#task-alpha")
+    procedure = procedures(tmp_path)["alphaclose"]
+    assert ("stale" in procedure.metadata, procedure.source) == (
+        False,
+        f"{docs}/alpha.md#task-alpha",
+    )
+
+
+def test_what_a_file_that_is_gone_taught_is_stale_until_it_is_back(
+    docs: Path, tmp_path: Path
+) -> None:
+    write_pages(docs, "beta")
+    build(tmp_path)
+    (docs / "alpha.md").rename(tmp_path / "away.md")
+    assert [build(tmp_path, ScriptedModel([])).stale for _ in range(2)] == [1, 0]
+    reason = f"{docs}/alpha.md no longer teaches it"
+    assert marks(tmp_path) == {"alphaclose": reason, "betaclose": None}
+    (tmp_path / "away.md").rename(docs / "alpha.md")
+    report = build(tmp_path, ScriptedModel([]))
+    assert (report.unchanged, report.placed) == (2, {"present": 1, "added": 1})
+    assert marks(tmp_path) == {"alphaclose": None, "betaclose": None}
 
 
 def test_what_was_merged_from_two_documents_is_stale_when_neither_teaches_it(
-    tmp_path: Path,
+    docs: Path, tmp_path: Path
 ) -> None:
-    docs = write_pages(tmp_path / "docs", "alpha")
     (docs / "again.md").write_text(page("alpha", "shut"))
 
     def reply(node: str, prompt: str) -> str:
@@ -352,63 +271,60 @@ def test_what_was_merged_from_two_documents_is_stale_when_neither_teaches_it(
             f"DIFFERENCE: NONE\nVERDICT: SAME{merged}" if node == "compare" else read(node, prompt)
         )
 
-    build(tmp_path, ScriptedModel(reply), context={"max_characters": 5_000})
-    assert build(tmp_path, ScriptedModel(reply)).stale == 0, "both are read again, and teach it"
+    report = build(tmp_path, ScriptedModel(reply), context={"max_characters": 5_000})
+    assert (report.placed, report.usage["nodes"]["compare"]["calls"]) == (
+        {"added": 1, "merged": 1},
+        1,
+    )
+    again = build(tmp_path, ScriptedModel(reply))
+    assert (again.unchanged, again.stale) == (0, 0), "both are read again, and teach it"
     for name, stale in (("alpha", 0), ("again", 1)):
         (docs / f"{name}.md").write_text("# About\n\nNothing is done here.\n")
         assert build(tmp_path).stale == stale
 
 
 def test_a_folder_under_another_name_is_the_same_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_pages(tmp_path / "docs", "alpha", "beta")
-    (tmp_path / "link").symlink_to(tmp_path / "docs")
+    write_pages(docs, "beta")
+    (tmp_path / "link").symlink_to(docs)
     build(tmp_path)
     monkeypatch.chdir(tmp_path)
-    model = ScriptedModel(read)
     for other in ("docs", "./link/../docs/", "link"):
-        report = build(tmp_path, model, [other, str(tmp_path / "docs")])
-        assert (report.documents, report.unchanged, model.calls) == (2, 2, [])
-    write_pages(tmp_path / "docs", "gamma")
-    (tmp_path / "docs" / "alpha.md").write_text(page("alpha", "shut"))
+        report = build(tmp_path, ScriptedModel([]), [other, str(docs)])
+        assert (report.documents, report.unchanged) == (2, 2)
+    write_pages(docs, "gamma", alpha="shut")
     assert build(tmp_path, sources=["docs"]).stale == 1
     assert {each.source.partition("#")[0] for each in procedures(tmp_path).values()} == {
         "docs/alpha.md",
-        f"{tmp_path}/docs/beta.md",
+        f"{docs}/alpha.md",
+        f"{docs}/beta.md",
         "docs/gamma.md",
     }
 
 
+@pytest.mark.usefixtures("docs")
 def test_a_build_does_not_read_its_own_records(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha")
     for _ in range(2):
         report = build(tmp_path, sources=[str(tmp_path)])
         assert (report.documents, report.page.exists()) == (1, True)
     assert build(tmp_path, sources=[str(tmp_path), str(report.page)]).documents == 2
 
 
-def test_two_builds_into_one_memory_lose_and_double_nothing(tmp_path: Path) -> None:
-    names = [f"page{number}x" for number in range(12)]
-    write_pages(tmp_path / "docs", *names)
-
-    async def one(name: str) -> BuildReport:
-        with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
-            docs = [str(tmp_path / "docs")]
-            return await build_memory(
-                docs, memory, model=ScriptedModel(read), ledger=tmp_path / name
-            )
-
-    async def both() -> list[BuildReport]:
-        return await asyncio.gather(one("a"), one("b"))
-
-    reports = asyncio.run(both())
-    assert [(one.procedures, one.failed) for one in reports] == [(12, []), (12, [])]
+async def test_two_builds_into_one_memory_lose_and_double_nothing(tmp_path: Path) -> None:
+    docs = write_pages(tmp_path / "docs", *(f"page{number}x" for number in range(12)))
+    memory = str(tmp_path / "m.db")
+    builds = (
+        build_memory([str(docs)], memory, model=ScriptedModel(read), ledger=tmp_path / name)
+        for name in "ab"
+    )
+    reports = await asyncio.gather(*builds)
+    assert [(each.procedures, each.failed) for each in reports] == [(12, []), (12, [])]
     assert len(procedures(tmp_path)) == 12
 
 
+@pytest.mark.usefixtures("docs")
 def test_two_builds_with_one_ledger_are_refused(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha")
     refused: list[str] = []
 
     def second() -> None:
@@ -428,32 +344,26 @@ def test_two_builds_with_one_ledger_are_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
-    docs = write_pages(tmp_path / "docs", "alpha")
+def test_a_file_that_is_no_ledger_is_refused(docs: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"alpha\.md cannot be a ledger: .*; name another file"):
         build(tmp_path, ledger=docs / "alpha.md")
 
 
-def test_a_page_that_fails_costs_the_page_and_is_tried_again(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha", "beta", "gamma")
+def test_a_page_that_fails_costs_the_page_and_is_tried_again(docs: Path, tmp_path: Path) -> None:
+    write_pages(docs, "beta", "gamma")
+    fault = ZeroDivisionError("a fault in the model")
 
     def reply(node: str, prompt: str) -> Reply:
-        return (
-            ZeroDivisionError("a fault in the model")
-            if "betastuff" in prompt
-            else read(node, prompt)
-        )
+        return fault if "betastuff" in prompt else read(node, prompt)
 
     (failed,) = build(tmp_path, ScriptedModel(reply), concurrency=1).failed
-    assert failed.where == f"{tmp_path}/docs/beta.md"
+    assert failed.where == f"{docs}/beta.md"
     assert failed.reason.startswith("1 part of it could not be read: ")
     assert failed.reason.endswith("ZeroDivisionError: a fault in the model")
-    model = ScriptedModel(read)
-    report = build(tmp_path, model)
-    assert (len(model.calls), report.failed) == (1, [])
+    report = build(tmp_path, model := ScriptedModel(read))
+    assert (len(model.calls), report.failed, len(procedures(tmp_path))) == (1, [], 3)
     with Ledger(tmp_path / "m.db.build", str(tmp_path / "m.db")) as ledger:
         assert ledger.calls() == 4, "the call that failed is paid for, too"
-    assert len(procedures(tmp_path)) == 3
 
 
 def test_a_model_that_refuses_every_call_stops_the_build(tmp_path: Path) -> None:
@@ -482,22 +392,10 @@ def test_a_budget_holds_over_resumed_builds(tmp_path: Path) -> None:
     assert build(tmp_path, max_calls=7).unchanged == 5
 
 
-def test_documents_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    docs = write_pages(tmp_path / "docs", "alpha")
-    (docs / "binary.md").write_bytes(b"PK\0\1")
-    (docs / "empty.md").write_text("  \n")
-    with (docs / "huge.md").open("wb") as file:
-        file.truncate(50_000_001)
-    report = build(tmp_path)
-    assert {Path(one.where).name: one.reason for one in report.failed} == {
-        "binary.md": "it is binary or in UTF-16",
-        "huge.md": "it is larger than 20 MB",
-    }
-    assert (report.procedures, report.usage["calls"]) == (1, 1)
-
-
-def test_a_source_that_disappears_in_the_middle_costs_what_is_left_of_it(tmp_path: Path) -> None:
-    docs = write_pages(tmp_path / "docs", "alpha", "beta", "gamma")
+def test_a_source_that_disappears_in_the_middle_costs_what_is_left_of_it(
+    docs: Path, tmp_path: Path
+) -> None:
+    write_pages(docs, "beta", "gamma")
 
     def reply(node: str, prompt: str) -> str:
         docs.rename(tmp_path / "away")
@@ -505,98 +403,39 @@ def test_a_source_that_disappears_in_the_middle_costs_what_is_left_of_it(tmp_pat
 
     report = build(tmp_path, ScriptedModel(reply), concurrency=1)
     assert report.placed == {"added": 1}
-    assert [one.reason for one in report.failed] == [
-        "it cannot be read: No such file or directory"
-    ] * 2
+    reasons = [each.reason for each in report.failed]
+    assert reasons == ["it cannot be read: No such file or directory"] * 2
     (tmp_path / "away").rename(docs)
-    model = ScriptedModel(read)
-    build(tmp_path, model)
-    assert len(model.calls) == 2
-    assert len(procedures(tmp_path)) == 3
+    build(tmp_path, model := ScriptedModel(read))
+    assert (len(model.calls), len(procedures(tmp_path))) == (2, 3)
 
 
-def test_a_memory_that_cannot_be_changed_is_refused_before_any_call(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha")
-    (tmp_path / "m.jsonl").write_text(
-        json.dumps({"input": "a", "output": "b", "steps": ["c"]}) + "\n"
-    )
-    model = ScriptedModel([])
+@pytest.mark.usefixtures("docs")
+def test_what_cannot_be_used_is_refused_before_any_call(tmp_path: Path) -> None:
+    (tmp_path / "m.jsonl").write_text('{"input": "a", "output": "b", "steps": ["c"]}\n')
     with pytest.raises(ReadOnlyMemory, match="can be searched, not changed"):
-        build(tmp_path, model, memory=str(tmp_path / "m.jsonl"))
+        build(tmp_path, ScriptedModel([]), memory=str(tmp_path / "m.jsonl"))
     with pytest.raises(ModelUnknown, match="nowhere:model"):
         build(tmp_path, model="nowhere:model")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("# 任务\n\n先打开 `a.start`，然后关闭 `a.stop`。\n", "zh"),
-        ("# Aufgabe\n\nÖffne `a.start`.\n", "de"),
-    ],
-)
-def test_documents_in_other_languages_are_read(tmp_path: Path, text: str, language: str) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "page.md").write_text(text, "utf-8")
-    reply = (
-        f"PROCEDURE\nOutput: 开始 {language}\nInput: 文件\n1. 打开 `a.start`。\n2. 关闭 `a.start`。"
-    )
-    assert build(tmp_path, ScriptedModel([reply])).placed == {"added": 1}
-
-
+@pytest.mark.usefixtures("docs")
 def test_each_document_is_a_root_run_with_its_name(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha", "beta")
     with collect_runs() as traced:
         build(tmp_path)
-    roots = [run for run in traced.traced_runs if run.run_type == "chain"]
-    runs = {run.name: (run.extra or {})["metadata"] for run in roots}
-    assert set(runs) == {"Task alpha", "Task beta"}
-    assert runs["Task alpha"]["stepcraft_graph"] == "extract"
-    assert runs["Task alpha"]["stepcraft_source"] == f"{tmp_path}/docs/alpha.md"
-    assert runs["Task alpha"]["stepcraft_version"]
+    (run,) = (run for run in traced.traced_runs if run.run_type == "chain")
+    metadata = (run.extra or {})["metadata"]
+    assert (run.name, metadata["stepcraft_graph"]) == ("Task alpha", "extract")
+    assert metadata["stepcraft_source"] == f"{tmp_path}/docs/alpha.md"
 
 
-def test_procedures_for_the_same_task_become_one(tmp_path: Path) -> None:
-    write_pages(tmp_path / "docs", "alpha")
-    (tmp_path / "docs" / "again.md").write_text(page("alpha", "shut"))
-    replies: dict[str, Callable[[str], str]] = {
-        "extract": lambda prompt: read("", prompt),
-        "compare": lambda _: (
-            "DIFFERENCE: NONE\nVERDICT: SAME\nOUTPUT: alphaware\nINPUT: alphastuff\nSTEPS:\n"
-            "1. alphaopen `alpha.start`.\n2. alphaclose `alpha.close` or alphashut `alpha.shut`."
-        ),
-    }
-    report = build(tmp_path, ScriptedModel(lambda node, prompt: replies[node](prompt)))
-    assert report.placed == {"added": 1, "merged": 1}
-    assert len(procedures(tmp_path)) == 1
-    assert report.usage["nodes"]["compare"]["calls"] == 1
-
-
-def test_a_memory_in_weaviate(tmp_path: Path, new_collection: Callable[..., str]) -> None:
-    write_pages(tmp_path / "docs", "alpha", "beta")
-    url, ledger = new_collection(), tmp_path / "records"
-    assert build(tmp_path, memory=url, ledger=ledger).placed == {"added": 2}
-    (tmp_path / "docs" / "beta.md").write_text(page("beta", "shut"))
-    model = ScriptedModel(read)
-    assert build(tmp_path, model, memory=url, ledger=ledger).stale == 1
-    assert len(model.calls) == 1
-    with open_memory(url, embeddings="none") as memory:
-        assert sorted((one.output, "stale" in one.metadata) for one in memory) == [
-            ("alphaware", False),
-            ("betaware", False),
-            ("betaware", True),
-        ]
-
-
-def test_sections_of_a_long_document_share_the_calls_at_the_same_time(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
+def test_sections_of_a_long_document_share_the_calls_at_the_same_time(docs: Path) -> None:
     parts = (f"# Task part{number}x\n\n" + "Nothing is done here. " * 40 for number in range(9))
-    (tmp_path / "docs" / "long.md").write_text("\n\n".join(parts))
+    (docs / "alpha.md").write_text("\n\n".join(parts))
     model = ScriptedModel(read, latency=0.02)
-    build(tmp_path, model, concurrency=3, context={"max_characters": 1_000, "overlap": 0})
-    begun = sorted(call.started for call in model.calls)
-    ended = sorted(call.ended or 0.0 for call in model.calls)
+    build(docs.parent, model, concurrency=3, context={"max_characters": 1_000, "overlap": 0})
     at_once = [
-        sum(one <= moment for one in begun) - sum(one < moment for one in ended) for moment in begun
+        sum(each.started <= call.started < (each.ended or math.inf) for each in model.calls)
+        for call in model.calls
     ]
-    assert len(begun) == 9
-    assert max(at_once) == 3
+    assert (len(at_once), max(at_once)) == (9, 3)

@@ -5,12 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
 from stepcraft import open_memory
 from stepcraft.building import build_memory
 from stepcraft.building.build import BuildReport
 from stepcraft.building.ledger import Ledger
+from tests.building.built import called
 from tests.scripted import ScriptedModel
 
 RUNS = ("kettle", "mug", "jug", "pan")
@@ -18,13 +19,8 @@ RUNS = ("kettle", "mug", "jug", "pan")
 
 def thread(thing: str, score: float | None = None) -> dict[str, Any]:
     """A thread in which something is ordered, with what its user said of it."""
-    call = {"name": f"order_{thing}", "args": {"token": "t0k3n-9", "count": 2}, "id": "1"}
-    messages = [
-        HumanMessage(f"Order a {thing}"),
-        AIMessage("", tool_calls=[call]),
-        ToolMessage(f"{thing} ordered with t0k3n-9", tool_call_id="1"),
-        AIMessage("Done."),
-    ]
+    calls = called(f"order_{thing}", f"{thing} ordered with t0k3n-9", token="t0k3n-9", count=2)
+    messages = [HumanMessage(f"Order a {thing}"), *calls, AIMessage("Done.")]
     feedback = [] if score is None else [{"key": "success", "score": score}]
     return {
         "thread_id": thing,
@@ -55,10 +51,11 @@ def test_runs_that_succeeded_become_procedures(tmp_path: Path) -> None:
     report, model = build(tmp_path, *threads)
     assert report.failed == []
     with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
-        found = {procedure.output: procedure for procedure in memory}
-    assert set(found) == {"kettleware", "jugware"}
-    assert found["jugware"].source == f"threads:{tmp_path}/threads.jsonl?thread=jug"
-    assert found["jugware"].steps[0] == "jugcall `order_jug(count=<count>)`."
+        procedures = {each.source: each.steps[0] for each in memory}
+    assert procedures == {
+        f"threads:{tmp_path}/threads.jsonl?thread={thing}": f"{thing}call `order_{thing}(count=<count>)`."
+        for thing in ("kettle", "jug")
+    }
     assert sorted(model.nodes) == ["extract", "extract", "success", "success"]
     prompts = "".join(call.prompt for call in model.calls)
     assert ("t0k3n-9" in prompts, 'token: "***"' in prompts) == (False, True)

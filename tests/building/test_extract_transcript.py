@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
 from stepcraft.building.documents import Document
 from stepcraft.building.extract import ExtractContext, build_extract
 from stepcraft.building.threads import transcript
-from stepcraft.models.keyless.model import ExtractiveModel
+from tests.building.built import called
 from tests.scripted import ScriptedModel
-
-
-def called(
-    tool: str, result: str, *, status: str = "success", **arguments: Any
-) -> list[BaseMessage]:
-    """A call of a tool, and its result."""
-    call = {"name": tool, "args": arguments, "id": f"{tool} {arguments}"}
-    reply = ToolMessage(result, tool_call_id=call["id"], status=status)
-    return [AIMessage("", tool_calls=[call]), reply]
-
 
 REFUND = transcript(
     [
@@ -42,31 +33,19 @@ Input: the name of the customer, the tools `search_orders` and `refund`
 2. Call `refund(order=order_id, reason="late")` with the `order` of the first result.
 """
 REACHED = "REACHED\nThe refund was made."
-
-
-def given(document: Document, **more: Any) -> dict[str, Any]:
-    return {
-        "title": document.title,
-        "text": document.text,
-        "source": document.source,
-        "kind": document.kind,
-        "succeeded": document.succeeded,
-        "outcome": document.outcome,
-        **more,
-    }
+CONTEXT = ExtractContext(strict=True, max_characters=10_000)
 
 
 def run(
-    replies: dict[str, list[Any]], *, strict: bool = False, **more: Any
-) -> tuple[dict[str, Any], ScriptedModel]:
+    replies: dict[str, list[Any]], document: Document = REFUND, **more: Any
+) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(replies)
-    graph = build_extract(model=model)
-    context = ExtractContext(strict=strict)
-    return graph.invoke(given(REFUND, **more), context=context), model  # type: ignore[return-value,arg-type]
+    values: Any = {**vars(document), **more}
+    return build_extract(model=model).invoke(values, context=CONTEXT), model
 
 
 def test_a_run_that_reached_its_goal_becomes_a_procedure() -> None:
-    result, model = run({"success": [REACHED], "extract": [WRITTEN]}, strict=True)
+    result, model = run({"success": [REACHED], "extract": [WRITTEN]})
     [found] = result["procedures"]
     assert found["output"] == "refund the last order of a customer"
     assert len(found["steps"]) == 2
@@ -81,27 +60,20 @@ def test_a_run_that_reached_its_goal_becomes_a_procedure() -> None:
     assert result["usage"]["nodes"]["success"]["calls"] == 1
 
 
-def test_a_run_with_good_feedback_needs_no_verdict() -> None:
+def test_a_run_with_feedback_needs_no_verdict() -> None:
     result, model = run({"extract": [WRITTEN]}, succeeded=True, outcome="its feedback thumbs is 1")
     assert (len(result["procedures"]), model.nodes) == (1, ["extract"])
-
-
-def test_a_run_with_bad_feedback_is_rejected_without_a_model() -> None:
-    result, model = run({}, succeeded=False, outcome="its feedback thumbs is 0")
+    reason = "its feedback thumbs is 0"
+    result, model = run({}, succeeded=False, outcome=reason)
     assert (result["procedures"], model.nodes) == ([], [])
-    assert result["rejected"] == [
-        {
-            "output": "Refund the last order of Ana",
-            "reason": "its feedback thumbs is 0",
-            "sentence": "",
-        }
+    assert [(each["output"], each["reason"]) for each in result["rejected"]] == [
+        ("Refund the last order of Ana", reason)
     ]
 
 
 VERDICTS = {
     "NOT REACHED\nIt asks back.": "it did not reach its goal: It asks back.",
     "**Not reached**\n\nThe refund failed.": "it did not reach its goal: The refund failed.",
-    "NOT REACHED: it guessed.": "it did not reach its goal: it guessed.",
     "NOT REACHED": "it did not reach its goal",
 }
 
@@ -135,10 +107,11 @@ INVENTED = {
 
 
 @pytest.mark.parametrize(("step", "names"), INVENTED.items())
-def test_tools_and_arguments_that_no_call_has_are_flagged(step: str, names: list[str]) -> None:
+def test_tools_and_arguments_that_no_call_has_are_invented(step: str, names: list[str]) -> None:
     result, _ = run({"success": [REACHED], "extract": [f"{WRITTEN}{step}\n"]})
-    [found] = result["procedures"]
-    assert found["flagged"] == [{"step": 3, "names": names}]
+    assert result["rejected"][0]["reason"] == (
+        f"step 3 has what the document does not have: {', '.join(names)}"
+    )
 
 
 GENERAL = """\
@@ -155,47 +128,18 @@ Input: the customer's name, the tools `search_orders` and `refund`
 
 def test_values_in_general_words_are_no_flags() -> None:
     result, _ = run({"success": [REACHED], "extract": [GENERAL]})
-    [found] = result["procedures"]
-    assert found["flagged"] == []
-
-
-def test_the_keyless_model_writes_down_the_calls_that_did_not_fail() -> None:
-    graph = build_extract(model=ExtractiveModel())
-    result = graph.invoke(given(REFUND))  # type: ignore[arg-type]
-    [found] = result["procedures"]
-    assert found["output"] == "refund the last order of Ana"
-    assert found["steps"] == [
-        "Call `search_orders` with `customer`, `limit`.",
-        "Call `refund` with `order`, `reason`.",
-    ]
-    assert (found["flagged"], result["usage"]["nodes"]["success"]["calls"]) == ([], 1)
-
-
-def test_the_keyless_model_rejects_a_run_whose_last_call_failed() -> None:
-    calls = [*called("f", "ok"), *called("f", "no", status="error", again=True)]
-    failed = transcript([HumanMessage("g"), *calls], "x")
-    result = build_extract(model=ExtractiveModel()).invoke(given(failed))  # type: ignore[arg-type]
-    assert result["procedures"] == []
-    assert result["rejected"][0]["reason"] == "it did not reach its goal: The last call failed."
+    assert [each["flagged"] for each in result["procedures"]] == [[]]
 
 
 def test_a_document_is_asked_for_no_verdict() -> None:
-    result, model = run({"extract": [WRITTEN]}, kind="document", succeeded=False)
-    assert (len(result["procedures"]), model.nodes) == (1, ["extract"])
+    _, model = run({"extract": [WRITTEN]}, kind="document", succeeded=False)
+    assert model.nodes == ["extract"]
 
 
 def test_the_verdict_on_a_long_run_rests_on_its_beginning_and_its_end() -> None:
-    calls = [
-        message
-        for n in range(200)
-        for message in called(f"tool_{n}", "x " * 2_000, text="w " * 800)
-    ]
-    thread = [HumanMessage("Do it all"), *calls, AIMessage("All done.")]
-    document = transcript(thread, "x")
-    model = ScriptedModel({"success": ["NOT REACHED\nNo."]})
-    build_extract(model=model).invoke(
-        given(document), context=ExtractContext(max_characters=10_000)
-    )  # type: ignore[arg-type]
+    calls = [called(f"tool_{n}", "x " * 2_000, note="w " * 800) for n in range(200)]
+    thread = [HumanMessage("Do it all"), *chain.from_iterable(calls), AIMessage("All done.")]
+    _, model = run({"success": ["NOT REACHED\nNo."]}, transcript(thread, "x"))
     [call] = model.calls
     assert len(call.prompt) < 13_000
     assert all(part in call.prompt for part in ("Do it all", "All done.", "characters…]"))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from langchain_core.messages import (
     AIMessage,
     HumanMessage,
     SystemMessage,
-    ToolMessage,
     convert_to_openai_messages,
     messages_to_dict,
 )
@@ -27,9 +27,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 
 from stepcraft.building import list_documents
-from stepcraft.building.documents import Document, Unreadable
+from stepcraft.building.documents import Document
 from stepcraft.building.threads import MAX_CHARACTERS, transcript
-from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.errors import BadInput, SourceFailure, StepcraftError
+from tests.building.built import called
 from tests.scripted import ToolModel
 from tests.servers.langsmith_server import LangSmithServer
 
@@ -85,11 +86,9 @@ class Recorded:
     """What the runs of one agent left behind."""
 
     server: LangSmithServer
-    runs: list[dict[str, Any]]
-    """Three traces of one thread and another agent: a refund, a question without a call, a run that fails."""
+    """It has three traces: a refund, a question without a call in its thread, and a run that fails."""
     messages: list[BaseMessage]
-    state: dict[str, Any]
-    history: list[dict[str, Any]]
+    """The thread after the refund."""
 
 
 @pytest.fixture(scope="module")
@@ -106,28 +105,12 @@ def recorded() -> Iterator[Recorded]:
                 system_prompt="You are a clerk.",
                 checkpointer=InMemorySaver(),
             )
-            agent.invoke({"messages": [HumanMessage(GOAL)]}, config)
-            state = agent.get_state(config)
-            history = [snapshot._asdict() for snapshot in agent.get_state_history(config)]
+            messages = agent.invoke({"messages": [HumanMessage(GOAL)]}, config)["messages"]
             agent.invoke({"messages": [HumanMessage("Thank you!")]}, config)
             failing = create_agent(ToolModel([calling("search_orders", customer="nobody")]), TOOLS)
             with pytest.raises(ValueError, match="no such customer"):
                 failing.invoke({"messages": [HumanMessage(GOAL)]}, {"callbacks": [traced]})
-        messages = state.values["messages"]
-        yield Recorded(
-            server, server.list("runs"), messages, plain(state._asdict()), [*map(plain, history)]
-        )
-
-
-def plain(value: Any) -> Any:
-    """What is left of a state when somebody writes it to a file as JSON."""
-    if isinstance(value, BaseMessage):
-        return value.model_dump()
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value if isinstance(value, str | int | float | None) else str(value)
+        yield Recorded(server, messages)
 
 
 def lines(path: Path, *records: object) -> str:
@@ -139,11 +122,6 @@ def documents(spec: str) -> list[Document]:
     listing = list_documents([spec])
     assert listing.failed == []
     return [listed.read() for listed in listing.documents]
-
-
-def called(name: str, arguments: dict[str, Any], result: str = "ok") -> list[BaseMessage]:
-    call = {"name": name, "args": arguments, "id": name}
-    return [AIMessage("", tool_calls=[call]), ToolMessage(result, tool_call_id=name)]
 
 
 def check_refund(document: Document) -> None:
@@ -190,25 +168,23 @@ def test_threads_in_the_forms_in_which_they_are_dumped(
     assert document.source == f"threads:{tmp_path}/threads.jsonl?thread={name}"
 
 
-FEEDBACK = [
-    ([{"key": "success", "score": 1}], True),
-    ([{"key": "success", "score": 0.0}], False),
-    ([{"key": "thumbs_up", "score": True}], True),
-    ([{"key": "success", "score": 0.5}], None),
-    ([{"key": "toxicity", "score": 0.0}], None),
-    ([{"key": "stars", "score": 1}], None),
-    ([{"key": "user", "score": None, "value": "bad"}], None),
-    ([], None),
-]
-
-
-@pytest.mark.parametrize(("feedback", "succeeded"), FEEDBACK)
+@pytest.mark.parametrize(
+    ("key", "score", "succeeded"),
+    [
+        ("success", 1, True),
+        ("success", 0.0, False),
+        ("thumbs_up", True, True),
+        ("success", 0.5, None),
+        ("toxicity", 0.0, None),
+        ("stars", 1, None),
+        ("user", None, None),
+    ],
+)
 def test_only_documented_feedback_says_whether_a_run_succeeded(
-    recorded: Recorded, tmp_path: Path, feedback: list[dict[str, Any]], succeeded: bool | None
+    key: str, score: float | None, succeeded: bool | None
 ) -> None:
     """`toxicity` 0.0 rejected a good run, and one star of five made a bad one a procedure."""
-    state = {"messages": [message.model_dump() for message in recorded.messages]}
-    [thread] = documents(lines(tmp_path / "t.jsonl", {**state, "feedback": feedback}))
+    thread = transcript([HumanMessage(GOAL), *called("refund")], "x", {key: score})
     assert thread.succeeded is succeeded
     assert bool(thread.outcome) is (succeeded is not None)
 
@@ -224,7 +200,7 @@ SECRETS = ("abcd1234", "u-5512", "p-8841")
     ],
 )
 def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: dict[str, Any]) -> None:
-    calls = called("log_in", arguments, "logged in with abcd1234, u-5512 and p-8841")
+    calls = called("log_in", "logged in with abcd1234, u-5512 and p-8841", **arguments)
     goal, answer = HumanMessage("Log in as abcd1234 or u-5512"), AIMessage("It was abcd1234.")
     document = transcript([goal, *calls, answer], "x", error="abcd1234 is no PIN of u-5512")
     text = f"{document.title}\n{document.text}\n{document.outcome}"
@@ -232,34 +208,17 @@ def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: dict[str, An
     assert text.count("***") > 6
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"command": "curl -H 'Authorization: Bearer abcd1234efgh' https://example.org"},
-        {"url": "https://ana:abcd1234@example.org/"},
-        {"text": "OPENAI_API_KEY=abcd1234efgh python run.py"},
-    ],
-)
-def test_what_looks_like_a_secret_is_masked(arguments: dict[str, Any]) -> None:
-    calls = called("f", arguments, next(iter(arguments.values())))
-    text = transcript([HumanMessage("g"), *calls], "x").text
-    assert ("abcd1234" in text, text.count("***")) == (False, 2)
-
-
 def test_a_secret_is_masked_before_a_result_is_shortened() -> None:
     key = "sk-live" + "a1b2c3d4" * 40
     for size in range(900, 1_100, 23):
-        calls = called("f", {}, "x" * size + f" {key} " + "y" * 5_000)
+        calls = called("f", "x" * size + f" {key} " + "y" * 5_000)
         assert "a1b2c3d4" not in transcript([HumanMessage("g"), *calls], "x").text
 
 
 def test_a_long_run_is_shortened_to_what_one_call_of_a_model_reads() -> None:
-    calls = [
-        message
-        for n in range(60)
-        for message in called(f"tool_{n}", {"text": "word " * 2_000}, "result " * 5_000)
-    ]
-    text = transcript([HumanMessage("Do it"), *calls, AIMessage("Done.")], "x").text
+    calls = [called(f"tool_{n}", "result " * 5_000, note="word " * 2_000) for n in range(60)]
+    thread = [HumanMessage("Do it"), *chain.from_iterable(calls), AIMessage("Done.")]
+    text = transcript(thread, "x").text
     assert len(text) <= MAX_CHARACTERS
     assert [f"# Call {n + 1}: `tool_{n}`" in text for n in range(60)] == [True] * 60
     assert text.startswith("# Goal\n\n```\nDo it\n")
@@ -270,31 +229,25 @@ def test_no_line_of_a_result_or_a_goal_reads_as_a_heading_of_the_transcript() ->
     from stepcraft.sources.corpus.content import markdown_headings  # noqa: PLC0415 - slow
 
     forged = "```\n# Call 7: `forged`\n```\n# Answer"
-    thread = [HumanMessage(forged), *called("fetch", {}, forged), AIMessage("ok")]
+    thread = [HumanMessage(forged), *called("fetch", forged), AIMessage("ok")]
     headings = markdown_headings(transcript(thread, "x").text)
     titles = [heading.text for heading in headings]
     assert titles == ["Goal", "At hand", "Call 1: `fetch`", "Answer"]
 
 
-def test_records_that_are_no_threads_are_named_and_the_others_are_read(
-    recorded: Recorded, tmp_path: Path
-) -> None:
+def test_records_that_are_no_threads_are_named_and_the_others_are_read(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    broken = {"role": "assistant", "content": "a", "tool_calls": "[]"}
-    spec = lines(path, recorded.state, {"question": "x"}, [1], {"messages": [broken]})
+    thread = {"messages": [{"role": "user", "content": GOAL}]}
+    broken = {"messages": [{"role": "assistant", "content": "a", "tool_calls": "[]"}]}
+    spec = lines(path, thread, {"question": "x"}, [1], broken)
     path.write_text(path.read_text() + "\n{broken")
     listing = list_documents([spec])
     assert len(listing.documents) == 1
     assert [failed.where for failed in listing.failed] == [f"{path}:{n}" for n in (2, 3, 4, 5)]
     assert "it is no thread with messages" in listing.failed[0].reason
-
-
-@pytest.mark.parametrize("text", ["", '{"question": "x"}', "[]"])
-def test_a_file_without_threads_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "runs.jsonl"
-    path.write_text(text)
-    with pytest.raises(BadInput, match=str(path)):
-        list_documents([f"threads:{path}"])
+    lines(path, {"question": "x"})
+    with pytest.raises(BadInput, match="it is no thread with messages"):
+        list_documents([spec])
 
 
 @pytest.fixture
@@ -331,18 +284,6 @@ def test_the_runs_of_a_project(key: LangSmithServer, recorded: Recorded) -> None
     assert [listed.source for listed in newest] == [listing.documents[0].source]
 
 
-def test_a_run_without_messages_is_named(key: LangSmithServer, recorded: Recorded) -> None:
-    root = recorded.server.roots[0]
-    before = dict(key.kept["runs"][root["id"]])
-    key.kept["runs"][root["id"]] |= {"inputs": {"question": "?"}, "outputs": {"answer": "!"}}
-    try:
-        listed = list_documents(["langsmith:default"]).documents[2]
-    finally:
-        key.kept["runs"][root["id"]] = before
-    with pytest.raises(Unreadable, match="it is no thread with messages"):
-        listed.read()
-
-
 def test_the_key_goes_nowhere_else(key: LangSmithServer) -> None:
     with LangSmithServer() as other:
         key.elsewhere = other.url
@@ -356,16 +297,18 @@ def test_the_key_goes_nowhere_else(key: LangSmithServer) -> None:
 
 
 @pytest.mark.usefixtures("key")
-@pytest.mark.parametrize("project", ["", "default?limit=0", "default?limit=x", "default?x=1"])
-def test_a_project_that_cannot_be_named_is_refused(project: str) -> None:
-    with pytest.raises(BadInput, match="write langsmith:PROJECT"):
+@pytest.mark.parametrize(
+    ("project", "problem"),
+    [
+        ("", "write langsmith:PROJECT"),
+        ("default?limit=0", "write langsmith:PROJECT"),
+        ("default?x=1", "write langsmith:PROJECT"),
+        ("nowhere", "nowhere"),
+    ],
+)
+def test_a_project_that_cannot_be_read_is_named(project: str, problem: str) -> None:
+    with pytest.raises(StepcraftError, match=problem):
         list_documents([f"langsmith:{project}"])
-
-
-@pytest.mark.usefixtures("key")
-def test_a_project_that_is_not_there_is_named() -> None:
-    with pytest.raises(SourceFailure, match="nowhere"):
-        list_documents(["langsmith:nowhere"])
 
 
 def test_a_project_needs_a_key() -> None:

@@ -15,7 +15,7 @@ BAD = [
     ("aag x --set k=many", "k='many'"),
     ("aag x --set k", "--set 'k'"),
     ("aag x --set node_models={", "node_models='{'"),
-    ('aag x --set node_models={"critics":"extractive"}', "'critics'"),
+    ("""aag x --set 'node_models={"critics":"extractive"}'""", "'critics'"),
     ("aag x --model nosuch:model", "'nosuch:model'"),
     ("aag x --model openai:gpt-5-mini", "OPENAI_API_KEY"),
     ("aag x --memory no.jsonl", "no.jsonl"),
@@ -27,7 +27,6 @@ BAD = [
     ("rat x --from nosuch", "'nosuch'"),
     ("rat x --draft latin.txt", "UTF-8"),
     ("rpg x --kind brief", "kind='brief'"),
-    ("rpg x --citations foot", "citations='foot'"),
     ("run nosuch x", "'nosuch'"),
     ("run direct x --from web", "'sources'"),
     ("run rag x --using y", "resources"),
@@ -44,7 +43,6 @@ BAD = [
     ("memory rate zz +1 -m p.jsonl", "'zz'"),
     ("memory count -m none.db", "none.db"),
     ("memory copy none.db m.db", "none.db"),
-    ("memory check p.jsonl", "--against"),
     ("memory export --format skills -m p.jsonl", "--format skills"),
     ("memory export folder -m p.jsonl", "--format skills"),
     ("memory export --to m.db -m p.jsonl", "m.db"),
@@ -55,53 +53,39 @@ BAD = [
     ("memory build folder -m m.db --model no:model", "'no:model'"),
     ("memory dedupe -m none.db", "none.db"),
     ("source check corpus:nowhere tea", "nowhere"),
-    ("source check nothing tea", "'nothing'"),
     ("eval run p.jsonl --methods ragg --into e", "'ragg'"),
     ("eval run nosuch --into e", "'nosuch'"),
-    ("eval report folder", "folder"),
     ("eval compare folder a b", "folder"),
     ("eval judge folder --judge m", "folder"),
 ]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+def files(here: Path) -> None:
+    (here / "folder").mkdir()
+    (here / "empty.jsonl").touch()
+    (here / "latin.txt").write_bytes(b"caf\xe9")
     tea = '{"output": "tea", "input": "leaves", "steps": ["Boil."]}'
-    (tmp_path / "p.jsonl").write_text(f'{tea}\n{{"question": "tea?"}}\n')
-    return tmp_path
+    (here / "p.jsonl").write_text(f'{tea}\n{{"question": "tea?"}}\n')
 
 
 @pytest.mark.parametrize(("line", "value"), BAD, ids=[line for line, _ in BAD])
-def test_bad_input(line: str, value: str, folder: Path) -> None:
-    before = sorted(folder.iterdir())
-    arguments = ["" if part == "''" else part for part in line.split(" ")]
-    result = run(*arguments, status=2)
+def test_bad_input(line: str, value: str, here: Path) -> None:
+    before = sorted(here.iterdir())
+    result = run(line, status=2)
     *_, last = result.stderr.splitlines()
     assert (result.stdout, last.startswith("stepcraft: ")) == ("", True)
     assert value in last
-    assert sorted(folder.iterdir()) == before, "nothing is left behind"
+    assert sorted(here.iterdir()) == before, "nothing is left behind"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", b"\xff\xfe\x00"])
 def test_what_is_no_procedure(text: str | bytes) -> None:
-    run("memory", "add", "-m", "m.db", status=2, stdin=text)
+    run("memory add -m m.db", status=2, stdin=text)
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "aag",
-        "aag x --bogus",
-        "nosuch",
-        "memory rate a 2",
-        "rat x --draft no.md",
-        "mcp --port x",
-    ],
+    "line", ["", "aag", "aag x --bogus", "memory rate a 2", "rat x --draft no.md", "mcp --port x"]
 )
 def test_wrong_use_shows_the_usage(line: str) -> None:
-    assert "Usage: " in run(*line.split(), status=2).output
+    assert "Usage: " in run(line, status=2).output

@@ -1,4 +1,4 @@
-"""`stepcraft memory build`, `check --against` and `dedupe`: output and exit codes."""
+"""`stepcraft memory build` and `dedupe`: output and exit codes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.cli.shell import data, run
 
 TEA = "# Make tea\n\n1. Boil the water in the `kettle`.\n2. Pour it.\n3. Wait for 4 minutes.\n"
 SOUP = "# Cook soup\n\n1. Peel every potato with the `peeler`.\n2. Simmer them.\n"
+BUILD = "memory build docs -m m.db"
 
 
 @pytest.fixture(autouse=True)
-def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def docs(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two pages, below the working directory."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    docs = tmp_path / "docs"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "cache"))
+    docs = here / "docs"
     docs.mkdir()
     (docs / "soup.md").write_text(SOUP)
     (docs / "tea.md").write_text(TEA)
@@ -25,69 +25,45 @@ def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_build_says_what_it_does_and_what_came_of_it() -> None:
-    first = run("memory", "build", "corpus:docs/", "-m", "m.db")
+    first = run("memory build corpus:docs/ -m m.db")
     assert "2 of 2 done, 0 failed" in first.stderr
     assert "warning: no language model wrote this" in first.stderr
     assert "2 procedures" in first.stdout
     assert first.stdout.endswith("the page is m.db.build.html\n")
     assert Path("m.db.build.html").exists()
-    report = data("memory", "build", "docs", "-m", "m.db", "--quiet")
+    report = data(f"{BUILD} --quiet")
     assert (report["unchanged"], report["added"], report["failed"]) == (2, 2, [])
 
 
 def test_a_document_that_fails_is_named_and_the_code_is_1(docs: Path) -> None:
     (docs / "torn.md").write_bytes(b"\0")
-    result = run("memory", "build", "docs", "-m", "m.db", status=1)
+    result = run(BUILD, status=1)
     assert "docs/torn.md: it is binary or in UTF-16" in result.stderr.splitlines()
-    assert data("memory", "build", "docs", "-m", "m.db", status=1)["added"] == 2
+    assert data(BUILD, status=1)["added"] == 2
 
 
-def test_a_dry_run_asks_nothing_and_makes_nothing(docs: Path) -> None:
-    assert "docs/soup.md" in run("memory", "build", "docs", "-m", "m.db", "--dry-run").stdout
+def test_a_dry_run_asks_nothing_and_makes_nothing() -> None:
+    assert "docs/soup.md" in run(f"{BUILD} --dry-run").stdout
     assert not Path("m.db").exists()
-    run("memory", "build", "docs/tea.md", "-m", "m.db")
-    plan = data("memory", "build", "docs", "-m", "m.db", "--dry-run")
+    run("memory build docs/tea.md -m m.db")
+    plan = data(f"{BUILD} --dry-run")
     assert [document["done"] for document in plan["documents"]] == [False, True]
-    assert data("memory", "build", "docs", "-m", "m.db")["calls"] <= plan["calls"]
+    assert data(BUILD)["calls"] <= plan["calls"]
 
 
-def test_documents_that_are_gone_or_changed_are_found_and_marked(docs: Path) -> None:
-    run("memory", "build", "docs", "-m", "m.db", "--concurrency", "1")
-    run("memory", "add", "-m", "m.db", "-o", "a cake", "-i", "flour", "-s", "Stir.")
-    same = data("memory", "check", "m.db", "--against", "corpus:docs/")
-    assert (same["current"], same["others"], same["stale"]) == (2, 1, [])
+def test_what_a_deleted_file_taught_is_stale(docs: Path) -> None:
+    run(BUILD)
     (docs / "soup.md").unlink()
-    (docs / "tea.md").write_text(TEA.replace("4", "5"))
-    check = ["memory", "check", "m.db", "--against", "docs"]
-    lines = run(*check, status=1).stdout.splitlines()
-    assert lines[0].endswith("cook soup: docs/soup.md is gone")
-    assert lines[1].startswith("stale")
-    run(*check, "--mark", status=1)
-    marked = [each["metadata"].get("stale") for each in data("memory", "list", "-m", "m.db")]
-    assert [bool(reason) for reason in marked] == [True, True, False]
-    (docs / "soup.md").write_text(SOUP)
-    (docs / "tea.md").write_text(TEA)
-    assert data(*check, "--mark")["marked"] == 2
-    assert data(*check)["current"] == 2
+    assert data(BUILD)["stale"] == 1
+    assert "cook soup  (stale)" in run("memory list -m m.db").stdout
 
 
 def test_procedures_for_the_same_task_are_merged_or_linked() -> None:
-    for source in ("a.md", "b.md"):
-        run(
-            "memory",
-            "add",
-            "-o",
-            "make tea",
-            "-i",
-            f"leaves, {source}",
-            "-s",
-            "Boil.",
-            "-m",
-            "m.db",
-        )
-    assert "would be merged" in run("memory", "dedupe", "-m", "m.db", "--dry-run").stdout
-    assert run("memory", "count", "-m", "m.db").stdout == "2\n"
-    merged = data("memory", "dedupe", "-m", "m.db")
+    for resource in ("leaves", "water"):
+        run(f"memory add -o 'make tea' -i 'a pot, {resource}' -s Boil. -m m.db")
+    assert "would be merged" in run("memory dedupe -m m.db --dry-run").stdout
+    assert run("memory count -m m.db").stdout == "2\n"
+    merged = data("memory dedupe -m m.db")
     assert (merged["compared"], merged["linked"], merged["merged"]) == (1, 0, 1)
     assert merged["changes"][0]["how"] == "merged"
-    assert run("memory", "count", "-m", "m.db").stdout == "1\n"
+    assert run("memory count -m m.db").stdout == "1\n"

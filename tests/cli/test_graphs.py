@@ -10,29 +10,21 @@ from pathlib import Path
 import pytest
 
 from stepcraft.graphs.registry import GRAPHS
-from stepcraft.memory.files import write_jsonl
 from tests.cli.shell import data, run
-from tests.kitchen import CHANGE, DRAFT, GOAL, LOOK_UP, PROCEDURES, STEPS
+from tests.kitchen import CHANGE, DRAFT, LOOK_UP, PROCEDURES, STEPS
 from tests.servers.openai_server import OpenAIServer
 
 IDS = {procedure.id for procedure in PROCEDURES}
+AAG = "aag 'bake a rye bread' --using 'rye flour, a starter' --memory kitchen.jsonl"
 
 
-@pytest.fixture
-def kitchen(tmp_path: Path) -> str:
-    file = tmp_path / "kitchen.jsonl"
-    write_jsonl(PROCEDURES, file)
-    return str(file)
+@pytest.fixture(autouse=True)
+def notes(here: Path, kitchen: Path) -> None:
+    (here / "rye.md").write_text("# Rye\n\nRye flour makes a dough sticky.\n")
 
 
-@pytest.fixture
-def notes(tmp_path: Path) -> str:
-    (tmp_path / "rye.md").write_text("# Rye\n\nRye flour makes a dough sticky.\n", "utf-8")
-    return f"corpus:{tmp_path / 'rye.md'}"
-
-
-def test_the_answer_on_stdout_the_rest_on_stderr(kitchen: str) -> None:
-    result = run("aag", GOAL["question"], "--using", GOAL["resources"], "--memory", kitchen)
+def test_the_answer_on_stdout_the_rest_on_stderr() -> None:
+    result = run(AAG)
     steps, evidence = result.stdout.split("\nEvidence:\n")
     assert re.fullmatch(r"(\d+\. .+\n)+", steps)
     assert {re.split("  | ", line.strip(), maxsplit=2)[2] for line in evidence.splitlines()} <= {
@@ -40,75 +32,63 @@ def test_the_answer_on_stdout_the_rest_on_stderr(kitchen: str) -> None:
     }
     assert "Checking the steps against what was found." in result.stderr.splitlines()
     assert result.stderr.splitlines()[-1].startswith("warning: no language model wrote this")
-    assert run("aag", GOAL["question"], "--memory", kitchen, "--quiet").stderr == ""
+    assert run(f"{AAG} --quiet").stderr == ""
 
 
 def test_a_model_changes_and_the_changes_are_shown(
-    kitchen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = tmp_path / "page.html"
     with OpenAIServer([LOOK_UP, DRAFT, CHANGE, "NO CHANGE"]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "k")
-        options = ["--model", "openai:m", "--memory", kitchen, "--show-changes", "--html", page]
-        result = run("aag", GOAL["question"], *options)
+        result = run(f"{AAG} --model openai:m --show-changes --html page.html")
     assert result.stdout.startswith(f"1. {STEPS[0]}\n2. {STEPS[1]}\n")
     assert "with water{+ and the sourdough starter+}." in result.stdout
     assert "warning" not in result.stderr
-    assert GOAL["question"] in page.read_text("utf-8")
+    assert "bake a rye bread" in (here / "page.html").read_text("utf-8")
 
 
-def test_an_answer_is_checked_against_documents(notes: str, tmp_path: Path) -> None:
-    draft = tmp_path / "draft.md"
-    draft.write_text("\ufeffRye flour makes a dough dry.", "utf-8")
-    named = data("rat", "What does rye flour do?", "--draft", draft, "--from", notes)
-    assert named["draft"] == "Rye flour makes a dough dry."
-    assert ["rye.md" in passage["source"] for passage in named["evidence"]] == [True]
-    stdin = data("rat", "And salt?", "--draft", "-", "--from", notes, stdin="Salt slows yeast.")
+def test_an_answer_is_checked_against_documents(here: Path) -> None:
+    (here / "draft.md").write_text("\ufeffRye flour makes a dough dry.", "utf-8")
+    checked = data("rat 'What does rye flour do?' --draft draft.md --from corpus:rye.md")
+    assert checked["draft"] == "Rye flour makes a dough dry."
+    assert [passage["source"] for passage in checked["evidence"]] == ["rye.md:3"]
+    stdin = data("rat 'And salt?' --draft - --from corpus:rye.md", stdin="Salt slows yeast.")
     assert stdin["draft"] == "Salt slows yeast."
 
 
 def test_settings_go_to_the_run_and_what_is_trusted_to_the_builder(
-    kitchen: str, notes: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("STEPCRAFT_MODELS", "small=openai:small")
-    settings = [
-        "--set",
-        "k=1",
-        "--set",
-        "names=false",
-        "--set",
-        'node_models={"critic":"extractive"}',
-    ]
-    answer = data("aag", GOAL["question"], "-m", kitchen, "--from", notes, *settings)
+    settings = """--set k=1 --set names=false --set 'node_models={"critic":"extractive"}'"""
+    answer = data(f"{AAG} --from corpus:rye.md {settings}")
     assert answer["names"] == []
     assert {passage["id"] for passage in answer["evidence"]} & IDS
     assert any("rye.md" in passage["source"] for passage in answer["evidence"])
 
 
-def test_the_form_of_an_answer(notes: str) -> None:
-    answer = data("rpg", "What does rye flour do?", "--kind", "short", "--from", notes)
-    assert answer["kind"] == "short"
-    options = ["--kind", "long", "--citations", "ids", "--from", notes]
-    assert "[1]" not in run("rpg", "What does rye flour do?", *options).stdout.split("Evidence:")[0]
+def test_the_form_of_an_answer() -> None:
+    rpg = "rpg 'What does rye flour do?' --from corpus:rye.md"
+    assert data(f"{rpg} --kind short")["kind"] == "short"
+    assert "[1]" not in run(f"{rpg} --kind long --citations ids").stdout.split("Evidence:")[0]
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_any_graph_runs_and_is_drawn(graph: str, kitchen: str) -> None:
-    searches = [] if graph in {"direct", "cot"} else ["--memory", kitchen]
-    answer = data("run", graph, GOAL["question"], *searches)
+def test_any_graph_runs_and_is_drawn(graph: str) -> None:
+    memory = "" if graph in {"direct", "cot"} else "--memory kitchen.jsonl"
+    answer = data(f"run {graph} 'bake a rye bread' {memory}")
     assert {"answer", "evidence", "warnings", "usage"} <= set(answer)
     assert {passage["id"] for passage in answer["evidence"]} <= IDS
-    assert "begin" in run("draw", graph, "--xray").stdout
+    assert "begin" in run(f"draw {graph} --xray").stdout
 
 
 def test_graphs_lists_each_in_a_line() -> None:
-    lines = run("graphs").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == list(GRAPHS)
+    assert [line.split()[0] for line in run("graphs").stdout.splitlines()] == list(GRAPHS)
 
 
-def test_odd_arguments_are_cleaned(kitchen: str) -> None:
-    result = run("aag", "bake \x1b[31m\udcffbread\u202e", "--memory", kitchen, "--json")
+def test_odd_arguments_are_cleaned() -> None:
+    result = run("aag 'bake \x1b[31m\udcffbread\u202e' --memory kitchen.jsonl --json")
     assert not set("\x1b\udcff\u202e") & set(result.output)
     assert json.loads(result.stdout)["answer"]
 

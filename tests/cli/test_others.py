@@ -10,62 +10,55 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.cli.shell import data, run
+from tests.cli.shell import STEPCRAFT, data, run
 from tests.servers.openai_server import OpenAIServer
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tea.md").write_text(
-        "# Tea\n\n## Green [bold]\nSteep for two minutes.\nNot longer.\n"
-    )
-    return tmp_path
+def tea(here: Path) -> None:
+    (here / "tea.md").write_text("# Tea\n\n## Green [bold]\nSteep for two minutes.\nNot longer.\n")
 
 
 def test_a_source_shows_what_it_finds(here: Path) -> None:
-    result = run("source", "check", "corpus:tea.md", "green tea")
+    result = run("source check corpus:tea.md 'green tea'")
     assert result.stdout == "1.000  Tea › Green [bold]  (tea.md:4)\n       Steep for two minutes.\n"
-    (passage,) = data("source", "check", "corpus:tea.md", "green tea", "-k", "3")
+    (passage,) = data("source check corpus:tea.md 'green tea' -k 3")
     assert passage["text"] == "Steep for two minutes.\nNot longer."
-    assert run("source", "check", "corpus:tea.md", "potatoes").stderr == "nothing found\n"
+    assert run("source check corpus:tea.md potatoes").stderr == "nothing found\n"
     (here / "data").write_bytes(b"\0")
-    assert "data: it is binary" in run("source", "check", "corpus:tea.md,data", "green tea").stderr
+    assert "data: it is binary" in run("source check corpus:tea.md,data 'green tea'").stderr
 
 
 def test_modules_of_the_folder_are_sources(here: Path) -> None:
     (here / "own_source.py").write_text("from tests.sources.own import fixed\n")
-    assert "Tea of kind" in run("source", "check", "own_source:fixed", "tea").stdout
-    assert "Tea of kind" in run("run", "rag", "Which teas?", "--from", "own_source:fixed").stdout
-    run("source", "check", "tests.sources.own:failing", "tea", status=1)
+    assert "Tea of kind" in run("source check own_source:fixed tea").stdout
+    assert "Tea of kind" in run("run rag 'Which teas?' --from own_source:fixed").stdout
+    run("source check tests.sources.own:failing tea", status=1)
 
 
 def test_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "opensesame")
     with OpenAIServer(["ready"]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        result = run("doctor", "--model", "openai:doctor", "--from", "corpus:tea.md")
-    assert "langgraph " in result.stdout
-    assert f"OPENAI_BASE_URL={server.base_url}" in result.stdout
-    assert "'ready'" in result.stdout
-    assert "in corpus:tea.md" in result.stdout
+        result = run("doctor --model openai:doctor --from corpus:tea.md")
+    for part in ("langgraph ", f"OPENAI_BASE_URL={server.base_url}", "'ready'", "in corpus:tea.md"):
+        assert part in result.stdout
     assert "opensesame" not in result.output
-    broken = run("doctor", "--model", "nosuch:m", "--memory", "none.db", status=1).stdout
+    broken = run("doctor --model nosuch:m --memory none.db", status=1).stdout
     assert broken.count("FAILED") == 2
     assert "none.db" in broken
 
 
 def test_a_key_is_shown_with_its_table() -> None:
-    secret, _, table, keys = run("server", "key", 'A"na').stdout.splitlines()
+    secret, _, table, keys = run("server key 'A\"na'").stdout.splitlines()
     assert secret.startswith("sk-")
     assert table == '[users."A\\"na"]'
     assert keys.startswith('keys = ["sha256:')
 
 
 async def test_graphs_and_the_memory_are_served_over_stdio(here: Path) -> None:
-    code = "from stepcraft.cli import main; main()"
-    arguments = ["-c", code, "mcp", "--from", "corpus:tea.md"]
-    server = StdioServerParameters(command=sys.executable, args=arguments, cwd=str(here))
+    arguments = [*STEPCRAFT[1:], "mcp", "--from", "corpus:tea.md"]
+    server = StdioServerParameters(command=sys.executable, args=arguments, cwd=here)
     async with stdio_client(server) as streams, ClientSession(*streams) as session:
         await session.initialize()
         names = {tool.name for tool in (await session.list_tools()).tools}
@@ -75,16 +68,12 @@ async def test_graphs_and_the_memory_are_served_over_stdio(here: Path) -> None:
 
 
 def test_two_methods_are_compared(here: Path) -> None:
-    (here / "q.jsonl").write_text(
-        json.dumps({"question": "How long?", "contains": ["two minutes"]})
-    )
-    source = ["--from", "corpus:tea.md", "--quiet"]
-    run("eval", "run", "q.jsonl", "--methods", "rag,direct", "--allow-keyless", *source)
-    shown = run("eval", "compare", "eval", "rag", "direct").stdout
+    question = {"id": "steep", "question": "How long?", "contains": ["two minutes"]}
+    (here / "q.jsonl").write_text(json.dumps(question))
+    run("eval run q.jsonl --methods rag,direct --from corpus:tea.md --allow-keyless --quiet")
+    shown = run("eval compare eval rag direct").stdout
     assert shown.startswith("rag against direct, samples: 1\n")
     assert "where they differ most in" in shown
-    sample = next(iter((here / "eval").glob("*.jsonl"))).read_text().splitlines()[0]
-    id_ = json.loads(sample)["id"]
-    both = run("eval", "compare", "eval", "rag", "direct", "--sample", id_).stdout
+    both = run("eval compare eval rag direct --sample steep").stdout
     assert "== rag" in both
     assert "== direct" in both

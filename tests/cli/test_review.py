@@ -17,7 +17,7 @@ import pytest
 from stepcraft import open_memory
 from stepcraft.cli.review import ask_for_review, in_editor
 from stepcraft.nodes.decision import read_decision
-from tests.cli.test_process import HEARS_CTRL_C, STEPCRAFT
+from tests.cli.shell import HEARS_CTRL_C, STEPCRAFT
 from tests.kitchen import GOAL, PROCEDURES
 
 STEPS = ["Mix.\n```\na\n```", "Bake it."]
@@ -81,8 +81,8 @@ def test_the_end_of_the_input_leaves_the_review(lines: list[str]) -> None:
         decided(*lines)
 
 
-def test_the_editor_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program = tmp_path / "an editor.py"
+def test_the_editor_of_the_environment(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+    program = here / "an editor.py"
     program.write_text(EDITOR)
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} '{program}'")
@@ -134,15 +134,15 @@ class Terminal:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Path:
-    with open_memory(tmp_path / "kitchen.db", embeddings="none") as memory:
+def memory(here: Path) -> Path:
+    with open_memory("kitchen.db", embeddings="none") as memory:
         memory.add(PROCEDURES)
-    return tmp_path / "kitchen.db"
+    return here / "kitchen.db"
 
 
 @pytest.fixture
-def terminal(memory: Path, tmp_path: Path) -> Iterator[Terminal]:
-    program = tmp_path / "editor.py"
+def terminal(memory: Path) -> Iterator[Terminal]:
+    program = memory.with_name("editor.py")
     program.write_text(EDITOR)
     arguments = ["aag", GOAL["question"], "--memory", str(memory), "--remember"]
     terminal = Terminal(*arguments, env={"EDITOR": f"{sys.executable} {program}"})

@@ -106,7 +106,7 @@ def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, *run, "--into", str(tmp_path / "run")]
 
     def reply(_body: Body) -> str:
-        if len(server.requests) > 10:  # so that the run is under way when it is stopped
+        if len(server.bodies) > 10:  # so that the run is under way when it is stopped
             server.closing.wait(60)
         return "yes"
 
@@ -116,7 +116,7 @@ def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path) -> None:
         try:
             assert process.stderr
             assert "of 500 done" in process.stderr.readline()
-            while len(server.requests) <= 10:
+            while len(server.bodies) <= 10:
                 assert process.poll() is None
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)

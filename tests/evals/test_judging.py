@@ -117,7 +117,7 @@ def test_ctrl_c_stops_judging_and_the_same_command_goes_on(tmp_path: Path) -> No
     ]
 
     def reply(_body: object) -> str:
-        if len(server.requests) > 10:  # so that it is under way when it is stopped
+        if len(server.bodies) > 10:  # so that it is under way when it is stopped
             server.closing.wait(60)
         return "T"
 
@@ -127,7 +127,7 @@ def test_ctrl_c_stops_judging_and_the_same_command_goes_on(tmp_path: Path) -> No
         try:
             assert process.stderr
             assert "of 200 done" in process.stderr.readline()
-            while len(server.requests) <= 10:
+            while len(server.bodies) <= 10:
                 assert process.poll() is None
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)

@@ -17,10 +17,7 @@ from pydantic import SecretStr
 from stepcraft import get_graph
 from tests.servers.openai_replies import Body, Reply, hang
 from tests.servers.openai_server import OpenAIServer
-from tests.shelf import Shelf
-
-THREAD: Any = {"configurable": {"thread_id": "1"}}
-QUESTION = {"question": "Who built the Oster bridge, and who was mayor then?"}
+from tests.shelf import QUESTION, THREAD, Shelf
 
 
 class Dying:
@@ -69,5 +66,5 @@ def kill_within(dying: Dying, server: OpenAIServer, name: str, threads: str) -> 
 
 
 _PROCESSES = multiprocessing.get_context("forkserver")
-"""Processes begin as copies of one that has imported the package, because importing takes seconds."""
+"""Processes begin as copies of one that has imported the package, which takes seconds."""
 _PROCESSES.set_forkserver_preload(["tests.graphs.killed"])

@@ -1,4 +1,4 @@
-"""AAG, call by call: list what has to be looked up, draft by analogy, criticise, edit; review and remember."""
+"""AAG, call by call: list what to look up, draft, criticise, edit; review and remember."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from stepcraft import AagContext, BadInput, aag_builder, build_aag
+from stepcraft import AagContext, BadInput, build_aag
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import CHANGE, DRAFT, GOAL, LOOK_UP, STEPS, cook, small_memory
 from tests.scripted import ScriptedModel
-from tests.shelf import Shelf, shown
-
-THREAD: Any = {"configurable": {"thread_id": "1"}}
+from tests.shelf import THREAD, Shelf, ids, shown
 
 
-def run(*replies: Any, given: Any = GOAL, **context: Any) -> tuple[Any, ScriptedModel]:
+def run(*replies: Any, **context: Any) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(replies)
     with small_memory() as memory:
-        return build_aag(model=model, memory=memory).invoke(
-            given, context=AagContext(**context)
-        ), model
+        graph = build_aag(model=model, memory=memory)
+        return graph.invoke(GOAL, context=AagContext(**context)), model
 
 
 def test_a_goal_takes_three_calls_and_one_more_where_the_critic_changed_something() -> None:
@@ -36,8 +33,10 @@ def test_a_goal_takes_three_calls_and_one_more_where_the_critic_changed_somethin
         "knead bread",
     ]
     assert [(each["part"], each["after"]) for each in result["revisions"]] == [(1, STEPS[0])]
-    _, model = run(LOOK_UP, DRAFT, "NO CHANGE")
+    assert result["names"] == [{"name": "oven.heat", "step": 3, "found_in": [], "verified": False}]
+    result, model = run(LOOK_UP, DRAFT, "NO CHANGE", names=False)
     assert model.nodes == ["to_query", "draft", "critic"]
+    assert result["names"] == []
 
 
 def test_the_draft_sees_what_was_found_for_the_goal_and_for_each_query() -> None:
@@ -62,27 +61,12 @@ def test_rounds_are_at_most_two() -> None:
     assert model.nodes == ["to_query", "draft", "critic"]
 
 
-def test_names_in_code_are_looked_up_without_a_model() -> None:
-    result, _ = run(*cook())
-    assert result["names"] == [{"name": "oven.heat", "step": 3, "found_in": [], "verified": False}]
-    assert run(*cook(), names=False)[0]["names"] == []
-
-
-def test_a_list_that_fails_leaves_the_goal_alone() -> None:
-    result, model = run(RuntimeError("no list"), DRAFT, "NO CHANGE")
-    assert model.nodes == ["to_query", "draft", "critic"]
-    assert result["queries"] == ["bake a rye bread using rye flour, a sourdough starter"]
-
-
 def test_sources_are_searched_beside_the_memory_which_comes_first() -> None:
     shelf = Shelf(passages={"rye": "Rye needs a sourdough."})
+    model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
     with small_memory() as memory:
-        graph = build_aag(
-            model=ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"]), memory=memory, sources=shelf
-        )
-        first, second, *_ = graph.invoke(GOAL)["evidence"]
-    assert first["id"] != "rye"
-    assert second["id"] == "rye"
+        graph = build_aag(model=model, memory=memory, sources=shelf)
+        assert ids(graph.invoke(GOAL)).index("rye") == 1
 
 
 def test_an_empty_memory_is_said_and_the_critic_still_looks() -> None:
@@ -90,30 +74,13 @@ def test_an_empty_memory_is_said_and_the_critic_still_looks() -> None:
     with LocalMemory(":memory:", embeddings="none", name="kitchen") as memory:
         result = build_aag(model=model, memory=memory).invoke(GOAL)
     assert model.nodes == ["to_query", "draft", "critic"]
-    assert any("kitchen" in warning and "empty" in warning for warning in result["warnings"])
+    assert "kitchen" in str(result["warnings"])
+    assert "empty" in str(result["warnings"])
 
 
 def test_the_bundled_procedures_are_named_in_a_warning() -> None:
     result = build_aag(model=ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])).invoke(GOAL)
-    assert any("bundled" in warning for warning in result["warnings"])
-
-
-def test_a_user_puts_a_node_after_the_critic_and_wraps_another() -> None:
-    def shorten(state: Any) -> dict[str, Any]:
-        return {"changes": [{"part": 2, "kind": "replace", "old": " rise", "new": " rest"}]}
-
-    calls: list[str] = []
-    with small_memory() as memory:
-        builder = aag_builder(model=ScriptedModel(cook()), memory=memory)
-        builder.edges.remove(("critic", "edit"))
-        builder.add_node("shorten", shorten)
-        builder.add_edge("critic", "shorten")
-        builder.add_edge("shorten", "edit")
-        plain = builder.nodes.pop("split").runnable
-        builder.add_node("split", plain | (lambda update: calls.append("split") or update))
-        result = builder.compile().invoke(GOAL)
-    assert calls == ["split"]
-    assert result["steps"] == [STEPS[0], "Let it rest.", STEPS[2]]
+    assert "bundled" in str(result["warnings"])
 
 
 def reviewed(
@@ -133,27 +100,25 @@ def decision(kind: str, **fields: Any) -> Any:
     return {"decisions": [{"type": kind, **fields}]}
 
 
-def test_an_approval_ends_the_run_and_remembers_the_steps() -> None:
-    with small_memory() as memory:
-        result, _ = reviewed(*cook(), responses=[decision("approve")], memory=memory, remember=True)
-        stored = memory.get(result["remembered"])
-    assert stored is not None
-    assert (stored.output, list(stored.steps)) == (GOAL["question"], STEPS)
-    assert [each["type"] for each in result["reviews"]] == ["approve"]
+MIXED = ["Mix with `mix_dough(4)`.", "Bake."]
+EDITED = {"name": "review", "args": {"steps": MIXED}}
 
 
-def test_an_edit_is_what_is_remembered() -> None:
-    edit = decision(
-        "edit",
-        edited_action={"name": "review", "args": {"steps": ["Mix with `mix_dough(4)`.", "Bake."]}},
-    )
+@pytest.mark.parametrize(
+    ("response", "steps", "name"),
+    [
+        (decision("approve"), STEPS, "oven.heat"),
+        (decision("edit", edited_action=EDITED), MIXED, "mix_dough"),
+    ],
+)
+def test_what_a_person_leaves_is_remembered(response: Any, steps: list[str], name: str) -> None:
     with small_memory() as memory:
-        result, _ = reviewed(*cook(), responses=[edit], memory=memory, remember=True)
+        result, _ = reviewed(*cook(), responses=[response], memory=memory, remember=True)
         stored = memory.get(result["remembered"])
     assert stored is not None
-    assert list(stored.steps) == result["steps"] == ["Mix with `mix_dough(4)`.", "Bake."]
-    assert result["reviews"][0]["steps"] == ["Mix with `mix_dough(4)`.", "Bake."]
-    assert [each["name"] for each in result["names"]] == ["mix_dough"]
+    assert (stored.output, list(stored.steps)) == (GOAL["question"], steps)
+    assert result["steps"] == result["reviews"][0]["steps"] == steps
+    assert [each["name"] for each in result["names"]] == [name]
 
 
 def test_a_rejection_is_mended_and_reviewed_again() -> None:
@@ -178,7 +143,6 @@ def test_a_rejection_is_mended_and_reviewed_again() -> None:
         decision("reject"),
         decision("edit"),
         decision("maybe"),
-        [{"type": "accept"}],
     ],
 )
 def test_a_response_that_cannot_be_used_is_asked_again(response: Any) -> None:

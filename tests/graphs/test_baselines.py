@@ -23,14 +23,10 @@ def test_one_call(name: str, passages: int) -> None:
 
 def test_few_shot_shows_the_same_procedures_for_a_seed() -> None:
     with small_memory() as memory:
-        graph = get_graph(
-            "few_shot", model=ScriptedModel(lambda _node, _prompt: "Bake."), memory=memory
-        )
-        runs = [
-            graph.invoke(QUESTION, context=FewShotContext(sample_seed=seed, k=2))
-            for seed in (1, 1, 2)
-        ]
-    assert ids(runs[0]) == ids(runs[1]) != ids(runs[2])
+        graph = get_graph("few_shot", model=ScriptedModel(["Bake."] * 3), memory=memory)
+        contexts = [FewShotContext(sample_seed=seed, k=2) for seed in (1, 1, 2)]
+        first, same, other = [ids(graph.invoke(QUESTION, context=each)) for each in contexts]
+    assert first == same != other
 
 
 def agent(*replies: Any, **context: Any) -> tuple[Any, ToolModel, Shelf]:
@@ -40,33 +36,21 @@ def agent(*replies: Any, **context: Any) -> tuple[Any, ToolModel, Shelf]:
 
 
 def test_the_agent_searches_and_answers() -> None:
-    result, model, shelf = agent(searching("Oster"), searching("mayor"), "Haldruvin, under Quandt.")
+    result, _, shelf = agent(searching("Oster"), searching("mayor"), "Haldruvin, under Quandt.")
     assert shelf.queries == ["Oster", "mayor"]
     assert (result["answer"], result["usage"]["calls"]) == ("Haldruvin, under Quandt.", 3)
     assert ids(result) == ["Oster", "mayor"]
-    assert len(model.calls) == 3
 
 
-def test_searches_beyond_the_limit_are_blocked_and_the_model_still_answers() -> None:
-    result, _, shelf = agent(searching("Oster"), searching("mayor"), "Haldruvin.", max_searches=1)
-    assert shelf.queries == ["Oster"]
-    assert result["answer"] == "Haldruvin."
-
-
-def test_a_notice_of_a_limit_is_never_the_answer() -> None:
-    calls = [searching(str(number)) for number in range(4)]
-    result, model, _ = agent(*calls[:3], "Haldruvin.", max_searches=1)
-    assert result["answer"] == "Haldruvin."
+def test_searches_beyond_the_limit_are_blocked_and_a_notice_of_it_is_never_the_answer() -> None:
+    calls = [searching(str(number)) for number in range(3)]
+    result, model, shelf = agent(*calls, "Haldruvin.", max_searches=1)
+    assert (shelf.queries, result["answer"]) == (["0"], "Haldruvin.")
     assert model.nodes[-1] == "answer"
     assert "tools" not in model.calls[-1].kwargs
-
-
-def test_one_call_is_left_for_the_answer() -> None:
-    result, model, _ = agent(searching("Oster"), "Haldruvin.", max_calls=2)
-    assert (result["answer"], len(model.calls)) == ("Haldruvin.", 2)
 
 
 def test_a_failing_agent_leaves_the_answer_to_one_call() -> None:
     result, _, _ = agent(RuntimeError("out of order"), "Haldruvin.")
     assert result["answer"] == "Haldruvin."
-    assert any("out of order" in warning for warning in result["warnings"])
+    assert "out of order" in str(result["warnings"])

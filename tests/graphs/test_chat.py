@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import ChatContext, build_chat
 from tests.kitchen import DRAFT, LOOK_UP, small_memory
 from tests.scripted import ScriptedModel
-from tests.shelf import Shelf, shown
+from tests.shelf import THREAD, Shelf, shown
 
 SCRIPTS: dict[str, tuple[str, list[str]]] = {
     "GOAL": ("aag", [LOOK_UP, DRAFT, "NO CHANGE"]),
@@ -37,25 +35,19 @@ def test_a_conversation_goes_on_with_its_thread() -> None:
         ["KIND: TALK\nQUESTION: Hi", "Hello.", "KIND: TALK\nQUESTION: Thanks for it", "Welcome."]
     )
     graph = build_chat(model=model, sources=Shelf(), checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    graph.invoke({"messages": [("human", "Hi")]}, thread)
-    result = graph.invoke({"messages": [("human", "Thanks")]}, thread)
-    assert [message.text for message in result["messages"]] == [
-        "Hi",
-        "Hello.",
-        "Thanks",
-        "Welcome.",
-    ]
+    graph.invoke({"messages": [("human", "Hi")]}, THREAD)
+    result = graph.invoke({"messages": [("human", "Thanks")]}, THREAD)
+    texts = [message.text for message in result["messages"]]
+    assert texts == ["Hi", "Hello.", "Thanks", "Welcome."]
     assert shown(model.calls[2].prompt, "conversation") == ["Person: Hi\n\nAssistant: Hello."]
     assert result["usage"]["calls"] == 2
 
 
 def test_a_graph_that_is_named_needs_no_call_for_a_single_message() -> None:
     model = ScriptedModel(["It has arches."])
+    context = ChatContext(method="rag", method_settings={"k": 1})
     graph = build_chat(model=model, sources=Shelf())
-    result = graph.invoke(
-        {"question": "What of Oster?"}, context=ChatContext(method="rag", method_settings={"k": 1})
-    )
+    result = graph.invoke({"question": "What of Oster?"}, context=context)
     assert (result["method"], len(model.calls), len(result["evidence"])) == ("rag", 1, 1)
 
 
@@ -64,4 +56,4 @@ def test_the_graph_has_the_calls_that_are_left() -> None:
     graph = build_chat(model=model, sources=Shelf())
     result = graph.invoke({"question": "Who?"}, context=ChatContext(max_calls=2))
     assert result["usage"]["calls"] == 2
-    assert any("max_calls=1" in warning for warning in result["warnings"])
+    assert "max_calls=1" in str(result["warnings"])

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from langchain_core.cross_encoders import BaseCrossEncoder
 
-from stepcraft import BadInput
 from stepcraft.contexts.paper import RpgPaperContext
 from stepcraft.graphs.paper.rpg import build_rpg_paper
 from tests.scripted import ScriptedModel
@@ -18,9 +18,12 @@ LOOP = [text for pair in zip(PLANS, SEGMENTS, strict=True) for text in pair]
 CYCLE = ["plan", "answer"]
 
 
-class Scorer(list[float]):
+class Scorer(BaseCrossEncoder):
+    def __init__(self, scores: list[float]) -> None:
+        self.scores = scores
+
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
-        return self
+        return self.scores
 
 
 def run(*replies: Any, reranker: Any = "words", **context: Any) -> Any:
@@ -30,28 +33,21 @@ def run(*replies: Any, reranker: Any = "words", **context: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("context", "replies", "nodes", "searches"),
+    ("context", "replies", "nodes"),
     [
-        pytest.param({}, LOOP, CYCLE * 3, 1, id="three cycles"),
-        pytest.param({}, [*LOOP[:2], "<complete>"], [*CYCLE, "plan"], 1, id="complete"),
-        pytest.param({}, [*LOOP[:2], PLANS[0]], [*CYCLE, "plan"], 1, id="planned again"),
-        pytest.param({}, ["<no_info>", SEGMENTS[0]], CYCLE, 1, id="nothing to look up"),
-        pytest.param(
-            {},
-            ["<complete>", SEGMENTS[0], "<complete>"],
-            [*CYCLE, "plan"],
-            1,
-            id="complete at once",
-        ),
-        pytest.param({"kind": "short"}, LOOP[:2], CYCLE, 1, id="short"),
-        pytest.param({"kind": "multihop"}, [*LOOP, "Q."], [*CYCLE * 3, "combine"], 1, id="hops"),
-        pytest.param({"plan": False}, SEGMENTS, ["answer"] * 3, 1, id="no plan"),
-        pytest.param({"retrieve": False}, LOOP, CYCLE * 3, 0, id="no search"),
+        ({}, LOOP, CYCLE * 3),  # three cycles
+        ({}, [*LOOP[:2], "<complete>"], [*CYCLE, "plan"]),  # complete
+        ({}, [*LOOP[:2], PLANS[0]], [*CYCLE, "plan"]),  # planned again
+        ({}, ["<no_info>", SEGMENTS[0]], CYCLE),  # nothing to look up
+        ({"kind": "short"}, LOOP[:2], CYCLE),  # short
+        ({"kind": "multihop"}, [*LOOP, "Q."], [*CYCLE * 3, "combine"]),  # hops
+        ({"plan": False}, SEGMENTS, ["answer"] * 3),  # no plan
+        ({"retrieve": False}, LOOP, CYCLE * 3),  # no search
     ],
 )
-def test_calls(context: Any, replies: list[str], nodes: list[str], searches: int) -> None:
+def test_calls(context: Any, replies: list[str], nodes: list[str]) -> None:
     result, model, shelf = run(*replies, **context)
-    assert (model.nodes, len(shelf.queries)) == (nodes, searches)
+    assert (model.nodes, len(shelf.queries)) == (nodes, int(context.get("retrieve", True)))
     segments = SEGMENTS[: nodes.count("answer")]
     assert [segment["text"] for segment in result["segments"]] == segments
     assert result["answer"] == ("Q." if "combine" in nodes else "\n\n".join(segments))
@@ -62,7 +58,6 @@ def test_the_planner_sees_plans_and_segments_and_the_writer_selected_sentences()
     result, model, _ = run(*LOOP, max_cycles=2)
     writer, planner = [call.prompt for call in model.calls[1:3]]
     assert shown(planner, "plans") + shown(planner, "text") == [f"1. {PLANS[0]}", SEGMENTS[0]]
-    assert not shown(planner, "passage")
     assert BRIDGE["Haldruvin"] in shown(writer, "passage")
     assert "Haldruvin" in result["segments"][0]["evidence"] == result["sentences"][0]["evidence"]
     assert "".join(each["text"] for each in result["sentences"]).strip() == result["answer"]
@@ -74,7 +69,6 @@ def test_the_planner_sees_plans_and_segments_and_the_writer_selected_sentences()
         ([0.5, float("-inf"), 0.9], {"threshold": 0.4}, ["Haldruvin", "mayor"]),
         ([0.5, 0.2, 0.9], {"max_evidence_tokens": 10}, ["mayor"]),
         ([0.5, 0.2, 0.9], {"threshold": 0.95}, []),
-        ([0.5, 0.2, 0.9], {"threshold": 0.95, "select": False}, [*BRIDGE]),
         ([0.5], {}, [*BRIDGE]),
     ],
 )
@@ -86,11 +80,3 @@ def test_the_best_sentences_stand_in_document_order(
     assert [each["text"] for each in segment["sentences"]] == [BRIDGE[word] for word in words]
     assert segment["unsupported"] == (not words)
     assert ("Scorer" in str(result["warnings"])) == (len(scores) == 1)
-
-
-def test_a_segment_that_fails_costs_itself() -> None:
-    result, *_ = run(PLANS[0], ValueError("overloaded"), *LOOP[2:])
-    assert result["answer"] == "\n\n".join(SEGMENTS[1:])
-    assert "overloaded" in " ".join(result["warnings"])
-    with pytest.raises(BadInput, match="best"):
-        run(reranker="best")

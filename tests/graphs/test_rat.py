@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy
@@ -39,51 +38,38 @@ def test_a_question_takes_three_calls_for_any_number_of_thoughts() -> None:
     assert model.nodes == ["draft", "revise", "revise"]
     assert result["answer"] == ANSWER
     assert result["draft"] == DRAFT
-    assert [
+    changes = [
         (each["round"], each["part"], each["before"].strip()) for each in result["revisions"]
-    ] == [
-        (1, 1, "Haldruvin built the Oster bridge in 1837."),
-        (1, 2, "Its mayor was unknown (to be looked up)."),
     ]
-    assert result["usage"]["calls"] == 3
-    assert {node: used["calls"] for node, used in result["usage"]["nodes"].items()} == {
-        "draft": 1,
-        "revise": 2,
-    }
+    assert changes == [(1, number, part) for number, part in enumerate(DRAFT.split("\n\n"), 1)]
+    nodes = result["usage"]["nodes"]
+    assert (nodes["draft"]["calls"], nodes["revise"]["calls"]) == (1, 2)
     assert shelf.queries[0] == QUESTION["question"]
+    prompt = model.calls[1].prompt
+    assert shown(prompt, "part") == DRAFT.split("\n\n")
+    passages = shown(prompt, "passage")
+    assert len(passages) == len(set(passages)) == 3
     # Only what changed is looked up again.
     assert sorted(shelf.queries[3:]) == ANSWER.split("\n\n")
 
 
-def test_a_change_that_changes_nothing_is_no_revision() -> None:
-    result, model = run(DRAFT, f"PART 1\nADD: {DRAFT.partition('. ')[0].strip()[:20]}")
-    assert model.nodes == ["draft", "revise"]
-    assert (result["answer"], result["revisions"]) == (DRAFT, [])
-
-
-def test_each_part_stands_above_its_passages_and_each_passage_once() -> None:
-    _, model = run(DRAFT, "NO CHANGE")
-    prompt = model.calls[1].prompt
-    assert shown(prompt, "part") == DRAFT.split("\n\n")
-    assert len(shown(prompt, "passage")) == len(set(shown(prompt, "passage"))) == 3
-
-
-def test_a_draft_that_comes_in_is_checked_as_it_is() -> None:
-    result, model = run(CHANGES, "NO CHANGE", given={**QUESTION, "draft": DRAFT})
-    assert model.nodes == ["revise", "revise"]
+@pytest.mark.parametrize(
+    ("draft", "replies"), [(DRAFT, [CHANGES, "NO CHANGE"]), (ANSWER, ["NO CHANGE"])]
+)
+def test_a_draft_that_comes_in_is_checked_and_a_right_one_stays_word_for_word(
+    draft: str, replies: list[str]
+) -> None:
+    result, model = run(*replies, given={**QUESTION, "draft": draft})
+    assert model.nodes == ["revise"] * len(replies)
     assert result["answer"] == ANSWER
-
-
-def test_a_right_draft_takes_one_call_and_stays_word_for_word() -> None:
-    result, model = run("NO CHANGE", given={**QUESTION, "draft": ANSWER})
-    assert model.nodes == ["revise"]
-    assert (result["answer"], result["revisions"]) == (ANSWER, [])
+    assert bool(result["revisions"]) == (draft == DRAFT)
 
 
 def test_an_ai_message_after_the_question_is_a_draft_only_with_check_last() -> None:
+    call = {"name": "look", "args": {}, "id": "1"}
     messages = [
         HumanMessage(QUESTION["question"]),
-        AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "1"}]),
+        AIMessage("", tool_calls=[call]),
         ToolMessage("nothing", tool_call_id="1"),
         AIMessage(DRAFT),
     ]
@@ -116,15 +102,13 @@ def test_the_model_writes_the_queries_where_asked_to() -> None:
 
 def test_parts_that_do_not_fit_one_call_take_several_side_by_side() -> None:
     def reply(node: str, prompt: str) -> str:
-        if node == "draft":
-            return DRAFT
-        return CHANGES if "1837" in "".join(shown(prompt, "part")) else "NO CHANGE"
+        wrong = CHANGES if "1837" in "".join(shown(prompt, "part")) else "NO CHANGE"
+        return DRAFT if node == "draft" else wrong
 
     model = ScriptedModel(reply)
-    result = build_rat(model=model, sources=Shelf()).invoke(
-        QUESTION, context=RatContext(parts_per_call=1)
-    )
-    checks = [call for call in model.calls if call.node == "revise"]
+    graph = build_rat(model=model, sources=Shelf())
+    result = graph.invoke(QUESTION, context=RatContext(parts_per_call=1))
+    checks = model.calls[1:]
     assert [len(shown(call.prompt, "part")) for call in checks] == [1, 1, 1, 1]
     assert checks[0].superstep == checks[1].superstep < checks[2].superstep == checks[3].superstep
     assert result["answer"] == ANSWER
@@ -136,11 +120,8 @@ def test_old_words_that_stand_nowhere_are_handed_back_once() -> None:
     assert result["answer"] == ANSWER
     assert "in 1999" in model.calls[2].messages[-1].text
     result, _ = run(DRAFT, wrong, wrong, "NO CHANGE")
-    assert (
-        result["answer"]
-        == DRAFT.split("\n\n", maxsplit=1)[0] + "\n\nThe mayor in 1873 was Ilse Quandt."
-    )
-    assert any("in 1999" in warning for warning in result["warnings"])
+    assert result["answer"] == ANSWER.replace("1873", "1837", 1)
+    assert "in 1999" in str(result["warnings"])
 
 
 def test_nothing_is_asked_where_nothing_was_found() -> None:
@@ -150,57 +131,34 @@ def test_nothing_is_asked_where_nothing_was_found() -> None:
     assert "unchecked" in " ".join(result["warnings"])
 
 
-def test_the_question_alone_finds_more_than_a_part() -> None:
-    shelf = Shelf(passages={word: f"Fact {word} of it." for word in "aeiou"})
-    model = ScriptedModel(["A draft with aeiou.", "NO CHANGE"])
-    result = build_rat(model=model, sources=shelf).invoke({"question": "What is aeiou?"})
-    assert [len(shown(call.prompt, "passage")) for call in model.calls] == [5, 3]
-    assert ids(result) == ["a", "e", "i", "o", "u"]
-
-
-def test_what_several_sources_find_is_interleaved_by_rank() -> None:
-    shelves = [Shelf(passages={word: f"Fact {word}." for word in words}) for words in ("ab", "cd")]
-    model = ScriptedModel(["A draft.", "NO CHANGE"])
-    graph = build_rat(model=model, sources=shelves)
-    assert ids(graph.invoke({"question": "a b c d"})) == ["a", "c", "b", "d"]
-
-
-def test_passages_with_the_same_id_are_told_apart() -> None:
-    shelves = [Shelf(passages={"a": f"Fact {number}."}) for number in (1, 2)]
+def test_what_several_sources_find_is_interleaved_by_rank_and_told_apart() -> None:
+    shelves = [
+        Shelf(passages={word: f"{word} {words}" for word in words}) for words in ("ab", "ca")
+    ]
     graph = build_rat(model=ScriptedModel(["A draft.", "NO CHANGE"]), sources=shelves)
-    first, second = ids(graph.invoke({"question": "a"}))
-    assert first == "a"
-    assert second.startswith("a-")
+    first, second, third, fourth = ids(graph.invoke({"question": "a b c"}))
+    assert (first, second, third) == ("a", "c", "b")
+    assert fourth.startswith("a-")
 
 
-def test_a_warning_stands_once() -> None:
+def test_a_search_that_fails_costs_its_part_and_is_said_once() -> None:
     def fail(query: str) -> None:
         if query != QUESTION["question"]:
-            raise ConnectionError("the shelf is shut")
-
-    result, _ = run(DRAFT, "NO CHANGE", shelf=Shelf(fail=fail))
-    assert ["the shelf is shut" in each for each in result["warnings"]] == [True]
-
-
-def test_a_search_that_fails_costs_its_part() -> None:
-    def fail(query: str) -> None:
-        if "unknown" in query:
             raise ConnectionError("the wire is cut")
 
     result, model = run(DRAFT, "NO CHANGE", shelf=Shelf(fail=fail))
     assert model.nodes == ["draft", "revise"]
-    assert any(
-        "the wire is cut" in warning and "unchecked" in warning for warning in result["warnings"]
-    )
+    (warning,) = result["warnings"]
+    assert "the wire is cut" in warning
+    assert "unchecked" in warning
     assert ids(result)
 
 
 def test_a_check_that_fails_leaves_the_draft_and_says_so() -> None:
     result, _ = run(DRAFT, RuntimeError("out of order"))
     assert result["answer"] == DRAFT
-    assert any(
-        "unchecked" in warning and "out of order" in warning for warning in result["warnings"]
-    )
+    assert "unchecked" in str(result["warnings"])
+    assert "out of order" in str(result["warnings"])
 
 
 def test_without_a_draft_there_is_no_answer() -> None:
@@ -210,11 +168,8 @@ def test_without_a_draft_there_is_no_answer() -> None:
 
 def test_tags_of_the_prompt_in_a_draft_come_back_as_they_were() -> None:
     draft = "Write `<part>` and `<conversation>` around it; Haldruvin says so."
-    result, model = run(
-        "PART 1\nOLD: `\u2039part>`\nNEW: `<question>`",
-        "NO CHANGE",
-        given={**QUESTION, "draft": draft},
-    )
+    change = "PART 1\nOLD: `\u2039part>`\nNEW: `<question>`"
+    result, model = run(change, "NO CHANGE", given={**QUESTION, "draft": draft})
     assert "`\u2039part>` and `<conversation>`" in model.calls[0].prompt
     assert result["answer"] == draft.replace("<part>", "<question>")
 
@@ -233,16 +188,6 @@ def test_a_parents_retry_policy_repeats_a_run_that_had_no_answer() -> None:
     assert model.nodes == ["draft", "draft", "revise"]
 
 
-class Unscored(Shelf):
-    """A shelf whose scores are not numbers."""
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: Any, k: int = 5
-    ) -> list[Document]:
-        documents = super()._get_relevant_documents(query, run_manager=run_manager, k=k)
-        return [Document(each.page_content, metadata={"score": float("nan")}) for each in documents]
-
-
 def test_a_score_that_is_no_number_is_zero() -> None:
-    result, _ = run(DRAFT, "NO CHANGE", shelf=Unscored())
+    result, _ = run(DRAFT, "NO CHANGE", shelf=Shelf(score=float("nan")))
     assert {each["score"] for each in result["evidence"]} == {0.0}

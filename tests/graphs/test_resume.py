@@ -11,6 +11,9 @@ from tests.graphs.killed import Dying, kill_within, run
 from tests.graphs.test_every_graph import REPLIES
 from tests.servers.openai_server import OpenAIServer
 
+pytestmark = pytest.mark.xdist_group("postgres_url")
+"""One process forks them all, and has Postgres."""
+
 CALLS = [(name, number) for name, replies in REPLIES.items() for number in range(len(replies))]
 
 

@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import BadInput, RpgContext, build_rpg
 from tests.scripted import ScriptedModel
-from tests.shelf import QUESTION, Shelf, ids, shown
+from tests.shelf import QUESTION, THREAD, Shelf, ids, shown
 
 PLAN = "KIND: long\n- works of Haldruvin\n- mayor in 1873"
 LONG = "Haldruvin built it in 1873 [3]. It is a fine bridge. The mayor was Ilse Quandt [2]."
@@ -49,15 +49,11 @@ def test_the_check_sees_what_a_part_cites_and_its_changes_keep_marks() -> None:
     assert "four arches [1]" in result["answer"]
 
 
-def test_a_part_stands_above_what_it_cites_though_its_words_do_not_find_it() -> None:
-    _, model, _ = run(PLAN, "She governed then [2].", "NO CHANGE")
+def test_a_part_stands_above_what_it_cites_and_a_fence_is_one_part() -> None:
+    text = "She governed then [2]:\n\n```python\n" + "bridge = build()\n\n" * 40 + "```"
+    _, model, _ = run(PLAN, text, "NO CHANGE")
+    assert shown(model.calls[2].prompt, "part") == [text]
     assert shown(model.calls[2].prompt, "passage") == ["The mayor in 1873 was Ilse Quandt."]
-
-
-def test_a_fence_is_one_part() -> None:
-    code = "```python\n" + "bridge = build()\n\n" * 40 + "```"
-    _, model, _ = run(PLAN, f"It is built so [3]:\n\n{code}", "NO CHANGE")
-    assert shown(model.calls[2].prompt, "part") == [f"It is built so [3]:\n\n{code}"]
 
 
 def test_no_more_is_looked_up_than_the_settings_allow() -> None:
@@ -68,17 +64,15 @@ def test_no_more_is_looked_up_than_the_settings_allow() -> None:
 def test_a_short_answer_is_the_answer_and_nothing_else() -> None:
     short = "Haldruvin built the Oster bridge in 1873 [3].\n\nAnswer: Haldruvin."
     result, model, _ = run("KIND: short\n- works of Haldruvin", short, "NO CHANGE")
-    assert (result["answer"], result["kind"]) == ("Haldruvin", "short")
-    assert ids(result) == ["Haldruvin"]
+    assert (result["answer"], result["kind"], ids(result)) == ("Haldruvin", "short", ["Haldruvin"])
     assert "Answer:" in model.calls[1].prompt
     assert result["sentences"][0]["supported"]
 
 
-@pytest.mark.parametrize("where", ["context", "input"])
-def test_the_kind_that_is_asked_for_is_not_planned(where: str) -> None:
-    given = {**QUESTION, "kind": "short"} if where == "input" else QUESTION
-    context = {"kind": "short"} if where == "context" else {}
-    result, model, _ = run("- builder", "Answer: Haldruvin", "NO CHANGE", given=given, **context)
+@pytest.mark.parametrize(("given", "context"), [({}, {"kind": "short"}), ({"kind": "short"}, {})])
+def test_the_kind_that_is_asked_for_is_not_planned(given: Any, context: Any) -> None:
+    replies = ["- builder", "Answer: Haldruvin", "NO CHANGE"]
+    result, model, _ = run(*replies, given={**QUESTION, **given}, **context)
     assert result["answer"] == "Haldruvin"
     assert "KIND" not in model.calls[0].prompt
 
@@ -88,26 +82,19 @@ def test_a_name_in_code_that_its_passage_lacks_is_not_supported() -> None:
     assert [each["supported"] for each in result["sentences"]] == [False, True]
 
 
-def test_brackets_in_code_are_no_marks() -> None:
-    result, _, _ = run(PLAN, "Haldruvin wrote `steps[0]` [1].", "NO CHANGE")
-    assert "`steps[0]`" in result["answer"]
-
-
 def test_a_plan_that_fails_leaves_the_question() -> None:
     result, model, shelf = run(RuntimeError("no plan"), LONG, "NO CHANGE")
     assert shelf.queries[0] == QUESTION["question"]
     assert model.nodes == ["plan", "generate", "revise"]
-    assert any("no plan" in warning for warning in result["warnings"])
+    assert "no plan" in str(result["warnings"])
 
 
 def test_a_second_turn_has_its_own_evidence() -> None:
-    model = ScriptedModel(
-        [PLAN, LONG, "NO CHANGE", "KIND: long\n- mayor", "Ilse Quandt [1].", "NO CHANGE"]
-    )
+    second = ["KIND: long\n- mayor", "Ilse Quandt [1].", "NO CHANGE"]
+    model = ScriptedModel([PLAN, LONG, "NO CHANGE", *second])
     graph = build_rpg(model=model, sources=Shelf(), checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    graph.invoke(QUESTION, thread)
-    result = graph.invoke({"question": "Who was mayor?"}, thread)
+    graph.invoke(QUESTION, THREAD)
+    result = graph.invoke({"question": "Who was mayor?"}, THREAD)
     assert ids(result) == ["mayor"]
     assert result["usage"]["calls"] == 3
 

@@ -17,9 +17,9 @@ from stepcraft import AagContext, BadInput, RatContext, as_tool, build_aag, buil
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import cook, small_memory
 from tests.scripted import ScriptedModel, ToolModel
-from tests.shelf import QUESTION, Shelf
+from tests.shelf import QUESTION, THREAD, Shelf
 
-THREAD: Any = {"configurable": {"thread_id": "1"}}
+GO: Any = {"messages": [("human", "Go.")]}
 
 
 @pytest.fixture
@@ -32,57 +32,46 @@ def call(name: str, **args: Any) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": name, "args": args, "id": f"{name}-1"}])
 
 
-def replies(
-    tools: list[Any], *calls: AIMessage, config: Any = None, given: Any = None, **options: Any
-) -> Any:
+def replies(tools: list[Any], *calls: AIMessage, config: Any = None, **options: Any) -> Any:
     """Return the replies of tools to an agent that makes these calls."""
     agent = create_agent(ToolModel([*calls, "Done."]), tools, **options)
-    result = agent.invoke(given or {"messages": [("human", "Go.")]}, config)
+    result = agent.invoke(GO, config)
     return [message for message in result["messages"] if isinstance(message, ToolMessage)]
 
 
-def test_an_agent_reads_the_answer_with_its_sources() -> None:
-    graph = build_rat(model=ScriptedModel(["Haldruvin built Oster.", "NO CHANGE"]), sources=Shelf())
+def cut_off(_query: str) -> None:
+    raise ConnectionError("the wire is cut")
+
+
+@pytest.mark.parametrize(
+    ("script", "shelf", "status", "words"),
+    [
+        (["Haldruvin.", "NO CHANGE"], Shelf(), "success", ["Haldruvin.", "[1] Oster (Oster.md)"]),
+        (["Haldruvin."], Shelf(fail=cut_off), "success", ["the wire is cut", "unchecked"]),
+        ([RuntimeError("out of order")], Shelf(), "error", ["out of order"]),
+    ],
+)
+def test_an_agent_reads_the_answer_with_its_sources_or_what_went_wrong(
+    script: list[Any], shelf: Shelf, status: str, words: list[str]
+) -> None:
+    graph = build_rat(model=ScriptedModel(script), sources=shelf)
     (reply,) = replies([as_tool(graph)], call("rat", question=QUESTION["question"]))
-    assert reply.status == "success"
-    assert reply.text.startswith("Haldruvin built Oster.")
-    assert "[1] Oster (Oster.md)" in reply.text
-    assert reply.artifact["usage"]["calls"] == 2
-
-
-def test_an_agent_is_told_what_is_unchecked() -> None:
-    def fail(_query: str) -> None:
-        raise ConnectionError("the wire is cut")
-
-    graph = build_rat(model=ScriptedModel(["Haldruvin built Oster."]), sources=Shelf(fail=fail))
-    (reply,) = replies([as_tool(graph)], call("rat", question="Who?"))
-    assert "the wire is cut" in reply.text
-    assert "unchecked" in reply.text
-
-
-def test_where_nothing_was_answered_the_reply_is_an_error() -> None:
-    graph = build_rat(model=ScriptedModel([RuntimeError("out of order")]), sources=Shelf())
-    (reply,) = replies([as_tool(graph)], call("rat", question="Who?"))
-    assert (reply.status, "out of order" in reply.text) == ("error", True)
+    assert reply.status == status
+    assert [word for word in words if word not in reply.text] == []
 
 
 def test_arguments_and_settings_of_a_tool(memory: LocalMemory) -> None:
     graph = build_aag(model=ScriptedModel(cook()), memory=memory)
     tool = as_tool(graph, name="steps", context={"rounds": 1})
     assert set(tool.args) == {"question", "resources"}
-    assert (
-        "cannot be used"
-        in tool.invoke({"name": "steps", "args": {}, "id": "1", "type": "tool_call"}).text
-    )
-    for wrong in (RatContext(), lambda: None):
-        with pytest.raises(BadInput, match="AagContext"):
-            as_tool(graph, context=wrong)  # type: ignore[arg-type]
+    (reply,) = replies([tool], call("steps"))
+    assert "cannot be used" in reply.text
+    with pytest.raises(BadInput, match="AagContext"):
+        as_tool(graph, context=RatContext())
     with pytest.raises(ValidationError, match="nobody"):
         as_tool(graph, context={"nobody": 1})
     with pytest.raises(BadInput, match="nothing"):
         as_tool(graph, arguments=["nothing"])
-    with pytest.raises(BadInput, match="42"):
-        as_tool(42)  # type: ignore[arg-type]
 
 
 def test_a_review_within_a_tool_stops_the_agent(memory: LocalMemory) -> None:
@@ -91,7 +80,7 @@ def test_a_review_within_a_tool_stops_the_agent(memory: LocalMemory) -> None:
     agent = create_agent(
         ToolModel([call("aag", question="bake"), "Done."]), [tool], checkpointer=InMemorySaver()
     )
-    stopped = agent.invoke({"messages": [("human", "Go.")]}, THREAD)
+    stopped = agent.invoke(GO, THREAD)
     assert stopped["__interrupt__"][0].value["action_requests"][0]["name"] == "review"
     ended = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
     assert ended["messages"][-1].text == "Done."
@@ -99,46 +88,38 @@ def test_a_review_within_a_tool_stops_the_agent(memory: LocalMemory) -> None:
 
 def test_an_agent_searches_and_rates(memory: LocalMemory) -> None:
     id_ = next(iter(memory)).id
-    found, rated = replies(
-        memory_tools(memory),
-        call("search_procedures", query="bake a bread"),
-        call("rate_procedure", id=id_, vote="up", why="it rose"),
-    )
-    assert "bake a white bread" in found.text
+    search = call("search_procedures", query="bake a bread")
+    rate = call("rate_procedure", id=id_, vote="up", why="it rose")
+    first, rated, second = replies(memory_tools(memory), search, rate, search)
+    assert "bake a white bread" in first.text
     assert "+1 -0" in rated.text
-    assert "+1" in str(
-        replies(memory_tools(memory), call("search_procedures", query="bake a bread"))[0].text
-    )
+    assert "+1" in second.text
 
 
 SAVE = call("save_procedure", goal="bake a cake", needs="flour", steps=["Mix.", "Bake."])
 
 
+EDITED = {"name": "save_procedure", "args": {"steps": ["Mix well."]}}
+
+
 @pytest.mark.parametrize(
     ("decision", "steps"),
     [
-        ({"type": "approve"}, ["Mix.", "Bake."]),
-        (
-            {
-                "type": "edit",
-                "edited_action": {"name": "save_procedure", "args": {"steps": ["Mix well."]}},
-            },
-            ["Mix well."],
-        ),
+        ({"type": "approve"}, [["Mix.", "Bake."]]),
+        ({"type": "edit", "edited_action": EDITED}, [["Mix well."]]),
         ({"type": "reject", "message": "too short"}, []),
     ],
 )
 def test_a_person_decides_on_what_is_saved(
-    memory: LocalMemory, decision: Any, steps: list[str]
+    memory: LocalMemory, decision: Any, steps: list[list[str]]
 ) -> None:
     agent = create_agent(
         ToolModel([SAVE, "Done."]), memory_tools(memory), checkpointer=InMemorySaver()
     )
-    stopped = agent.invoke({"messages": [("human", "Go.")]}, THREAD)
+    stopped = agent.invoke(GO, THREAD)
     assert stopped["__interrupt__"][0].value["action_requests"][0]["args"]["goal"] == "bake a cake"
     agent.invoke(Command(resume={"decisions": [decision]}), THREAD)
-    stored = [procedure for procedure in memory if procedure.output == "bake a cake"]
-    assert [list(procedure.steps) for procedure in stored] == ([steps] if steps else [])
+    assert [list(each.steps) for each in memory if each.output == "bake a cake"] == steps
 
 
 def test_each_user_has_a_memory_of_their_own() -> None:

@@ -1,10 +1,11 @@
 """Memories in SQLite files and the opening of memories by URL."""
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -12,24 +13,14 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from stepcraft.errors import BadInput, ReadOnlyMemory
+from stepcraft.errors import BadInput
 from stepcraft.index import Entry, LocalIndex
-from stepcraft.memory.files import import_file, write_jsonl
+from stepcraft.memory.files import write_jsonl
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import TEMPLATE
 from tests.kitchen import dish
 
-RECIPES = Path(__file__).parents[3] / "shared" / "data" / "recipes" / "recipes.jsonl"
-LGSTEP = RECIPES.parents[1] / "lgstep"
-needs_recipes = pytest.mark.skipif(not RECIPES.exists(), reason=f"the recipes are not at {RECIPES}")
-
-
-def test_what_was_kept_is_there_when_opened_again(tmp_path: Path):
-    whole = dish(1, source="s", metadata={"a": [1, {"b": None}], "ä": "长"})
-    with open_memory(tmp_path / "m.db") as memory:
-        memory.add([whole])
-    with open_memory(f"file://{tmp_path}/m.db", create=False) as memory:
-        assert list(memory) == [whole]
+LGSTEP = Path(__file__).parents[3] / "shared" / "data" / "lgstep"
 
 
 def test_an_index_of_something_else_is_no_memory_and_what_has_the_fields_of_a_procedure_is(
@@ -50,10 +41,6 @@ def test_the_bundled_procedures_are_the_memory_when_none_is_named():
     with open_memory(embeddings="none") as memory:
         assert memory.count() == 212
         assert memory.read_only
-        with pytest.raises(ReadOnlyMemory, match=r"import procedures into a .db"):
-            memory.add([dish(1)])
-        with pytest.raises(ReadOnlyMemory):
-            memory.delete([])
 
 
 @pytest.mark.skipif(not LGSTEP.exists(), reason=f"the evaluation procedures are not at {LGSTEP}")
@@ -67,7 +54,7 @@ def test_no_evaluation_procedure_is_in_the_bundled_memory():
 
 def test_the_environment_names_a_memory(tmp_path: Path, monkeypatch):
     write_jsonl([dish(1)], tmp_path / "p.jsonl")
-    monkeypatch.setenv("STEPCRAFT_MEMORY", str(tmp_path / "p.jsonl"))
+    monkeypatch.setenv("STEPCRAFT_MEMORY", f"file://{tmp_path}/p.jsonl")
     monkeypatch.setenv("STEPCRAFT_EMBEDDINGS", "none")
     with open_memory() as memory:
         assert [item.output for item in memory] == ["dish 1"]
@@ -107,23 +94,6 @@ def test_texts_are_not_embedded_again_at_each_start(tmp_path: Path, monkeypatch)
         assert cache.execute("UPDATE vectors SET vector = zeroblob(1024)").rowcount == 2
     assert scores("wordllama") == {0}, "the vectors are those of the cache"
     assert min(scores(DeterministicFakeEmbedding(size=256))) != 0, "an object's name may be shared"
-
-
-@needs_recipes
-def test_recipes_are_found_in_a_database_as_by_reading_the_file(tmp_path: Path):
-    with open_memory(tmp_path / "r.db") as database, open_memory(RECIPES) as text:
-        first = import_file(database, RECIPES)
-        assert (first.added, first.present, first.failed) == (333, 0, [])
-        again = import_file(database, RECIPES)
-        assert (again.added, again.present, again.updated) == (0, 333, 0)
-        for query in (
-            "potato soup",
-            "bread without yeast",
-            "something with fish and lemon",
-            "a sweet dessert",
-        ):
-            for alpha in (0, 0.4, 1):
-                assert database.search(query, 5, alpha=alpha) == text.search(query, 5, alpha=alpha)
 
 
 WRITER = """
@@ -170,6 +140,18 @@ def test_two_processes_make_and_fill_one_database_at_once(tmp_path: Path):
         }
 
 
+def test_threads_that_make_one_file_at_once_wait_for_each_other(tmp_path: Path):
+    start = threading.Barrier(8)
+
+    def make(path: Path) -> None:
+        start.wait()
+        open_memory(path, embeddings="none").close()
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(60):
+            list(pool.map(make, [tmp_path / f"{number}.db"] * 8))
+
+
 def test_a_file_that_another_process_has_just_made_is_laid_out(tmp_path: Path):
     path = tmp_path / "m.db"
     with closing(sqlite3.connect(path)) as other:
@@ -201,14 +183,3 @@ def test_what_was_reported_as_done_survives_kill_9(tmp_path: Path):
     assert f"end {500}" in again.communicate("go\n", timeout=60)[0]
     with open_memory(path) as memory:
         assert memory.count() == kept + 500 == len({item.output for item in memory})
-
-
-def test_importing_the_memory_loads_nothing_heavy():
-    code = (
-        "import sys, stepcraft.memory.open, stepcraft.memory.files, stepcraft.memory.procedure\n"
-        "print([name for name in ('numpy', 'langchain_core', 'langgraph', 'wordllama', 'weaviate') if name in sys.modules])"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ}
-    )
-    assert run.stdout.strip() == "[]"

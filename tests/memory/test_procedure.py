@@ -1,4 +1,4 @@
-"""Procedures: what they refuse, what makes them the same, how they compose."""
+"""Procedures: what they refuse, and what makes them the same."""
 
 import json
 import uuid
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcraft.errors import BadInput
-from stepcraft.memory.procedure import Procedure, compose
+from stepcraft.memory.procedure import Procedure
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
 WORD = st.text("abcäß长期 -.", min_size=1, max_size=12).filter(lambda text: text.strip())
@@ -55,13 +55,6 @@ def test_other_content_has_another_id(other):
     assert Procedure(**content).id != Procedure(**content | other).id
 
 
-def test_source_and_metadata_do_not_make_another_id():
-    plain = Procedure(output="a", input="b", steps=["c"])
-    assert (
-        Procedure(output="a", input="b", steps=["c"], source="x", metadata={"y": 1}).id == plain.id
-    )
-
-
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
@@ -97,15 +90,6 @@ def test_any_text_makes_a_procedure_that_can_be_written_or_is_refused(
     assert Procedure.from_dict(json.loads(line)) == procedure
     shown = [procedure.output, procedure.input, *procedure.steps]
     assert not any(ord(char) < 32 and char not in "\t\n" for text in shown for char in text)
-
-
-def test_a_procedure_composes_with_one_that_needs_what_it_yields():
-    dough = Procedure(output="a dough", input="flour, water", steps=["Mix."])
-    bread = Procedure(output="bread", input="A  Dough, an oven", steps=["Bake."])
-    both = compose(dough, bread)
-    assert (both.input, both.output, both.steps) == ("flour, water", "bread", ("Mix.", "Bake."))
-    with pytest.raises(BadInput, match="'bread' is not among"):
-        compose(bread, dough)
 
 
 def test_it_reads_as_the_template_says():

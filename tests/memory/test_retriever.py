@@ -1,14 +1,11 @@
 """Memories as LangChain retrievers."""
 
-import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from langgraph.store.memory import InMemoryStore
 from pydantic import ValidationError
 
 from stepcraft.memory.open import open_memory
@@ -36,32 +33,6 @@ class TestBundled(RetrieversIntegrationTests):
         return "add long-term memory to a chat agent"
 
 
-class TestStore(TestBundled):
-    """The same over LangGraph's store."""
-
-    @pytest.fixture(autouse=True)
-    def _memory(self):
-        with (
-            open_memory(embeddings="none") as bundled,
-            open_memory("store:", store=InMemoryStore()) as self.memory,
-        ):
-            self.memory.add(bundled)
-            yield
-
-
-class TestWeaviate(TestBundled):
-    """The same in Weaviate."""
-
-    @pytest.fixture(autouse=True)
-    def _memory(self, new_collection):
-        with (
-            open_memory(embeddings="none") as bundled,
-            open_memory(new_collection(), embeddings="wordllama") as self.memory,
-        ):
-            self.memory.add(bundled)
-            yield
-
-
 def test_documents_hold_the_procedure_and_where_it_came_from():
     with open_memory(embeddings="none") as memory:
         (document,) = memory.as_retriever(1).invoke("create a key-value dataset from a CSV file")
@@ -82,13 +53,6 @@ def test_a_search_shows_as_a_retriever_run():
     with open_memory(embeddings="none") as memory:
         memory.as_retriever(2).invoke("stream tokens", {"callbacks": [Seen()]})
     assert queries == ["stream tokens"]
-
-
-async def test_searches_run_side_by_side_off_the_event_loop(tmp_path: Path):
-    with open_memory(embeddings="none") as memory:
-        retriever = memory.as_retriever(2)
-        found = await asyncio.gather(*(retriever.ainvoke("stream tokens") for _ in range(20)))
-        assert all(documents == found[0] for documents in found)
 
 
 @pytest.mark.parametrize("options", [{"k": 0}, {"alpha": 2}])

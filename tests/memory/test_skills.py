@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from uuid import UUID
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.skills import extras, read_skills, write_skills
+from stepcraft.memory.skills import read_skills, write_skills
+from tests.kitchen import dish
 
 CODE = (
     "Write the file:\n\n```python\nprint('1. not a step')\n\n\n# not a heading\n```\n\nand run it."
 )
+BREAD = Procedure("flour, yeast", "bake a white bread", ("Knead.", "Let it rise.", "Bake it."))
 SEVERAL = [
-    Procedure("flour, yeast", "bake a white bread", ("Knead.", "Let it rise.", "Bake it.")),
+    BREAD,
     Procedure("flour", "Bake a white bread!", ("Mix.", "Bake.")),
     Procedure(
         "鸡蛋, un œuf", "做一个煎蛋 \U0001f373", ("打鸡蛋。", CODE), source="kitchen: eggs #3"
     ),
     Procedure("a\nb", "one line\nand another", ("1. nested\n2. list\n- and bullets",)),
     Procedure("x", "y " * 3_000, ("# no heading", "---", "  indented?", "* * *")),
-    Procedure(
-        "tea",
-        "serve tea",
-        ("Pour.",),
-        id="00000000-0000-4000-8000-000000000001",
-        metadata={
-            "approved": {"by": "ana", "run": None},
-            "votes": [{"vote": 1}],
-            "n": 1.5,
-            "é": "---\n",
-        },
-    ),
+    dish(1, id=str(UUID(int=1)), metadata={"votes": {"up": 1}, "n": 1.5, "é": "---\n"}),
 ]
 
 FOREIGN = """\
@@ -82,56 +72,19 @@ def written(folder: Path, text: str, name: str = "skill") -> Path:
     return path
 
 
-def one(path: Path) -> Procedure:
-    [procedure] = read(path)
-    return procedure
+def read(path: Path) -> list[Procedure]:
+    failed: list[Failed] = []
+    procedures = list(read_skills(path, failed))
+    assert not failed
+    return procedures
 
 
-def read(folder: Path) -> list[Procedure]:
-    outcomes = [outcome for _, outcome in read_skills(folder)]
-    assert not [outcome for outcome in outcomes if isinstance(outcome, Failed)]
-    return [outcome for outcome in outcomes if isinstance(outcome, Procedure)]
-
-
-def test_a_round_trip_loses_nothing(tmp_path: Path) -> None:
+def test_a_round_trip_loses_nothing_whatever_line_ends_and_folders_become(tmp_path: Path) -> None:
     assert write_skills(SEVERAL, tmp_path) == len(SEVERAL)
-    assert {found.id: found for found in read(tmp_path)} == {kept.id: kept for kept in SEVERAL}
-
-
-TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60).filter(
-    lambda text: bool(text.strip())
-)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-@st.composite
-def procedures(draw: st.DrawFn) -> Procedure:
-    try:
-        return Procedure(
-            draw(TEXTS),
-            draw(TEXTS),
-            tuple(draw(st.lists(TEXTS, min_size=1, max_size=4))),
-            source=draw(st.text(max_size=20)),
-            metadata=draw(st.dictionaries(st.text(max_size=10), JSON, max_size=3)),
-        )
-    except BadInput:  # nothing is left of a text when it is cleaned
-        return SEVERAL[0]
-
-
-@settings(max_examples=30)
-@given(procedures())
-def test_a_round_trip_of_any_procedure_loses_nothing(
-    tmp_path_factory: pytest.TempPathFactory, procedure: Procedure
-) -> None:
-    folder = tmp_path_factory.mktemp("skills")
-    write_skills([procedure], folder)
-    assert read(folder) == [procedure]
+    for number, path in enumerate(tmp_path.glob("*/SKILL.md")):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+        path.parent.rename(tmp_path / str(number))
+    assert {item.id: item for item in read(tmp_path)} == {item.id: item for item in SEVERAL}
 
 
 def test_other_agents_can_read_what_is_exported(tmp_path: Path) -> None:
@@ -142,169 +95,114 @@ def test_other_agents_can_read_what_is_exported(tmp_path: Path) -> None:
         fields = yaml.safe_load(front)
         assert set(fields) == {"name", "description", "metadata"}
         assert fields["name"] == path.parent.name
-        assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", fields["name"])
-        assert len(fields["name"]) <= 64
+        assert re.fullmatch("(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*", fields["name"])
         assert 0 < len(fields["description"]) <= 1024
         assert all(isinstance(value, str) for value in fields["metadata"].values())
         assert "\n## Steps\n\n1. " in body
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names[0] == "bake-a-white-bread"
-    assert names[1].startswith("bake-a-white-bread-")  # the same words, another procedure
 
 
 def test_exporting_again_updates_and_leaves_other_files_alone(tmp_path: Path) -> None:
-    foreign = written(tmp_path, FOREIGN, "serve-tea")
-    bread, tea = SEVERAL[0], SEVERAL[5]
-    assert write_skills([bread, tea], tmp_path) == 2
+    foreign = written(tmp_path, FOREIGN, "dish-1")
     beside = tmp_path / "bake-a-white-bread" / "notes.txt"
+    assert write_skills([BREAD, SEVERAL[5]], tmp_path) == 2
     beside.write_text("mine")
-    changed = Procedure("flour", "bake a toast", ("Mix.", "Toast."), id=bread.id)
-    assert write_skills([changed, tea], tmp_path) == 2
+    changed = dish(2, id=BREAD.id)
+    write_skills([changed, SEVERAL[5]], tmp_path)
     assert (foreign.read_text("utf-8"), beside.read_text()) == (FOREIGN, "mine")
-    assert one(tmp_path / "bake-a-white-bread") == changed
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
+    assert read(beside.parent) == [changed]
+    assert {path.name for path in tmp_path.iterdir()} == {
         "bake-a-white-bread",
-        "serve-tea",
-        f"serve-tea-{tea.id}",
-    ]
+        "dish-1",
+        f"dish-1-{SEVERAL[5].id}",
+    }
 
 
-def test_a_skill_of_another_agent_keeps_its_fields(tmp_path: Path) -> None:
+def test_a_skill_of_another_agent_is_read(tmp_path: Path) -> None:
     path = written(tmp_path, FOREIGN)
-    found = one(path)
-    assert (found.output, found.input) == ("Fill in the forms of PDF files", "Python 3, pypdf")
-    assert found.steps == (
+    [skill] = read(path)
+    assert (skill.output, skill.input) == ("Fill in the forms of PDF files", "Python 3, pypdf")
+    assert skill.steps == (
         "Read the fields with `get_fields()`:\n```python\nreader.get_fields()\n```",
         "Fill them in.",
         "Save the file.",
     )
-    assert found.source == str(path)
-    skill = found.metadata["skill"]
-    assert (skill["name"], skill["license"]) == ("pdf-forms", "MIT")
-    out = tmp_path / "out"
-    write_skills([found], out)
-    _, front, _ = (out / "pdf-forms" / "SKILL.md").read_text("utf-8").split("---\n", 2)
-    fields = yaml.safe_load(front)
-    assert fields["allowed-tools"] == "Bash(python:*) Read"
-    assert fields["description"] == skill["description"]
-    assert read(out) == [found]
+    assert skill.source == str(path)
 
 
 def test_what_somebody_edited_counts_and_the_id_stays(tmp_path: Path) -> None:
-    bread = Procedure(
-        "flour", "bake a bread", ("Mix.", "Bake."), source="a book", metadata={"n": 1}
-    )
+    bread = replace(BREAD, source="a book", metadata={"n": 1})
     write_skills([bread], tmp_path)
-    path = tmp_path / "bake-a-bread" / "SKILL.md"
-    path.write_text(path.read_text().replace("2. Bake.", "2. Let it rise.\n3. Bake it."), "utf-8")
-    edited = one(path)
-    assert edited == Procedure(
-        "flour",
-        "bake a bread",
-        ("Mix.", "Let it rise.", "Bake it."),
-        id=bread.id,
-        source="a book",
-        metadata={"n": 1},
+    path = tmp_path / "bake-a-white-bread" / "SKILL.md"
+    path.write_text(path.read_text().replace("3. Bake it.", "3. Fold it.\n4. Bake it."), "utf-8")
+    assert read(path) == [replace(bread, steps=("Knead.", "Let it rise.", "Fold it.", "Bake it."))]
+
+
+@pytest.mark.parametrize(
+    ("body", "steps"),
+    [
+        (
+            "# Deploy\n\nIn words.\n\n## Step 1: Build\n\nRun `make`.\n\n## Ship\n\nRun `ship`.\n",
+            ("Build\n\nRun `make`.", "Ship\n\nRun `ship`."),
+        ),
+        ("- Read it.\n- Answer it.\n", ("Read it.", "Answer it.")),
+        ("# Reviews\n\nRead the diff,\nall of it.\n", ("Read the diff,\nall of it.",)),
+    ],
+)
+def test_the_steps_of_a_text(tmp_path: Path, body: str, steps: tuple[str, ...]) -> None:
+    [skill] = read(written(tmp_path, f"---\ndescription: Do it. When asked.\n---\n{body}"))
+    assert (skill.output, [" ".join(step.split()) for step in skill.steps]) == (
+        "Do it",
+        [" ".join(step.split()) for step in steps],
     )
 
 
-def test_line_ends_and_the_name_of_the_folder_may_change(tmp_path: Path) -> None:
-    write_skills([SEVERAL[2]], tmp_path)
-    [folder] = tmp_path.iterdir()
-    path = folder / "SKILL.md"
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
-    folder.rename(tmp_path / "eggs")
-    assert read(tmp_path) == [SEVERAL[2]]
-
-
-BODIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "numbered headings": (
-        "# Deploy\n\nIn words.\n\n## Step 1: Build\n\nRun `make`.\n\n- fast\n\n## Step 2: Ship\n\nRun `ship`.\n",
-        ("Build\nRun `make`.\n- fast", "Ship\nRun `ship`."),
-    ),
-    "headings": (
-        "# Reviews\n\nIn words.\n\n## Read\n\nThe diff.\n\n### Write\n\nComments.\n",
-        ("Read\nThe diff.", "Write\nComments."),
-    ),
-    "bullets": ("- Read it.\n- Answer it.\n", ("Read it.", "Answer it.")),
-    "prose": ("# Reviews\n\nRead the diff,\nall of it.\n", ("Read the diff,\nall of it.",)),
-}
-
-
-@pytest.mark.parametrize(("body", "steps"), BODIES.values(), ids=BODIES.keys())
-def test_the_steps_of_a_text(tmp_path: Path, body: str, steps: tuple[str, ...]) -> None:
-    found = one(written(tmp_path, f"---\nname: x\ndescription: Do it. When asked.\n---\n{body}"))
-    assert (found.output, found.steps) == ("Do it", steps)
-
-
-BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+LIST = "---\n1. a\n2. b\n"
+BOMB = "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
     for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
-UNREADABLE = {
-    "no front matter": ("# Only a text\n\n1. a\n2. b\n", "no description; say in the front matter"),
-    "no description": ("---\nname: x\n---\n1. a\n2. b\n", "no description"),
-    "no instructions": ("---\nname: x\ndescription: y\n---\n\n", "step 1 is empty"),
-    "no mapping": ("---\n- x\n---\n1. a\n2. b\n", "front matter cannot be read"),
-    "broken YAML": ("---\nname: [\n---\n1. a\n2. b\n", "front matter cannot be read"),
-    "an object": (
-        "---\nname: x\ndescription: !!python/object/apply:os.abort []\n---\n1. a\n2. b\n",
-        "no description",
-    ),
-    "aliases": (f"---\nname: x\ndescription: *i\n{BOMB}---\n1. a\n2. b\n", "cannot be read"),
-    "nesting": (
-        f"---\nname: x\ndescription: y\nz: {'[' * 3_000}\n---\n1. a\n2. b\n",
-        "cannot be read",
-    ),
-    "another's id": (
-        """---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: '{"id": "../../etc", "input": "i", "output": "o", "steps": ["s"]}'\n---\n1. a\n2. b\n""",
-        "UUID",
-    ),
-    "damaged metadata": (
-        "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: '{'\n---\n1. a\n2. b\n",
-        "front matter cannot be read",
-    ),
-    "a list for a text": (
-        "---\nname: x\ndescription: y\nmetadata:\n  stepcraft-procedure: [2]\n---\n1. a\n2. b\n",
-        "front matter cannot be read",
-    ),
-    "too long": ("---\nname: x\ndescription: y\n---\n" + "1. a\n" * 250_000, "at most 100,000"),
-}
 
 
-def test_aliases_are_not_multiplied(tmp_path: Path) -> None:
-    path = written(tmp_path, f"---\nname: x\ndescription: y\n{BOMB}---\n1. a\n2. b\n")
-    assert one(path).metadata == {"skill": {"name": "x", "description": "y"}}
-
-
-@pytest.mark.parametrize(("text", "reason"), UNREADABLE.values(), ids=UNREADABLE.keys())
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("# Only a text\n\n1. a\n2. b\n", "no description; say in the front matter"),
+        (f"---\ndescription: !!python/object/apply:os.abort []\n{LIST}", "no description"),
+        (f"---\na: &a [x]\n{BOMB}description: *i\n{LIST}", "no description"),
+        ("---\ndescription: y\n---\n\n", "step 1 is empty"),
+        ("---\ndescription: y\n---\n" + "1. a\n" * 250_000, "at most 100,000"),
+        (f"---\n- x\n{LIST}", "cannot be read"),
+        (f"---\nname: [\n{LIST}", "cannot be read"),
+        (f"---\nz: {'[' * 3_000}\n{LIST}", "cannot be read"),
+        (f"---\nmetadata:\n  stepcraft-procedure: '{{'\n{LIST}", "cannot be read"),
+        (f"---\nmetadata:\n  stepcraft-procedure: [2]\n{LIST}", "cannot be read"),
+        (
+            "---\nmetadata:\n  stepcraft-procedure: "
+            f"""'{{"id": "../../etc", "input": "i", "output": "o", "steps": ["s"]}}'\n{LIST}""",
+            "UUID",
+        ),
+    ],
+)
 def test_a_skill_that_cannot_be_read_is_named_and_the_others_go_in(
     tmp_path: Path, text: str, reason: str
 ) -> None:
     path = written(tmp_path, text, "broken")
     written(tmp_path, FOREIGN, "pdf-forms")
-    (_, failed), (other, skill) = read_skills(tmp_path)
-    assert isinstance(failed, Failed)
-    assert isinstance(skill, Procedure)
-    assert (failed.where, other.parent.name) == (str(path), "pdf-forms")
-    assert reason in failed.reason
-
-
-def test_scripts_and_references_are_told_of(tmp_path: Path) -> None:
-    path = written(tmp_path, FOREIGN)
-    (path.parent / "scripts").mkdir()
-    (path.parent / "reference.md").write_text("1. no step")
-    assert extras(path) == ["reference.md", "scripts"]
+    failed: list[Failed] = []
+    assert len(list(read_skills(tmp_path, failed))) == 1
+    [failure] = failed
+    assert failure.where == str(path)
+    assert reason in failure.reason
 
 
 def test_a_folder_without_skills_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "SKILL.md", tmp_path / "nowhere"):
         with pytest.raises(BadInput, match=re.escape(str(tmp_path))):
-            list(read_skills(path))
+            list(read_skills(path, []))
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    file: Any = tmp_path / "file"
+    file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(MemoryFailure, match="file"):
         write_skills(SEVERAL, file / "skills")

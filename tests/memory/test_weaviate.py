@@ -1,8 +1,7 @@
 """Memories in a real Weaviate."""
 
-import asyncio
 import gc
-from pathlib import Path
+import re
 
 import pytest
 
@@ -10,44 +9,15 @@ from benchmarks.memory import procedures, queries
 from stepcraft import AagContext, build_aag, open_memory
 from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.feedback import counts, with_vote
-from stepcraft.memory.files import import_file
 from stepcraft.memory.local import LocalMemory
 from stepcraft.retrieval.opening import opened_memory
 from tests.kitchen import GOAL, PROCEDURES, dish
 from tests.servers.weaviate_server import collection_of
 
-RECIPES = Path(__file__).parents[3] / "shared" / "data" / "recipes" / "recipes.jsonl"
-GOALS = (
-    "potato soup",
-    "bread without yeast",
-    "fish with lemon",
-    "a sweet dessert",
-    "pancakes for breakfast",
-    "chicken curry",
-    "tomato sauce for pasta",
-    "a drink with ginger",
-    "vegetarian stew with beans",
-    "chocolate cake",
-)
-
 
 @pytest.fixture
 def url(new_collection) -> str:
     return new_collection()
-
-
-@pytest.mark.skipif(not RECIPES.exists(), reason=f"the recipes are not at {RECIPES}")
-def test_the_same_recipes_are_found_as_in_a_local_database(url: str):
-    with open_memory(url, embeddings="wordllama") as kept, open_memory(RECIPES) as local:
-        first = import_file(kept, RECIPES)
-        assert (first.added, first.failed) == (333, [])
-        assert import_file(kept, RECIPES).present == 333
-        for goal in GOALS:
-            ours, theirs = (
-                [hit.procedure.id for hit in memory.search(goal, 5, alpha=1)]
-                for memory in (kept, local)
-            )
-            assert ours == theirs
 
 
 def test_a_collection_that_somebody_else_made_is_refused(url: str, weaviate_client):
@@ -67,74 +37,6 @@ def test_a_collection_that_was_dropped_meanwhile(url: str, weaviate_client):
         weaviate_client.collections.delete(name := collection_of(url))
         with pytest.raises(MemoryFailure, match=rf"{name}.* failed: "):
             memory.search("tea")
-
-
-def test_a_fault_that_names_connections_is_no_outage(new_collection, weaviate_client):
-    """The collection is called so."""
-    url = new_collection().replace("/Test", "/Connections")
-    with open_memory(url, embeddings="none") as memory:
-        weaviate_client.collections.delete(collection_of(url))
-        client = memory._connection._client
-        with pytest.raises(MemoryFailure, match="Connections"):
-            memory.search("tea")
-        assert memory._connection._client is client
-
-
-def test_tenants_are_kept_apart(new_collection):
-    url = new_collection(tenant="a")
-    with open_memory(url) as ours, open_memory(url[:-1] + "b") as theirs:
-        ours.add([dish(1)])
-        theirs.add([dish(2), dish(3)])
-        assert [hit.procedure.output for hit in ours.search("dish", 5)] == ["dish 1"]
-        assert (ours.count(), theirs.count()) == (1, 2)
-    with pytest.raises(BadInput, match="no tenant 'c'"):
-        open_memory(url[:-1] + "c", create=False)
-    with pytest.raises(BadInput, match="has tenants; add"):
-        open_memory(url.replace("&tenant=a", ""))
-
-
-def test_a_tenant_in_a_collection_without_tenants_is_refused(url: str):
-    open_memory(url).close()
-    with pytest.raises(BadInput, match=r"has no tenants; leave out \?tenant="):
-        open_memory(f"{url}&tenant=a")
-
-
-@pytest.mark.parametrize("quantizer", ["rq", "bq"])
-def test_a_quantizer_and_replicas_are_kept_to(new_collection, weaviate_client, quantizer):
-    url = new_collection(quantizer=quantizer, replicas="1")
-    with open_memory(url, embeddings="wordllama") as memory:
-        memory.add(PROCEDURES)
-        assert memory.search("yoghurt", 1, alpha=1)[0].procedure.output == "make yoghurt"
-    config = weaviate_client.collections.use(collection_of(url)).config.get()
-    kept = config.vector_config["default"].vector_index_config.quantizer
-    assert quantizer in type(kept).__name__.lower()
-    assert config.replication_config.factor == 1
-
-
-def index_of(client, url: str) -> tuple[int, int, int]:
-    config = client.collections.use(collection_of(url)).config.get()
-    index = config.vector_config["default"].vector_index_config
-    return index.ef, index.ef_construction, index.max_connections
-
-
-def test_the_index_is_made_for_procedures_of_one_domain_unless_the_url_says_otherwise(
-    new_collection, weaviate_client
-):
-    open_memory(url := new_collection()).close()
-    assert index_of(weaviate_client, url) == (1024, 256, 64)
-    open_memory(
-        url := new_collection(ef="300", ef_construction="128", max_connections="16")
-    ).close()
-    assert index_of(weaviate_client, url) == (300, 128, 16)
-
-
-def test_ef_of_a_collection_is_changed(new_collection, weaviate_client):
-    open_memory(url := new_collection()).close()
-    with open_memory(f"{url}&ef=700&max_connections=32", create=False) as memory:
-        memory.add([dish(1)])
-    assert index_of(weaviate_client, url) == (700, 256, 64)
-    open_memory(url).close()
-    assert index_of(weaviate_client, url) == (700, 256, 64), "a URL without ef leaves it as it is"
 
 
 def test_near_procedures_of_one_domain_are_found_by_default(url: str):
@@ -185,12 +87,10 @@ def test_a_collection_that_takes_nothing_more_says_so_and_what_is_in(url: str, w
         assert len({item.id for item in memory}) == 9000
 
 
-def test_a_procedure_over_the_message_limit_costs_only_itself(url: str):
-    huge = dish(2, metadata={"scan": "x" * 120_000_000})
+def test_procedures_that_are_more_than_a_message_may_hold_are_sent_in_several(url: str):
+    large = [dish(number, metadata={"scan": "x" * 60_000_000}) for number in (1, 2)]
     with open_memory(url, embeddings="none") as memory:
-        report = memory.add([dish(1), huge, dish(3)])
-        assert (report.added, [failed.where for failed in report.failed]) == (2, [huge.id])
-        assert memory.count() == 2
+        assert memory.add(large).added == memory.count() == 2
 
 
 def test_a_vote_needs_no_embeddings_and_keeps_the_vector(url: str):
@@ -220,20 +120,6 @@ def test_the_best_by_words_are_the_same_however_few_are_wanted(url: str):
                 assert memory.search(query, k, alpha=0) == best[:k]
 
 
-def test_searches_from_several_event_loops(url: str):
-    with open_memory(url, embeddings="wordllama") as memory:
-        memory.add(PROCEDURES)
-        retriever = memory.as_retriever(2)
-
-        async def searches():
-            return await asyncio.gather(*(retriever.ainvoke("make yoghurt") for _ in range(16)))
-
-        for _ in range(2):
-            assert [documents[0].metadata["title"] for documents in asyncio.run(searches())] == [
-                "make yoghurt"
-            ] * 16
-
-
 def test_a_memory_that_nobody_closes_is_let_go_without_a_warning(url: str):
     open_memory(url, embeddings="none").count()
     gc.collect()
@@ -246,33 +132,28 @@ def test_a_memory_that_nobody_closes_is_let_go_without_a_warning(url: str):
 async def test_aag_runs_on_it(url: str):
     with open_memory(url, embeddings="wordllama") as memory:
         memory.add(PROCEDURES)
-    aag = build_aag(memory=url)
-    context = AagContext(k=2)
+    aag, context = build_aag(memory=url), AagContext(k=2)
     result = await aag.ainvoke(GOAL, context=context)
     assert "bake a white bread" in [passage["title"] for passage in result["evidence"]]
-    assert not [warning for warning in result["warnings"] if "search failed" in warning]
     assert result["steps"] == aag.invoke(GOAL, context=context)["steps"]
 
 
 @pytest.mark.parametrize(
-    ("url", "reason"),
+    "url",
     [
-        ("weaviate://host:8080", "not understood"),
-        ("weaviate://host:8080/my-dishes", "not understood.*a collection of letters, digits and _"),
-        ("weaviate:///Dishes", "not understood"),
-        ("weaviate://host:99999/Dishes", "is no URL; check its host and port"),
-        ("weaviate://host/Dishes?port=1", "has port=1.*the options are grpc"),
-        ("weaviate://host/Dishes?grpc=no", "has grpc=no"),
-        ("weaviate://host/Dishes?tls=perhaps", "has tls=perhaps"),
-        ("weaviate://host/Dishes?quantizer=zip", "has quantizer=zip.*'rq'"),
-        ("weaviate://host/Dishes?ef=0", "has ef=0"),
-        ("weaviate+embedded:///tmp/Dishes?ef_construction=high", "has ef_construction=high"),
-        ("weaviates://host/Dishes", "no memory goes by weaviates"),
-        ("weaviate+embedded://folder/Dishes", "is not understood"),
+        "weaviate://host:8080",
+        "weaviate://host:8080/my-dishes",
+        "weaviate:///Dishes",
+        "weaviate://host:99999/Dishes",
+        "weaviate://host/Dishes?port=1",
+        "weaviate://host/Dishes?grpc=no",
+        "weaviate://host/Dishes?tls=perhaps",
+        "weaviates://host/Dishes",
+        "weaviate+embedded://folder/Dishes",
     ],
 )
-def test_a_url_that_is_not_understood_is_named(url, reason):
-    with pytest.raises(BadInput, match=reason):
+def test_a_url_that_is_not_understood_is_named(url):
+    with pytest.raises(BadInput, match=re.escape(url)):
         open_memory(url)
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import AddStopped, StepcraftError
+from stepcraft.memory.weaviate.memory import WeaviateMemory
 from tests.servers.ports import Ports
 from tests.servers.weaviate_server import WeaviateServer
 
@@ -71,14 +72,14 @@ def url(own_weaviate: WeaviateServer) -> Iterator[str]:
 
 def test_nobody_listens():
     with Ports(1) as (port,), fails_soon("cannot be reached"):
-        open_memory(f"weaviate://127.0.0.1:{port}/Dishes")
+        WeaviateMemory(f"weaviate://127.0.0.1:{port}/Dishes")
 
 
 def test_no_such_host():
     with fails_soon("cannot be reached"):
-        open_memory("weaviate://no-such-host.invalid/Dishes")
+        WeaviateMemory("weaviate://no-such-host.invalid/Dishes")
     with fails_soon("cannot be reached"):
-        open_memory("weaviate+cloud://no-such-cluster.invalid/Dishes")
+        WeaviateMemory("weaviate+cloud://no-such-cluster.invalid/Dishes")
 
 
 def test_a_server_that_does_not_answer():
@@ -102,7 +103,7 @@ def test_wrong_ports_and_tls(own_weaviate: WeaviateServer):
     http, grpc = own_weaviate.port, own_weaviate.grpc_port
     with Ports(1) as (closed,), fails_soon("its gRPC port does not"):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={closed}")
-    with fails_soon("names one port for HTTP and gRPC"):
+    with fails_soon("Dishes.* failed: .*must be different"):
         open_memory(f"weaviate://127.0.0.1:{http}/Dishes?grpc={http}")
     with fails_soon("cannot be reached.*check host, port"):
         open_memory(f"weaviate://127.0.0.1:{grpc}/Dishes?grpc={http}")
@@ -118,10 +119,10 @@ def test_keys(own_weaviate: WeaviateServer, tmp_path, monkeypatch):
         "AUTHENTICATION_APIKEY_USERS": "cook",
     }
     with WeaviateServer(tmp_path, settings) as server:
-        with fails_soon("asks for a key; set WEAVIATE_API_KEY"):
+        with fails_soon("refuses access; set WEAVIATE_API_KEY"):
             open_memory(server.url("Dishes"))
         monkeypatch.setenv("WEAVIATE_API_KEY", "wrong-secret")
-        with fails_soon("refuses the key; set WEAVIATE_API_KEY"):
+        with fails_soon("refuses access; set WEAVIATE_API_KEY"):
             open_memory(server.url("Dishes"))
         monkeypatch.setenv("WEAVIATE_API_KEY", "right-secret")
         with open_memory(server.url("Dishes"), embeddings="none") as memory:

@@ -54,13 +54,13 @@ def measured(name: str, *args: str | Path) -> Measured:
     return Measured(*json.loads(done.stdout))
 
 
-def corpus(folder: str) -> list[str]:
-    """The notes of a corpus, after a search that must find what stands beside the hostile file."""
+def corpus(folder: str) -> dict[str, str]:
+    """The problems of a corpus, after a search that must find what stands beside hostile files."""
     from stepcraft.sources import open_corpus  # noqa: PLC0415 - after what is measured
 
     opened = open_corpus([folder], index=":memory:", embeddings="none")
     assert any("beside" in document.page_content for document in opened.invoke("beside", k=50))
-    return opened.notes
+    return {Path(path).name: why for path, why in opened.problems.items()}
 
 
 def page(path: str) -> int:

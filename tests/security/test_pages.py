@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 
 from stepcraft.errors import FetchFailed
-from stepcraft.evidence import NOTES
-from stepcraft.sources.isolated import Unparsed, isolated
-from stepcraft.sources.web import open_web
+from stepcraft.sources.isolated import Unreadable, isolated
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.pages import readable
 from tests.security.measured import measured
-from tests.servers.pages_server import PagesServer, Served, html
 
 PROSE = "<p>Green tea is brewed with water of eighty degrees, for two minutes and no longer than that.</p>"
 
@@ -28,31 +25,18 @@ def read(body: str | bytes, charset: str = "", type_: str = "text/html") -> str:
     return readable(Fetched("http://a.test/x", type_, charset, data, cut=False)).text
 
 
-@pytest.mark.parametrize(
-    ("body", "why"),
-    [
-        ("<p>x" * 500_000, "it has more than 100,000 tags"),
-        (
-            "<p " + " ".join(f"a{n}=1" for n in range(90_000)) + ">x</p>" + PROSE,
-            "its parser crashed, or needs more than 8 s or 600 MB",
-        ),
-    ],
-    ids=["tags", "attributes"],
-)
-def test_a_hostile_page_is_given_up(tmp_path: Path, body: str, why: str):
-    (tmp_path / "page.html").write_text(body)
-    found = measured("page", tmp_path / "page.html")
-    assert found.result == f"FetchFailed: http://a.test/x cannot be read: {why}"
-    assert found.grown < 100
-    assert found.child < 600
+def test_a_page_of_many_tags_is_given_up(tmp_path: Path):
+    (tmp_path / "page.html").write_text("<p>x" * 500_000)
+    read = measured("page", tmp_path / "page.html")
+    why = "it has more than 100,000 tags"
+    assert read.result == f"FetchFailed: http://a.test/x cannot be read: {why}"
+    assert read.grown < 100
+    assert read.child < 600
 
 
 def test_a_page_of_one_paragraph_is_ranked_within_limits(tmp_path: Path):
-    (tmp_path / "page.html").write_text(
-        f"<html><body><article>{PROSE}<p>{'a ' * 900_000}</p></article></body></html>"
-    )
-    found = measured("page", tmp_path / "page.html")
-    assert found.grown < 200
+    (tmp_path / "page.html").write_text(ORDINARY.replace(PROSE, f"{PROSE}<p>{'a ' * 900_000}</p>"))
+    assert measured("page", tmp_path / "page.html").grown < 200
 
 
 @pytest.mark.parametrize(
@@ -64,45 +48,31 @@ def test_an_odd_page_costs_itself_alone(body: str):
     assert "eighty degrees" in read(ORDINARY)
 
 
-@pytest.mark.parametrize(
-    "charset", ["utf-7", "idna", "zlib", "x" * 1000, "iso-8859-99", "cp1", "a\0b"]
-)
+@pytest.mark.parametrize("charset", ["utf-7", "zlib", "x" * 1000, "a\0b"])
 def test_a_charset_that_is_none_is_not_used(charset: str):
     assert "eighty degrees" in read(ORDINARY, charset)
     assert "eighty degrees" in read(ORDINARY, charset, "text/plain")
 
 
-def test_a_hostile_page_is_replaced_by_the_next_result():
-    routes = {
-        "/bad": Served(("<p>x" * 150_000).encode()),
-        "/tea": html(*[PROSE[3:-4]] * 2, title="Tea"),
-    }
-    with PagesServer(routes) as server:
-        results = [f"{server.url}/{name}" for name in ("bad", "tea")]
-        source = open_web("web", allow_hosts=[server.host], search=lambda _query, _count: results)
-        (document,) = source.invoke("green tea")
-    assert document.metadata["source"].endswith("/tea")
-    assert document.metadata[NOTES] == [
-        f"{server.url}/bad cannot be read: it has more than 100,000 tags"
-    ]
+CRASHED = "its parser crashed, or needs more than 1 s or 600 MB"
 
 
 def parsed(data: bytes) -> object:
-    return isolated("tests.security.failing_parser:fails", data, seconds=3)
+    return isolated("tests.security.failing_parser:fails", data, seconds=1)
 
 
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"memory", "its parser crashed, or needs more than 3 s or 600 MB"),
-        (b"crash", "its parser crashed, or needs more than 3 s or 600 MB"),
-        (b"hang", "its parser crashed, or needs more than 3 s or 600 MB"),
+        (b"memory", CRASHED),
+        (b"crash", CRASHED),
+        (b"hang", CRASHED),
         (b"deep", r"it cannot be read as fails \(RecursionError\)"),
         (b"raise", r"it cannot be read as fails \(KeyError\)"),
     ],
 )
 def test_a_parser_that_fails_costs_its_document(data: bytes, why: str):
-    with pytest.raises(Unparsed, match=f"^{why}$"):
+    with pytest.raises(Unreadable, match=f"^{why}$"):
         parsed(data)
     assert isinstance(parsed(b""), int)
 

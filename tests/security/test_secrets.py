@@ -7,7 +7,6 @@ from stepcraft.secrets import excerpt, without_secrets
 
 SECRETS = [
     ("password=hunter2", "hunter2"),
-    ("password: correcthorse", "correcthorse"),
     ("PGPASSWORD=hunter2", "hunter2"),
     ("secret=abcdef", "abcdef"),
     ("postgresql://me:Tr0ub4dor&3@db/x", "Tr0ub4dor&3"),

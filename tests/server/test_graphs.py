@@ -9,8 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
@@ -31,8 +29,8 @@ async def test_every_graph_answers_keyless_and_by_a_served_model(langgraph_serve
     """Runs have event loops of their own here, and models named by strings lose no call."""
 
     async def answers(name: str, model: str) -> Any:
-        given = {"messages": [{"role": "user", "content": QUESTION}]}
-        result = await server.runs.wait(None, name, input=given, context={"model": model})
+        asked = {"messages": [{"role": "user", "content": QUESTION}]}
+        result = await server.runs.wait(None, name, input=asked, context={"model": model})
         return result.get("answer") and [message["type"] for message in result["messages"]], result
 
     async with get_client(url=langgraph_server, timeout=60) as server:
@@ -56,7 +54,6 @@ def test_studio_reads_the_nodes_of_each_setting(client: SyncLangGraphClient, nam
     assistant = client.assistants.search(graph_id=name)[0]
     schemas: Any = client.assistants.get_schemas(assistant["assistant_id"])
     fields = schemas["context_schema"]["properties"]
-    assert all(field["description"] for field in fields.values())
     prompts = [field for field in fields.values() if field.get("langgraph_type") == "prompt"]
     assert prompts
     assert all(field["langgraph_nodes"] for field in prompts)
@@ -65,7 +62,6 @@ def test_studio_reads_the_nodes_of_each_setting(client: SyncLangGraphClient, nam
 @pytest.mark.parametrize(
     ("context", "value"),
     [
-        ({"memory": "/etc/passwd"}, "/etc/passwd"),
         ({"sources": ["corpus:/etc"]}, "corpus:/etc"),
         ({"k": 0}, "k"),
         ({"remember": True}, "STEPCRAFT_REMEMBER"),
@@ -76,13 +72,6 @@ def test_a_context_that_may_not_be_is_an_error_that_says_why(
 ) -> None:
     result: Any = client.runs.wait(None, "aag", input=GIVEN, context=context, raise_error=False)
     assert value in result["__error__"]["message"]
-
-
-def test_a_run_without_an_answer_says_why(client: SyncLangGraphClient) -> None:
-    context: Any = {"model": "openai:slow", "deadline_s": 1}
-    result: Any = client.runs.wait(None, "direct", input=GIVEN, context=context, raise_error=False)
-    assert result["__error__"]["error"] == "NoAnswer"
-    assert "deadline of 1 s" in result["__error__"]["message"]
 
 
 def test_a_review_is_asked_and_answered(client: SyncLangGraphClient) -> None:
@@ -102,14 +91,6 @@ def test_events_and_tokens_are_streamed(client: SyncLangGraphClient) -> None:
     events: list[Any] = [part.data for part in parts if part.event == "custom"]
     assert [event["type"] for event in events].count("answer") == 1
     assert any(part.event == "messages" for part in parts)
-
-
-def test_a_remote_graph_is_a_node_of_a_parent(client: SyncLangGraphClient) -> None:
-    builder = StateGraph(MessagesState)
-    builder.add_node("ours", RemoteGraph("rag", sync_client=client))
-    builder.add_edge(START, "ours")
-    result = builder.compile().invoke({"messages": [("human", QUESTION)]})
-    assert [message.type for message in result["messages"]][-1] == "ai"
 
 
 def test_mcp_lists_the_graphs(langgraph_server: str) -> None:

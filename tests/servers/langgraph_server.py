@@ -37,22 +37,16 @@ class LangGraphServer:
 
     Args:
         config: A langgraph.json.
-        options: Further options of `langgraph dev`; without any, ten runs are worked on at a time.
         settings: Environment variables of the server, beside those of this process.
-        patience: How many seconds it may take to start.
     """
 
     def __init__(
         self,
         config: Path = ROOT / "langgraph.json",
-        *options: str,
         settings: Mapping[str, str] | None = None,
-        patience: float = 60,
     ) -> None:
         self.config = config
-        self.options = options or ("--n-jobs-per-worker", "10")
         self.settings = settings or {}
-        self.patience = patience
         self._ports = Ports(1)
         self.url = f"http://127.0.0.1:{self._ports.numbers[0]}"
 
@@ -78,11 +72,6 @@ class LangGraphServer:
         """What the server has written so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
-    @property
-    def pid(self) -> int:
-        """Of the process, and of the group that it leads."""
-        return self._process.pid
-
     def _start(self) -> None:
         """Its folder is not the checkout: no state lands there, and no developer's .env is read.
 
@@ -97,7 +86,8 @@ class LangGraphServer:
             port,
             "--config",
             str(self.config),
-            *self.options,
+            "--n-jobs-per-worker",
+            "10",
         ]
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         with self._log.open("wb") as log:
@@ -117,14 +107,14 @@ class LangGraphServer:
             )
 
     def _wait(self) -> None:
-        deadline = time.monotonic() + self.patience
+        deadline = time.monotonic() + 60
         while not _answers(f"{self.url}/ok"):
             if self._process.poll() is not None:
                 raise RuntimeError(
                     f"langgraph dev ended with {self._process.returncode}:\n{self.log}"
                 )
             if time.monotonic() > deadline:
-                raise TimeoutError(f"langgraph dev was not up after {self.patience} s:\n{self.log}")
+                raise TimeoutError(f"langgraph dev was not up in time:\n{self.log}")
             time.sleep(0.1)
 
 

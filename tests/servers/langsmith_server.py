@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Event, Thread
 from typing import Any, Self
@@ -71,8 +71,8 @@ class LangSmithServer:
     def list(self, kind: str) -> list[Record]:
         return list(self.kept[kind].values())
 
-    def found(self, kind: str, query: dict[str, list[str]]) -> list[Record]:
-        assert kind == "sessions"
+    def projects(self, query: dict[str, list[str]]) -> list[Record]:
+        """The projects of these names that runs were traced to."""
         names = {run.get("session_name", "default") for run in self.list("runs")}
         return [self.project(name) for name in names & set(query["name"])]
 
@@ -133,37 +133,6 @@ class LangSmithServer:
         found = [run for run in self.list("runs") if not run.get("parent_run_id")]
         return sorted(found, key=lambda run: run["dotted_order"])
 
-    def children(self, run: Record) -> list[Record]:
-        return [one for one in self.list("runs") if one.get("parent_run_id") == run["id"]]
-
-    def below(self, run: Record) -> Iterator[Record]:
-        """A run and all below it."""
-        yield run
-        for child in self.children(run):
-            yield from self.below(child)
-
-    def tree(self, run: Record) -> str:
-        """The names and types of a run and of all below it, a line each, those of a superstep in order of their names."""
-        steps: dict[tuple[int, str, str], int] = {}
-        for child in self.children(run):
-            key = (metadata(child).get("langgraph_step", 0), child["name"], self.tree(child))
-            steps[key] = steps.get(key, 0) + 1
-        lines = [
-            run["name"] if run["run_type"] == "chain" else f"{run['name']} ({run['run_type']})"
-        ]
-        for (_, _, below), count in sorted(steps.items()):
-            first, *others = below.splitlines()
-            lines += [
-                f"  {first} ×{count}" if count > 1 else f"  {first}",
-                *(f"  {line}" for line in others),
-            ]
-        return "\n".join(lines)
-
-
-def metadata(run: Record) -> dict[str, Any]:
-    found: dict[str, Any] = (run.get("extra") or {}).get("metadata", {})
-    return found
-
 
 class _Server(ThreadingHTTPServer):
     def __init__(self, owner: LangSmithServer) -> None:
@@ -181,11 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         owner = self.server.owner
         is_info = parts.path == "/info"
-        self._answer(
-            "GET",
-            200,
-            owner.info if is_info else owner.found(parts.path.strip("/"), parse_qs(parts.query)),
-        )
+        self._answer("GET", 200, owner.info if is_info else owner.projects(parse_qs(parts.query)))
 
     def do_POST(self) -> None:
         owner = self.server.owner

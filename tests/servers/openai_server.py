@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import select
 import socket
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from typing import Self
@@ -15,26 +13,16 @@ from typing import Self
 from langchain_core.messages import convert_to_messages
 
 from stepcraft.models.keyless.model import ExtractiveModel
-from tests.servers.openai_replies import Body, Reply, error, events, hang, whole
+from tests.servers.openai_replies import Body, Reply, error, events, whole
 
 Script = Callable[[Body], Reply | str]
-
-
-@dataclass(frozen=True)
-class Request:
-    """A request that the server received; header names are in lower case, `at` is on the monotonic clock."""
-
-    path: str
-    headers: Mapping[str, str]
-    body: Body
-    at: float
 
 
 class OpenAIServer:
     """Serves chat completions on a loopback port.
 
     Replies are sent in order or made by a function of the request's body; a sequence that is exhausted answers 400.
-    `requests` holds every request so far, `abandoned` those whose clients left before the reply.
+    `bodies` holds those of every request so far.
     """
 
     def __init__(self, replies: Iterable[Reply | str] | Script) -> None:
@@ -42,8 +30,7 @@ class OpenAIServer:
         self._lock = Lock()
         self._connections: set[socket.socket] = set()
         self.closing = Event()
-        self.requests: list[Request] = []
-        self.abandoned: list[Request] = []
+        self.bodies: list[Body] = []
 
     def __enter__(self) -> Self:
         self._http = _Server(self)
@@ -64,14 +51,10 @@ class OpenAIServer:
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
-    @property
-    def bodies(self) -> Sequence[Body]:
-        return [request.body for request in self.requests]
-
-    def answer(self, request: Request) -> Reply:
+    def answer(self, body: Body) -> Reply:
         with self._lock:
-            self.requests.append(request)
-            reply = self._script(request.body)
+            self.bodies.append(body)
+            reply = self._script(body)
         return Reply(text=reply) if isinstance(reply, str) else reply
 
     def opened(self, connection: socket.socket) -> None:
@@ -117,31 +100,19 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if not self.path.endswith("/chat/completions"):
-            return self._send(error(404, f"no route {self.path}"), body)
-        request = Request(
-            self.path,
-            {name.lower(): value for name, value in self.headers.items()},
-            body,
-            time.monotonic(),
-        )
-        reply = self.server.owner.answer(request)
-        if self._wait(reply):
+            return self._send(error(404), body)
+        reply = self.server.owner.answer(body)
+        if not reply.hangs:
             return self._send(reply, body)
-        self.server.owner.abandoned.append(request)
+        self._wait_for_the_client_to_leave()
         self.close_connection = True
         return None
 
-    def _wait(self, reply: Reply) -> bool:
-        """Wait until the reply is due; whether the client is still connected then."""
-        due = time.monotonic() + reply.latency
-        while time.monotonic() < due or (reply.until is not None and not reply.until.is_set()):
+    def _wait_for_the_client_to_leave(self) -> None:
+        while not self.server.owner.closing.is_set():
             readable, _, _ = select.select([self.connection], [], [], 0.01)
-            if self.server.owner.closing.is_set() or (readable and self._client_left()):
-                return False
-        return True
-
-    def _client_left(self) -> bool:
-        return not self.connection.recv(1, socket.MSG_PEEK)
+            if readable and not self.connection.recv(1, socket.MSG_PEEK):
+                return
 
     def _send(self, reply: Reply, body: Body) -> None:
         if reply.body is not None or not body.get("stream"):
@@ -156,8 +127,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        if reply.cut_after is not None:
-            content, self.close_connection = content[: len(content) // 2], True
         self.wfile.write(content)
 
     def _send_stream(self, reply: Reply, body: Body) -> None:
@@ -168,22 +137,17 @@ class _Handler(BaseHTTPRequestHandler):
         for event in events(reply, body):
             data = f"data: {event}\n\n".encode()
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-        if reply.cut_after is None:
-            self.wfile.write(b"0\r\n\r\n")
-        else:
-            self.close_connection = True
+        self.wfile.write(b"0\r\n\r\n")
 
 
-def keyless_reply(body: Body) -> Reply | str:
-    """The reply of the keyless model, which fits every prompt of the package; none to the model "slow"."""
-    if body["model"] == "slow":
-        return hang()
+def keyless_reply(body: Body) -> str:
+    """The reply of the keyless model, which fits every prompt of the package."""
     return ExtractiveModel().invoke(convert_to_messages(body["messages"])).text
 
 
 def _in_order(replies: Iterable[Reply | str]) -> Script:
     waiting: Iterator[Reply | str] = iter(replies)
-    return lambda _: next(waiting, error(400, "the script has no reply left"))
+    return lambda _: next(waiting, error(400))
 
 
 def _hang_up(connection: socket.socket) -> None:

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -62,9 +62,6 @@ class PagesServer:
         self.asked: list[Asked] = []
         self.closing = Event()
         self._tls = tls
-        self._lock = Lock()
-        self._here = 0
-        self.most_at_once = 0
 
     def __enter__(self) -> Self:
         self._http = _Server(self)
@@ -99,16 +96,9 @@ class PagesServer:
         return [request.path for request in self.asked]
 
     def answer(self, request: Asked) -> Served:
-        with self._lock:
-            self.asked.append(request)
-            self._here += 1
-            self.most_at_once = max(self.most_at_once, self._here)
+        self.asked.append(request)
         route = self.routes.get(urlsplit(request.path).path, Served(b"no such page", 404))
         return route if isinstance(route, Served) else route(request)
-
-    def answered(self) -> None:
-        with self._lock:
-            self._here -= 1
 
 
 class _Server(ThreadingHTTPServer):
@@ -139,8 +129,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(served)
         except (OSError, ssl.SSLError):
             self.close_connection = True
-        finally:
-            self.server.owner.answered()
 
     do_POST = do_GET
 

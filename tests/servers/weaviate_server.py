@@ -104,12 +104,11 @@ class WeaviateServer:
         """Of the process; 0 if there is none."""
         return self._process.pid if self._process else 0
 
-    def url(self, collection: str, **options: str) -> str:
+    def url(self, collection: str) -> str:
         """The URL of a memory in this server."""
-        pairs = "".join(f"&{name}={value}" for name, value in options.items())
-        return f"weaviate://127.0.0.1:{self.port}/{collection}?grpc={self.grpc_port}{pairs}"
+        return f"weaviate://127.0.0.1:{self.port}/{collection}?grpc={self.grpc_port}"
 
-    def start(self, patience: float = 60) -> None:
+    def start(self) -> None:
         """Start the process and wait until it serves."""
         self.data.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
@@ -129,7 +128,7 @@ class WeaviateServer:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._wait(time.monotonic() + patience)
+        self._wait(time.monotonic() + 60)
 
     def stop(self) -> None:
         """End the process in good order."""

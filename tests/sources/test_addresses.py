@@ -144,9 +144,9 @@ class Recording(httpx.AsyncBaseTransport):
 
 
 @pytest.mark.parametrize("address", REFUSED)
-def test_a_host_with_this_address_is_refused(address: str):
+def test_a_host_with_this_address_among_public_ones_is_refused(address: str):
     network = Recording()
-    fetcher = Fetcher(resolve=lambda host, port: [address], network=lambda: network)
+    fetcher = Fetcher(resolve=lambda host, port: ["8.8.8.8", address], network=lambda: network)
     with pytest.raises(
         FetchRefused,
         match=r"cannot be fetched: pages\.test has the address .* is not public",
@@ -164,15 +164,6 @@ def test_a_host_with_this_address_is_connected_to(address: str):
     assert network.connected == [(address, 8080)]
 
 
-@pytest.mark.parametrize("private", REFUSED)
-def test_one_private_address_among_public_ones_is_enough(private: str):
-    network = Recording()
-    fetcher = Fetcher(resolve=lambda host, port: ["8.8.8.8", private], network=lambda: network)
-    with pytest.raises(FetchRefused):
-        fetcher.fetch("http://pages.test/")
-    assert network.connected == []
-
-
 @pytest.mark.parametrize("url", [*NOTATIONS, *URLS])
 def test_a_url_that_is_refused(url: str):
     network = Recording()
@@ -182,42 +173,11 @@ def test_a_url_that_is_refused(url: str):
     assert "sesame" not in str(caught.value)
 
 
-PARTS = [
-    "http://",
-    "https://",
-    "//",
-    "/",
-    "\\",
-    "@",
-    ":",
-    "80",
-    ":99999",
-    "[",
-    "]",
-    "::1",
-    "127.0.0.1",
-    "0x7f.1",
-]
-PARTS += [
-    "%00",
-    "%2e",
-    "localhost",
-    "?",
-    "#",
-    " ",
-    "\t",
-    "\r\n",
-    "\u3002",
-    "\u2460",
-    "user",
-    "\ud800",
-    "xn--",
-    "-",
-    ".",
-]
+WORDS = ["http:", "80", ":99999", "::1", "127.0.0.1", "0x7f.1", "%00", "%2e", "localhost", "xn--"]
+SIGNS = [*"/\\@:[]?# \t\r\n\u3002\u2460\ud800-."]
 
 
-@given(st.lists(st.sampled_from(PARTS), max_size=8).map("".join) | st.text(max_size=20))
+@given(st.lists(st.sampled_from(WORDS + SIGNS), max_size=8).map("".join) | st.text(max_size=20))
 def test_whatever_the_url_nothing_private_is_connected_to(rest: str):
     network = Recording()
     with pytest.raises(FetchFailed) as caught:

@@ -1,18 +1,14 @@
 """A corpus: what it finds, what it leaves out, and how its index follows the files."""
 
-import contextlib
 import os
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from contextlib import chdir, closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -112,33 +108,15 @@ def test_a_search_shows_as_a_retriever_run_and_takes_k(opened):
         corpus.invoke("steep", k=0)
 
 
-async def test_async_searches(opened):
-    assert [document.metadata["title"] for document in await opened().ainvoke("black", k=1)] == [
-        "Tea › Black"
-    ]
-
-
-def test_only_what_changed_is_read(opened, folder: Path):
-    assert opened().read == 2
-    assert opened().read == 0
-    (folder / "tea.md").write_text(TEA.replace("two", "three"))
-    (folder / "milk.md").write_text("Milk is white.")
-    (folder / "kitchen" / "soup.txt").unlink()
-    corpus = opened()
-    assert (len(corpus.index.marks()), corpus.read) == (2, 2)
-    assert opened().invoke("green")[0].page_content == "Steep green tea for three minutes."
-    assert found(opened(), "milk") == [f"{folder}/milk.md:1"]
-    assert found(opened(), "potatoes") == []
-
-
 def test_a_beginning_run_takes_in_changes_without_a_second_index(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
     corpus = opened_source(f"corpus:{folder}", age_s=0)
     index = corpus.index
-    assert found(corpus, "milk", k=1) != [f"{folder}/milk.md:1"]
     (folder / "milk.md").write_text("Milk is white.")
+    assert opened_source(f"corpus:{folder}") is corpus
+    assert found(corpus, "milk", k=1) != [f"{folder}/milk.md:1"], "it was looked at just now"
     assert opened_source(f"corpus:{folder}", age_s=0) is corpus
     assert (corpus.index, corpus.read) == (index, 1)
     assert found(corpus, "milk", k=1) == [f"{folder}/milk.md:1"]
@@ -148,26 +126,13 @@ def test_a_beginning_run_takes_in_changes_without_a_second_index(
         opened_source(f"corpus:{folder}", age_s=0)
 
 
-def test_a_corpus_within_its_age_is_not_looked_at_again(opened, folder: Path):
-    corpus = opened()
-    (folder / "milk.md").write_text("Milk is white.")
-    corpus.refresh(after_s=3600)
-    assert found(corpus, "milk is white", k=1) != [f"{folder}/milk.md:1"]
-    corpus.refresh()
-    assert found(corpus, "milk is white", k=1) == [f"{folder}/milk.md:1"]
-
-
 @pytest.mark.skipif(find_spec("markitdown") is not None, reason="it is installed")
 def test_office_files_that_are_not_read_are_named(opened, folder: Path):
     for name in ("plan.docx", "talk.PPTX", "sums.xlsx", "old.doc", "~$plan.docx"):
         (folder / name).write_bytes(b"PK\3\4\0")
     corpus = opened()
-    assert sorted(Path(path).name for path in corpus.problems) == [
-        "old.doc",
-        "plan.docx",
-        "sums.xlsx",
-        "talk.PPTX",
-    ]
+    names = ["old.doc", "plan.docx", "sums.xlsx", "talk.PPTX"]
+    assert sorted(Path(path).name for path in corpus.problems) == names
     assert corpus.problems[str(folder / "old.doc")] == "it is binary or in UTF-16"
     assert 'pip install "stepcraft[office]"' in corpus.invoke("tea")[0].metadata[NOTES][0]
 
@@ -222,19 +187,10 @@ def test_a_file_touched_but_not_changed_is_not_embedded_again(opened, folder: Pa
     (folder / "tea.md").write_text(f"New first line.\n{TEA}")
     assert opened(embeddings=model).read == 1
     assert len(model.texts) == 6, "the new line and what has a new title"
-    (folder / "tea.md").write_text(TEA + "\n## White\nOne minute.\n")
-    opened(embeddings=model)
-    assert found(opened(embeddings=model), "white tea", k=1) == [f"{folder}/tea.md:10"]
 
 
 def test_what_is_left_out_of_folders(opened, folder: Path):
-    for name in (
-        ".git/config",
-        ".hidden.md",
-        "node_modules/x/readme.md",
-        "env/lib/tea.py",
-        "logo.png",
-    ):
+    for name in (".git/config", ".hidden.md", "node_modules/x/a.md", "env/lib/a.py", "logo.png"):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("tea")
@@ -267,21 +223,7 @@ def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(opened, folder: Path):
     assert document.metadata["source"] == f"{folder}/caf\ufffd.txt:1"
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything"
-)
-def test_a_file_without_permission_is_read_once_it_has_one(opened, folder: Path):
-    (folder / "tea.md").chmod(0)
-    assert "Permission denied" in opened().notes[0]
-    (folder / "tea.md").chmod(0o600)
-    assert opened().notes == []
-
-
 def test_nothing_to_search_is_refused(tmp_path: Path):
-    with pytest.raises(BadInput, match=r"there is no file or folder .*nowhere; check the name"):
-        open_corpus([tmp_path / "nowhere"], index=":memory:")
-    with pytest.raises(BadInput, match="needs a file or folder"):
-        open_corpus([], index=":memory:")
     with pytest.raises(BadInput, match="holds no text to search"):
         open_corpus([tmp_path], index=":memory:")
     (tmp_path / "a.bin").write_bytes(b"\0")
@@ -309,11 +251,7 @@ print(corpus.index.path, corpus.read, len(corpus.invoke("tea", k=50)))
 
 
 def in_a_process(folder: Path, embeddings: str = "none") -> subprocess.Popen[str]:
-    environment = {
-        **os.environ,
-        "XDG_CACHE_HOME": str(folder.parent / "cache"),
-        "HOME": str(folder.parent),
-    }
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder.parent / "cache")}
     command = [sys.executable, "-W", "error", "-c", CODE, str(folder), embeddings]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
@@ -329,9 +267,7 @@ def test_the_index_is_in_the_cache_folder_one_for_each_choice_of_embeddings(fold
     assert Path(path).is_relative_to(folder.parent)
     assert read == "2"
     assert outcome(in_a_process(folder))[:2] == [path, "0"]
-    other, read, _ = outcome(in_a_process(folder, "wordllama"))
-    assert other != path
-    assert read == "2"
+    assert outcome(in_a_process(folder, "wordllama"))[0] != path
 
 
 def test_several_processes_may_open_a_corpus_at_once(folder: Path):
@@ -339,13 +275,10 @@ def test_several_processes_may_open_a_corpus_at_once(folder: Path):
         (folder / f"{number}.md").write_text(f"# Tea {number}\n\nTea of kind {number}.\n")
     started = [in_a_process(folder) for _ in range(3)]
     assert len({tuple(outcome(process)[::2]) for process in started}) == 1
-    _, read, count = outcome(in_a_process(folder))
-    assert count == "50"
-    assert int(read) == 0
+    assert outcome(in_a_process(folder))[1:] == ["0", "50"]
 
 
-@pytest.mark.parametrize("deleted", [False, True], ids=["", "and a file deleted"])
-def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, deleted):
+def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path):
     for number in range(3):  # the second file is in the index in part when the process is killed
         lines = (f'{{"text": "Tea {number} of kind {line}."}}' for line in range(3000))
         (folder / f"{number}.jsonl").write_text("\n".join(lines))
@@ -357,26 +290,12 @@ def test_killed_on_the_way_the_next_opening_goes_on(opened, folder: Path, delete
     model.most, model.error = 4000, Killed
     with pytest.raises(Killed):
         opened(embeddings=model)
-    if deleted:
-        (folder / "1.jsonl").unlink()
+    (folder / "2.jsonl").unlink()
     model = Counting()
     whole = opened(embeddings=model)
-    assert len(model.texts) < 9000, "what was stored is not embedded again"
+    assert len(model.texts) < 6000, "what was stored is not embedded again"
     fresh = open_corpus([folder], index=":memory:", embeddings="none")
     assert entries(whole) == entries(fresh)
-
-
-def test_threads_may_search_at_once(opened):
-    corpus = opened()
-    results: list[list[str]] = []
-    threads = [
-        threading.Thread(target=lambda: results.append(found(corpus, "tea"))) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [results[0]] * 8
 
 
 def entries(corpus: CorpusRetriever) -> list[tuple[str, str, str]]:
@@ -396,41 +315,20 @@ STATES = st.lists(st.dictionaries(NAMES, TEXTS), min_size=1, max_size=4)
 def test_incremental_updates_equal_a_fresh_index(tmp_path_factory: pytest.TempPathFactory, states):
     folder = tmp_path_factory.mktemp("changing") / "files"
     (folder / "sub").mkdir(parents=True)
-    (folder / "always.md").write_text("Always tea.")
     index = folder.parent / "index.db"
     for state in states:
         for file in folder.rglob("*.*"):
-            if file.name != "always.md" and str(file.relative_to(folder)) not in state:
-                file.unlink()
-        for name, text in state.items():
+            file.unlink()
+        for name, text in {**state, "always.md": "Always tea."}.items():
             (folder / name).write_text(text)
-        changed = open_corpus([folder], index=index, embeddings="none")
-        fresh = open_corpus([folder], index=":memory:", embeddings="none")
-        assert entries(changed) == entries(fresh)
-        scores = [
-            sorted(document.metadata["score"] for document in corpus.invoke("green tea", k=9))
-            for corpus in (changed, fresh)
-        ]
-        assert np.allclose(*scores)
-        assert changed.notes == fresh.notes
-        changed.close()
-        fresh.close()
+        with (
+            closing(open_corpus([folder], index=index, embeddings="none")) as changed,
+            closing(open_corpus([folder], index=":memory:", embeddings="none")) as fresh,
+        ):
+            assert entries(changed) == entries(fresh)
+            assert scores(changed) == pytest.approx(scores(fresh))
+            assert changed.notes == fresh.notes
 
 
-def test_an_index_that_was_not_opened_for_long_is_deleted_from_the_cache(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    cache = folder.parent / "other cache"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    (folder / "more").mkdir()
-    (folder / "more" / "milk.md").write_text("Milk, then sugar.")
-    unused, used = (
-        Path(open_corpus([named], embeddings="none").index.path)
-        for named in (folder, folder / "more")
-    )
-    old = time.time() - 91 * 24 * 3600
-    for path in (unused, used):
-        os.utime(path, (old, old))
-    with contextlib.closing(open_corpus([folder / "more"], embeddings="none")) as corpus:
-        assert corpus.read == 0, "the index that is used again is kept"
-    assert list(cache.rglob("*.db*")) == [used]
+def scores(corpus: CorpusRetriever) -> list[float]:
+    return sorted(document.metadata["score"] for document in corpus.invoke("green tea", k=9))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -31,10 +30,7 @@ def test_what_tavily_is_asked():
         (request,) = server.asked
     assert (request.method, request.path) == ("POST", "/search")
     assert request.headers["authorization"] == "Bearer tvly-sesame"
-    assert json.loads(request.body) == {
-        "query": "rye " * 100,
-        "max_results": 12,
-    }
+    assert json.loads(request.body) == {"query": "rye " * 100, "max_results": 12}
 
 
 @pytest.mark.parametrize("path", ["", "/", "/search"])
@@ -54,13 +50,14 @@ def engines(url: str) -> list[Search]:
     ("served", "why"),
     [
         (Served(b"", 401), r"answered 401 .*; check "),
-        (Served(b"", 403), r"answered 403 .*; check "),
         (Served(b"", 429), r"answered 429 \(too many requests\); check "),
-        (Served(b"", 500), "answered 500 .*; check "),
         (Served(status=302, headers={"Location": "http://127.0.0.1:1/"}), "redirects more than 0"),
         (Served(b"<html>"), "it is 'text/html', and only application/json is read"),
-        (answer("x" * 2_100_000), "did not answer with results in JSON"),
         (Served(b"[" * 100_000, type="application/json"), "did not answer with results in JSON"),
+        *(
+            (answer(rows), "did not answer with results in JSON")
+            for rows in ("x" * 2_100_000, [], {}, {"results": ["a"]})
+        ),
     ],
 )
 def test_an_engine_that_fails(place: int, served: Served, why: str):
@@ -71,16 +68,6 @@ def test_an_engine_that_fails(place: int, served: Served, why: str):
         engines(server.url)[place]("rye bread", 3)
     assert "sesame" not in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("rows", [[], {}, {"results": None}, {"results": ["a"]}])
-def test_an_answer_without_results(rows: object):
-    with PagesServer({"/search": answer(rows)}) as server:
-        for engine in engines(server.url):
-            with pytest.raises(SourceFailure, match="did not answer with results in JSON"):
-                engine("rye bread", 3)
-    with PagesServer({"/search": answer({"results": []})}) as server:
-        assert all(engine("rye bread", 3) == [] for engine in engines(server.url))
 
 
 def test_an_engine_that_cannot_be_reached():
@@ -94,10 +81,8 @@ def test_an_engine_that_cannot_be_reached():
 def test_ddgs_without_a_network(monkeypatch: pytest.MonkeyPatch):
     with PagesServer({}) as server:
         monkeypatch.setenv("DDGS_PROXY", server.url)
-    began = time.monotonic()
     with pytest.raises(SourceFailure, match=r"^ddgs: no search engine answered: ") as caught:
         open_web("web").invoke("rye bread")
-    assert time.monotonic() - began < 10
     assert "\n" not in str(caught.value)
 
 
@@ -111,15 +96,7 @@ def test_a_key_is_asked_for_before_any_work(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    "spec",
-    [
-        "web:bing",
-        "web:searxng",
-        "web:searxng+",
-        "web:searxng+file:///etc",
-        "web:ddgs+http://a.b",
-        "web:exa",
-    ],
+    "spec", ["web:bing", "web:searxng", "web:searxng+file:///etc", "web:ddgs+http://a.b"]
 )
 def test_a_spec_that_is_none(spec: str):
     with pytest.raises(BadInput, match=r"no web source goes by .*; name web, web:ddgs, "):

@@ -6,18 +6,17 @@ import asyncio
 import json
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
-from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.errors import SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.sources.web import WebSource, open_web
 from tests.servers.pages_server import Asked, PagesServer, Route, Served, html
@@ -98,24 +97,13 @@ def test_the_passage_that_fits_comes_first_with_its_source():
     assert (first.metadata["title"], first.metadata["source"]) == ("Rye bread", f"{server.url}/rye")
     scores = [document.metadata["score"] for document in (first, *rest)]
     assert scores == sorted(scores, reverse=True)
-    assert isinstance(scores[0], float)
     assert "notes" not in first.metadata
-
-
-def test_the_same_search_gives_the_same_documents():
-    with the_web("tea", "rye", rye=RYE, tea=TEA) as (source, _):
-        first = source.invoke("rye bread")
-        assert source.invoke("rye bread") == first
-    assert len({document.id for document in first}) == len(first) == 2
 
 
 def test_k_may_come_with_the_call():
     with the_web("loaves", loaves=long_page(20), k=2) as (source, _):
         assert len(source.invoke("rye bread")) == 2
-        assert len(source.invoke("rye bread", k=7)) == 7
         assert len(asyncio.run(source.ainvoke("rye bread", k=7))) == 7
-        with pytest.raises(BadInput, match="at least 1, not 0"):
-            source.invoke("rye bread", k=0)
     with pytest.raises(ValidationError):
         open_web("web", k=0)
 
@@ -125,16 +113,6 @@ def test_a_heading_is_in_the_title_and_no_passage_is_long():
         first, *rest = source.invoke("loaf 7", k=30)
     assert first.metadata["title"] == "Loaves › Loaf 7"
     assert all(0 < len(document.page_content) <= 1000 for document in (first, *rest))
-    assert not any("# " in document.page_content for document in (first, *rest))
-
-
-def test_a_long_paragraph_is_split():
-    with the_web(
-        "rye", rye=html("".join(f"Rye bread takes {n} hours in the oven. " for n in range(100)))
-    ) as (source, _):
-        passages = source.invoke("rye bread", k=10)
-    assert len(passages) >= 4
-    assert all(len(document.page_content) <= 1000 for document in passages)
 
 
 def test_plain_text_and_markdown_are_read():
@@ -163,8 +141,6 @@ BAD: dict[str, tuple[Served, str]] = {
         Served(b"no such page", 404),
         r"/gone cannot be fetched: the server answered 404 \(not found\)",
     ),
-    "busy": (Served(b"later", 429), r"the server answered 429 \(too many requests\)"),
-    "json": (Served(b"{}", type="application/json"), "only text/html, .* is read"),
     "empty": (html(""), "/empty cannot be read: there is no text on it"),
     "inner": (
         Served(status=302, headers={"Location": "http://10.0.0.1/"}),
@@ -190,36 +166,18 @@ def test_the_next_result_takes_the_place_of_a_bad_page(name: str):
     assert "/more" not in server.paths
 
 
-def test_results_of_private_hosts_are_refused():
-    with the_web("http://localhost:1/admin", "http://169.254.169.254/latest/", "rye", rye=RYE) as (
-        source,
-        _,
-    ):
-        first, *_ = source.invoke("rye bread")
-    assert len(first.metadata[NOTES]) == 2
-    assert all("is not public" in note for note in first.metadata[NOTES])
-
-
 def test_nothing_that_can_be_read_is_a_failure_with_the_reasons():
     pages = {name: BAD[name][0] for name in ("gone", "empty")}
-    failure = pytest.raises(
-        SourceFailure, match=r"^no page that the web search names can be read: .*404"
-    )
-    with the_web(*pages, **pages) as (source, _), failure as caught:
+    why = r"^no page that the web search names can be read: .*404.*there is no text on it$"
+    with the_web(*pages, **pages) as (source, _), pytest.raises(SourceFailure, match=why):
         source.invoke("rye bread")
-    assert "there is no text on it" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
-def test_a_search_that_knows_nothing_gives_nothing():
-    with the_web() as (source, _):
-        assert source.invoke("rye bread") == []
-
-
-def test_a_query_without_words_asks_nobody():
-    with the_web("rye", rye=RYE) as (source, server):
+def test_a_search_that_knows_nothing_gives_nothing_and_one_without_words_asks_nobody():
+    with the_web() as (source, server):
         assert source.invoke(" \n ") == []
         assert server.asked == []
+        assert source.invoke("rye bread") == []
 
 
 def test_a_page_is_fetched_once():
@@ -236,31 +194,10 @@ def test_searches_from_threads_and_event_loops_share_pages():
         async def several() -> list[list[Any]]:
             return list(await asyncio.gather(*(source.ainvoke("rye bread") for _ in range(5))))
 
-        results: list[Any] = []
-        threads = [
-            threading.Thread(target=lambda: results.extend(asyncio.run(several())))
-            for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(results) == 20
-        assert all(documents == results[0] for documents in results)
+        with ThreadPoolExecutor() as threads:
+            results = [*threads.map(lambda _: asyncio.run(several()), range(4))]
+        assert all(documents == results[0][0] for result in results for documents in result)
         assert server.paths.count("/rye") == server.paths.count("/tea") == 1
-
-
-async def test_the_event_loop_goes_on():
-    slow = Served(RYE.body, pause=0.3)
-    with the_web("rye", rye=slow) as (source, _):
-        search = asyncio.create_task(source.ainvoke("rye bread"))
-        began, ticks = time.monotonic(), 0
-        while not search.done():
-            await asyncio.sleep(0.01)
-            ticks += 1
-        assert ticks > 5
-        assert time.monotonic() - began < 5
-        assert await search
 
 
 def test_a_caller_that_gives_up_hears_no_more(caplog: pytest.LogCaptureFixture):
@@ -281,18 +218,6 @@ def test_a_caller_that_gives_up_hears_no_more(caplog: pytest.LogCaptureFixture):
         if thread.name == "stepcraft-source":
             thread.join(10)
     assert caplog.records == []
-
-
-def test_a_search_shows_as_a_retriever_run():
-    queries: list[str] = []
-
-    class Seen(BaseCallbackHandler):
-        def on_retriever_start(self, serialized, query, **_):
-            queries.append(query)
-
-    with the_web("rye", rye=RYE) as (source, _):
-        source.invoke("rye bread", {"callbacks": [Seen()]})
-    assert queries == ["rye bread"]
 
 
 def test_pages_that_do_not_come_in_time_are_left():

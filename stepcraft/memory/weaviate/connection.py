@@ -31,7 +31,6 @@ from weaviate.exceptions import (
 from stepcraft.concurrency import OncePerKey
 from stepcraft.errors import MemoryFailure, StepcraftError
 from stepcraft.memory.weaviate.url import EMBEDDED_PORTS, KEY_VARIABLE, VERSION, Address
-from stepcraft.secrets import without_secrets
 
 _PATIENCE_S = 1.0
 """After how many seconds of a call the server is probed, and probed again."""
@@ -43,14 +42,22 @@ _PROBE_S = 1.5
 _TIMEOUT = Timeout(init=2, query=60, insert=600)
 """The client's own limits: a slow import is not cut off, as a dead server is found by the probe."""
 
+# The client would take its inner ports at random from those of outgoing connections, where another
+# program may have taken one meanwhile.
 _EMBEDDED = {
     "AUTOSCHEMA_ENABLED": "false",
     "CLUSTER_ADVERTISE_ADDR": "127.0.0.1",
     "CLUSTER_BIND_ADDR": "127.0.0.1",
+    "CLUSTER_DATA_BIND_PORT": "8076",
+    "CLUSTER_GOSSIP_BIND_PORT": "8075",
     "DEFAULT_VECTORIZER_MODULE": "none",
     "DISABLE_TELEMETRY": "true",
     "ENABLE_MODULES": "",
+    "GO_PROFILING_DISABLE": "true",
     "LOG_LEVEL": "fatal",
+    "RAFT_INTERNAL_RPC_PORT": "8078",
+    "RAFT_JOIN": f"Embedded_at_{EMBEDDED_PORTS[0]}:8077",
+    "RAFT_PORT": "8077",
     "RAFT_TIMEOUTS_MULTIPLIER": "1",
 }
 
@@ -113,9 +120,7 @@ class Connection:
 
     async def _perform(self, action: Action[T], *, repeat: bool = True) -> T:
         client = await self.client()
-        address = self._address
-        objects = client.collections.use(address.collection)
-        objects = objects.with_tenant(address.options.tenant or None)
+        objects = client.collections.use(self._address.collection)
         try:
             return await self._watched(action(objects))
         except StepcraftError:
@@ -156,17 +161,20 @@ class Connection:
 
     async def _connect(self) -> weaviate.WeaviateAsyncClient:
         address, key = self._address, self._address.key()
-        client = weaviate.use_async_with_custom(
-            http_host=address.host,
-            http_port=address.port,
-            http_secure=address.tls,
-            grpc_host=address.grpc_host,
-            grpc_port=address.grpc_port,
-            grpc_secure=address.tls,
-            auth_credentials=Auth.api_key(key) if key else None,
-            additional_config=AdditionalConfig(timeout=_TIMEOUT),
-            skip_init_checks=True,  # they ask the package index for the newest version
-        )
+        try:
+            client = weaviate.use_async_with_custom(
+                http_host=address.host,
+                http_port=address.port,
+                http_secure=address.tls,
+                grpc_host=address.grpc_host,
+                grpc_port=address.grpc_port,
+                grpc_secure=address.tls,
+                auth_credentials=Auth.api_key(key) if key else None,
+                additional_config=AdditionalConfig(timeout=_TIMEOUT),
+                skip_init_checks=True,  # they ask the package index for the newest version
+            )
+        except ValueError as error:  # ports that no server can have
+            raise self._failure(error) from error
         try:
             await client.connect()
             self._check_version(await client.get_meta())
@@ -219,7 +227,9 @@ class Connection:
         await asyncio.shield(self._probing)
 
     async def _check_ready(self) -> None:
-        name, url = self._address.name, self._address.http
+        address = self._address
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        url = f"{'https' if address.tls else 'http'}://{host}:{address.port}"
         try:
             # A name look-up may take longer than any time-out of the request.
             async with httpx.AsyncClient(trust_env=False) as http, asyncio.timeout(_PROBE_S):
@@ -227,22 +237,20 @@ class Connection:
         except (httpx.TransportError, httpx.InvalidURL, TimeoutError) as error:
             reason = str(error) or f"it did not answer within {_PROBE_S} s"
             raise MemoryFailure(
-                f"{name} cannot be reached at {url} ({reason}); check host, port and tls=, and "
-                "whether Weaviate is running there"
+                f"{address.name} cannot be reached at {url} ({reason}); check host, port and tls=, "
+                "and whether Weaviate is running there"
             ) from error
         if not reply.is_success:
             raise MemoryFailure(
-                f"{name}: what answers at {url} is no Weaviate, or one that is not ready "
+                f"{address.name}: what answers at {url} is no Weaviate, or one that is not ready "
                 f"({reply.status_code}); check host and port, or try again in a moment"
             )
 
     def _failure(self, error: Exception) -> MemoryFailure:
-        name = self._address.name
+        reason = " ".join(str(error).split())[:300]
         if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
-            how = "refuses the key" if self._address.key() else "asks for a key"
-            return MemoryFailure(f"{name} {how}; set {KEY_VARIABLE} to one that the server knows")
-        reason = " ".join(without_secrets(str(error)).split())[:300]
-        return MemoryFailure(f"{name} failed: {reason}")
+            reason = f"it refuses access; set {KEY_VARIABLE} to a key that the server knows"
+        return MemoryFailure(f"{self._address.name} failed: {reason}")
 
 
 def _is_lost(error: BaseException | None) -> bool:

@@ -14,12 +14,25 @@ from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
 from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import Matrix, cjk_words, embedded, query_vector, query_words
+from stepcraft.index import (
+    Matrix,
+    check_search,
+    cjk_words,
+    embedded,
+    query_vector,
+    query_words,
+)
 from stepcraft.memory.batches import ServedMemory, same_text
+from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure, is_uuid
-from stepcraft.memory.protocol import check_search
 from stepcraft.memory.weaviate.connection import Connection, Objects, start_embedded
-from stepcraft.memory.weaviate.schema import CONTENT, SEARCHED, open_collection
+from stepcraft.memory.weaviate.schema import (
+    CONTENT,
+    SEARCHED,
+    MadeWith,
+    create_collection,
+    recorded,
+)
 from stepcraft.memory.weaviate.url import parse_url
 from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
@@ -51,15 +64,12 @@ class WeaviateMemory(ServedMemory):
     Args:
         url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051) and `tls=true`;
             `weaviate+embedded:///folder/Collection`, with `?binary=` (folder of the program); or
-            `weaviate+cloud://cluster/Collection`. Each takes `tenant=`, and for a new collection
-            `replicas=` (not embedded), `quantizer=` (rq, pq, bq, sq) and the settings of its HNSW
-            index, `ef=` (1024), `ef_construction=` (256) and `max_connections=` (64). `ef` alone is
-            changed in an existing collection too.
+            `weaviate+cloud://cluster/Collection`.
         embeddings: As in `open_memory`.
-        create: Whether a missing collection or tenant is created.
+        create: Whether a missing collection is created.
 
     Raises:
-        BadInput: The URL is malformed, or there is no such collection or tenant.
+        BadInput: The URL is malformed, or there is no such collection.
         MemoryFailure: The server cannot be used, or the collection has another shape or other
             embeddings.
     """
@@ -75,17 +85,24 @@ class WeaviateMemory(ServedMemory):
     ) -> None:
         address = parse_url(url)
         if address.folder:
-            start_embedded(address.folder, address.options.binary)
+            start_embedded(address.folder, address.binary)
         self.name = url
         self._connection = Connection(address)
         self._release = weakref.finalize(self, self._connection.close)
-        try:
-            self._embedder, self._made_with = open_collection(
-                self._connection, address, embeddings, create=create
+        made_with = self._connection.call(recorded)
+        if not made_with and not create:
+            raise BadInput(
+                f"{url}: there is no collection {address.collection}; check the name, or import "
+                "procedures first"
             )
-        except BaseException:
-            self.close()
-            raise
+        made_name = made_with.embeddings if made_with else None
+        self._embedder = recorded_embedder(url, embeddings, made_name)
+        self._made_with = made_with or self._create()
+        if self._embedder and self._embedder.name != self._made_with.embeddings:
+            raise MemoryFailure(
+                f"{url} was made with embeddings {self._made_with.embeddings!r}, not "
+                f"{self._embedder.name!r}: open it with the former, or fill a new collection"
+            )
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
         """Return the k procedures that fit best, by Weaviate's vector index and BM25."""
@@ -122,6 +139,14 @@ class WeaviateMemory(ServedMemory):
         """Close the connection; it may be called twice."""
         self._release.detach()
         self._connection.close().result()
+
+    def _create(self) -> MadeWith:
+        made_with = MadeWith("none", 0)
+        if self._embedder:
+            length = len(self._embedder.embed_query("procedure"))
+            made_with = MadeWith(self._embedder.name, length)
+        self._connection.call(partial(create_collection, self._connection, made_with))
+        return made_with
 
     def _check_length(self, vector: Matrix) -> None:
         dimensions = self._made_with.dimensions
@@ -161,28 +186,25 @@ class WeaviateMemory(ServedMemory):
             str(item.uuid): np.asarray(item.vector.get("default", ()), np.float32)
             for item in self._connection.call(partial(_fetch, ids=same, vectors=True))
         }
-        model = self._made_with.embeddings
         texts = {
             id_: procedure.text(self.template)
             for id_, procedure in procedures.items()
             if id_ not in vectors
         }
+        model = self._made_with.embeddings
         if texts and not self._embedder and model != "none":
             raise MemoryFailure(
                 f"{self.name} was made with embeddings {model!r}: open it with them to add"
             )
         rows = embedded(self._embedder, list(texts.values())) if self._embedder else {}
-        refused: list[Failed] = []
         for id_, text in texts.items():
-            row = rows.get(text, b"")
-            if row is None:
-                reason = f"the embedding model {model} gave a vector that is not finite"
-                refused.append(Failed(id_, reason))
-                continue
-            vectors[id_] = np.frombuffer(row, np.float32)
+            vectors[id_] = np.frombuffer(rows.get(text, b""), np.float32)
             self._check_length(vectors[id_])
         items = [_object(procedures[id_], vector) for id_, vector in vectors.items()]
-        return refused + self._connection.call(partial(_insert_all, items=items))
+        return self._connection.call(partial(_insert_all, items=items))
+
+
+Item = DataObject[dict[str, Any], None]
 
 
 async def _search(
@@ -254,24 +276,19 @@ async def _delete(objects: Objects, ids: Iterable[str]) -> int:
         if reply.successful < reply.matches:  # which the client reports nowhere else
             raise MemoryFailure(
                 f"{deleted} procedures were deleted, and Weaviate keeps the others in "
-                f"{objects.name}; it is read-only then, by an order or for want of disk space: see "
-                "the server's log"
+                f"{objects.name}, which is read-only: see the server's log"
             )
     return deleted
 
 
-async def _insert_all(
-    objects: Objects, items: Sequence[DataObject[dict[str, Any], None]]
-) -> list[Failed]:
+async def _insert_all(objects: Objects, items: Sequence[Item]) -> list[Failed]:
     parts = [
         _insert(objects, items[first : first + _BATCH]) for first in range(0, len(items), _BATCH)
     ]
     return list(chain.from_iterable(await asyncio.gather(*parts)))
 
 
-async def _insert(
-    objects: Objects, items: Sequence[DataObject[dict[str, Any], None]]
-) -> list[Failed]:
+async def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:
     """Send objects, and return those that the server refused, with its reasons.
 
     Raises:
@@ -285,10 +302,8 @@ async def _insert(
     except WeaviateQueryError as error:
         if "larger than max" not in str(error):
             raise
-        if len(items) > 1:
-            half = len(items) // 2
-            first = await _insert(objects, items[:half])
-            return first + await _insert(objects, items[half:])
+        if half := len(items) // 2:
+            return await _insert(objects, items[:half]) + await _insert(objects, items[half:])
         reasons = {0: "it is larger than a message to Weaviate may be; shorten it"}
     for reason in reasons.values():
         if "read-only" in reason:
@@ -302,20 +317,16 @@ async def _insert(
     ]
 
 
-def _object(procedure: Procedure, vector: Matrix) -> DataObject[dict[str, Any], None]:
-    """Return an object; empty properties are left out, and zero vectors, which have no angle."""
-    metadata = json.dumps(procedure.metadata, ensure_ascii=False) if procedure.metadata else ""
-    properties: dict[str, Any] = {
-        "input": procedure.input,
-        "output": procedure.output,
-        "steps": list(procedure.steps),
-        "source": procedure.source,
-        "metadata": metadata,
-        # Weaviate takes a run of such characters for one word.
-        "cjk": cjk_words("\n".join((procedure.input, procedure.output, *procedure.steps))),
-    }
+def _object(procedure: Procedure, vector: Matrix) -> Item:
+    """Return an object; one whose vector is zero, which has no angle, has none."""
+    fields = procedure.to_dict()
     return DataObject(
-        properties={name: value for name, value in properties.items() if value},
+        properties={name: fields[name] for name in CONTENT}
+        | {
+            "metadata": json.dumps(fields["metadata"], ensure_ascii=False),
+            # Weaviate takes a run of Chinese or Japanese characters for one word.
+            "cjk": cjk_words("\n".join((procedure.input, procedure.output, *procedure.steps))),
+        },
         uuid=procedure.id,
         vector=vector.tolist() if vector.any() else None,
     )
@@ -326,6 +337,6 @@ def _procedure(item: Any) -> Procedure | None:  # noqa: ANN401 - the client's cl
     try:
         values["metadata"] = json.loads(values.get("metadata") or "{}")
         values["source"] = values.get("source") or ""
-        return Procedure.of_kept(**values)
+        return Procedure.of_kept(values)
     except (BadInput, ValueError):
         return None

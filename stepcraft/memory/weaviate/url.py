@@ -4,10 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
-
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
@@ -24,32 +21,14 @@ KEY_HOSTS = "STEPCRAFT_KEY_HOSTS"
 Those are hosts to which the network is private, such as a container's neighbours.
 """
 
-EMBEDDED_PORTS = (8079, 50050)
-"""Those of the client's embedded server, for HTTP and gRPC."""
+EMBEDDED_PORTS = (8079, 8074)
+"""Those of the client's embedded server, for HTTP and gRPC; it takes those between them, too."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_EXAMPLES = {
-    "weaviate": "weaviate://host:8080/Collection?grpc=50051",
-    "weaviate+embedded": "weaviate+embedded:///folder/Collection",
-    "weaviate+cloud": "weaviate+cloud://cluster/Collection",
-}
-
-
-class Options(BaseModel):
-    """The options of a URL; those that are not named are Weaviate's or ours."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    grpc: int = Field(default=0, ge=1, le=65535)
-    tls: bool = False
-    tenant: str = ""
-    replicas: PositiveInt = 0
-    quantizer: Literal["", "rq", "pq", "bq", "sq"] = ""
-    ef: PositiveInt = 0
-    ef_construction: PositiveInt = 256
-    max_connections: PositiveInt = 64
-    binary: str | None = None
-    """The folder of an embedded server's program; the client downloads one by default."""
+_EXAMPLES = (
+    "weaviate://host:8080/Collection, weaviate+embedded:///folder/Collection or "
+    "weaviate+cloud://cluster/Collection"
+)
 
 
 @dataclass(frozen=True)
@@ -66,13 +45,8 @@ class Address:
     tls: bool
     folder: Path | None
     """The data of an embedded server; None for any other."""
-    options: Options
-
-    @property
-    def http(self) -> str:
-        """The base URL of the server's HTTP API."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+    binary: str
+    """The folder of an embedded server's program; the client downloads one if it is empty."""
 
     def key(self) -> str:
         """Return the API key for the server, "" if there is none.
@@ -99,45 +73,39 @@ def parse_url(url: str) -> Address:
     """
     try:
         parts = urlsplit(url)
-        port = parts.port
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        port, grpc_port = parts.port, int(options.pop("grpc", 0))
     except ValueError as error:
-        raise BadInput(f"{url} is no URL; check its host and port") from error
-    example = _EXAMPLES.get(parts.scheme)
-    if not example:
-        raise BadInput(f"no memory goes by {parts.scheme}: name {', '.join(_EXAMPLES.values())}")
+        raise BadInput(f"{url} is no URL; check its host and ports") from error
     if parts.username is not None:
         raise BadInput(f"a key does not belong into the URL of a memory; set {KEY_VARIABLE} to it")
-    try:
-        options = Options.model_validate(dict(parse_qsl(parts.query, keep_blank_values=True)))
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise BadInput(
-            f"{url} has {fault['loc'][0]}={fault['input']}, which cannot be used "
-            f"({fault['msg']}); the options are {', '.join(Options.model_fields)}"
-        ) from error
     path, _, collection = unquote(parts.path).rpartition("/")
     host, folder = parts.hostname or "", path.strip("/")
-    is_embedded = parts.scheme == "weaviate+embedded"
-    is_named = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", collection)
-    if not is_named or bool(host) == is_embedded or bool(folder) != is_embedded:
+    is_cloud, is_embedded = (parts.scheme.endswith(kind) for kind in ("+cloud", "+embedded"))
+    tls, binary = options.pop("tls", str(is_cloud).lower()), options.pop("binary", "")
+    is_understood = (
+        parts.scheme in ("weaviate", "weaviate+embedded", "weaviate+cloud")
+        and bool(folder) == is_embedded != bool(host)
+        and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", collection)
+        and tls in ("true", "false")
+        and not options
+    )
+    if not is_understood:
         raise BadInput(
-            f"{url} is not understood; write {example}, with a collection of letters, digits and _"
+            f"{url} is not understood; write {_EXAMPLES}, with a collection of "
+            "letters, digits and _, and no options but grpc=PORT, tls=true and binary=FOLDER"
         )
-    tls = options.tls or parts.scheme == "weaviate+cloud"
-    port, grpc_port = port or (443 if tls else 8080), options.grpc or (443 if tls else 50051)
-    if port == grpc_port and not tls:
-        raise BadInput(f"{url} names one port for HTTP and gRPC; name that of gRPC as ?grpc=PORT")
     if is_embedded:
-        host, (port, grpc_port) = "127.0.0.1", EMBEDDED_PORTS
+        host, (port, grpc_port) = _LOOPBACK[1], EMBEDDED_PORTS
     return Address(
         name=url,
         collection=collection[0].upper() + collection[1:],
         host=host,
-        port=port,
+        port=port or (443 if tls == "true" else 8080),
         # The cloud serves gRPC under another host name.
-        grpc_host=f"grpc-{host}" if parts.scheme == "weaviate+cloud" else host,
-        grpc_port=grpc_port,
-        tls=tls,
+        grpc_host=f"grpc-{host}" if is_cloud else host,
+        grpc_port=grpc_port or (443 if tls == "true" else 50051),
+        tls=tls == "true",
         folder=named_path(path).resolve() if is_embedded else None,
-        options=options,
+        binary=binary,
     )

@@ -41,7 +41,6 @@ REPLIES: dict[str, Callable[[Material], str]] = {
     "steps": write_steps,
     "procedures": find_procedures,
     "success": judge,
-    "verdict": lambda _material: "UNDECIDED",  # it cannot follow steps
     "comparison": compare,
 }
 """The function that writes each format, by the id of the prompt's `reply_format` section.

@@ -49,7 +49,8 @@ def _draft(material: Material) -> list[str]:
     fits = [(2 * title + texts[rank]) * 0.85**rank for rank, title in enumerate(titles)]
     if any(fits):
         return [*dict.fromkeys([*examples.values()][fits.index(max(fits))])][:_MAX_STEPS]
-    return [*(f"Gather {thing}." for thing in material.resources), f"Try to {_purpose(material)}."]
+    purpose = _HOW_TO.sub("", material.question.strip(" .?!:")) or "reach the goal"
+    return [*(f"Gather {thing}." for thing in material.resources), f"Try to {purpose}."]
 
 
 def _known_steps(material: Material, steps: Sequence[str], thing: str = "") -> list[str]:
@@ -66,8 +67,3 @@ def _known_steps(material: Material, steps: Sequence[str], thing: str = "") -> l
 
 def _unused(material: Material, text: str) -> list[str]:
     return [thing for thing in material.resources if not mentions(text, thing)]
-
-
-def _purpose(material: Material) -> str:
-    """Return the goal without "how to" before it or punctuation behind it."""
-    return _HOW_TO.sub("", material.question.strip(" .?!:")) or "reach the goal"

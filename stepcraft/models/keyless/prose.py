@@ -63,9 +63,10 @@ def _query(text: str) -> str:
 
 def draft(material: Material) -> str:
     """Write sentences of passages; without any, ask, which claims nothing."""
+    if material.statements:
+        return write(material)
     asked = [f"{name}: what is known of it?" for name in _names(material.question)]
-    asked = [*asked, f"{material.question.rstrip(' .?!')}?"]
-    return write(material) if material.statements else "\n\n".join(asked)
+    return "\n\n".join([*asked, f"{material.question.rstrip(' .?!')}?"])
 
 
 def reason(material: Material) -> str:
@@ -82,7 +83,9 @@ def write(material: Material) -> str:
 def write_shortly(material: Material) -> str:
     """Write sentences of passages, and the one of them that fits best as the answer."""
     text = write(material)
-    return f"{text}\n\nAnswer: {_best_sentence(material.question, with_marks_of(text, ()))}"
+    plain = with_marks_of(text, ())
+    answer = best(stems(material.question), statements(plain), 1) or [plain]
+    return f"{text}\n\nAnswer: {answer[0]}"
 
 
 def change(material: Material) -> str:
@@ -136,11 +139,6 @@ def begin(material: Material) -> str:
     return " ".join(sentences(text[:2000])[:3]) or "There is nothing to work with."
 
 
-def _best_sentence(question: str, text: str) -> str:
-    return "".join(best(stems(question), statements(text), 1)) or text
-
-
 def _names(text: str) -> list[str]:
-    return list(
-        dict.fromkeys(match[0].strip(" .'`\"\u2019\u201c\u201d") for match in _NAME.finditer(text))
-    )
+    names = (match[0].strip(" .'`\"\u2019\u201c\u201d") for match in _NAME.finditer(text))
+    return list(dict.fromkeys(names))

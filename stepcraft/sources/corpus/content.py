@@ -11,7 +11,7 @@ from markdown_it.token import Token
 
 from stepcraft.files import open_regular
 from stepcraft.sources.corpus.files import OFFICE
-from stepcraft.sources.isolated import Unparsed, isolated
+from stepcraft.sources.isolated import Unreadable, isolated
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import as_shown
 
@@ -45,10 +45,6 @@ _FRONT_MATTER = re.compile(r"---\n(?=[\w-]+:)(.*?\n)---[ \t]*$", re.DOTALL | re.
 _TITLE = re.compile(r"^title:[ \t]*(.+)$", re.MULTILINE)
 
 
-class UnreadableFile(Exception):
-    """A file cannot be read. The message is the reason, a clause that follows the file's path."""
-
-
 class Heading(NamedTuple):
     """A heading and its character offsets, underline included."""
 
@@ -78,20 +74,13 @@ def content_of(path: Path) -> Content:
     """Read a file; one with an unknown suffix is read as plain text.
 
     Raises:
-        UnreadableFile: It is too large, binary, damaged, or not permitted to be read.
+        Unreadable: It is too large, binary, damaged, or not permitted to be read.
     """
     suffix, title = path.suffix.lower(), file_title(path)
-    try:
-        if suffix in _PARSERS:
-            return _parsed(_bytes(path, MAX_BYTES), title, *_PARSERS[suffix])
-        text = _decoded(_bytes(path, MAX_TEXT_BYTES))
-    except OSError as error:
-        raise UnreadableFile(f"it cannot be read: {error.strerror}") from error
-    except Unparsed as error:
-        raise UnreadableFile(str(error)) from error
-    if suffix in _MARKDOWN:
-        return markdown_content(text, title)
-    return Content(title, text)
+    if suffix in _PARSERS:
+        return _parsed(_bytes(path, MAX_BYTES), title, *_PARSERS[suffix])
+    text = _decoded(_bytes(path, MAX_TEXT_BYTES))
+    return markdown_content(text, title) if suffix in _MARKDOWN else Content(title, text)
 
 
 def file_title(path: Path) -> str:
@@ -154,16 +143,20 @@ def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
 
 def _bytes(path: Path, limit: int) -> bytes:
     """Return the content of a file of at most so many bytes."""
-    with open_regular(path) as file:
-        if len(data := file.read(limit + 1)) <= limit:
-            return data
-    raise UnreadableFile(f"it is larger than {limit // 1_000_000} MB")
+    try:
+        with open_regular(path) as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise Unreadable(f"it cannot be read: {error.strerror}") from error
+    if len(data) > limit:
+        raise Unreadable(f"it is larger than {limit // 1_000_000} MB")
+    return data
 
 
 def _decoded(data: bytes) -> str:
     """Return text in UTF-8, else in Latin-1."""
     if b"\0" in data[:8192]:
-        raise UnreadableFile("it is binary or in UTF-16")
+        raise Unreadable("it is binary or in UTF-16")
     try:
         return clean(data.decode())
     except UnicodeDecodeError:

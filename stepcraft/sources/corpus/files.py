@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from stat import S_ISREG
@@ -79,16 +80,13 @@ def files_of(roots: Roots, problems: dict[str, str]) -> Iterator[File]:
             of Office is not read.
     """
     for path in dict.fromkeys(_paths(roots, problems)):
-        try:
-            status = os.stat(path)
-        except OSError:  # a link to nothing
-            continue
-        if not S_ISREG(status.st_mode):
-            continue
         if path.lower().endswith(OFFICE) and not find_spec("markitdown"):
             problems[path] = 'Office files are not read without pip install "stepcraft[office]"'
-        else:
-            yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
+            continue
+        with suppress(OSError):  # a link to nothing
+            status = os.stat(path)
+            if S_ISREG(status.st_mode):
+                yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
 
 
 def _paths(roots: Roots, problems: dict[str, str]) -> Iterator[str]:
@@ -96,24 +94,25 @@ def _paths(roots: Roots, problems: dict[str, str]) -> Iterator[str]:
         problems[error.filename] = f"it cannot be read: {error.strerror}"
 
     def stays(path: str) -> bool:
-        is_outside = os.path.islink(path) and not any(
+        if os.path.islink(path) and not any(
             map(Path(os.path.realpath(path)).is_relative_to, roots)
-        )
-        if is_outside:
+        ):
             problems[path] = "it is a link out of the corpus; name its target too"
-        return not is_outside
+        return path not in problems
 
     yield from (str(root) for root in roots if root.is_file())
     entered: set[str] = set()
     for root in filter(Path.is_dir, roots):
         for folder, folders, names in os.walk(root, followlinks=True, onerror=unlisted):
             place = os.path.realpath(folder)
-            is_new = place not in entered and "pyvenv.cfg" not in names
+            if place in entered or "pyvenv.cfg" in names:
+                folders.clear()
+                continue
             entered.add(place)
-            paths = [f"{folder}/{name}" for name in sorted(names) if not _LEFT_OUT.fullmatch(name)]
-            yield from filter(stays, paths if is_new else ())
             folders[:] = [
                 name
                 for name in sorted(folders)
-                if is_new and not _LEFT_OUT_FOLDERS.fullmatch(name) and stays(f"{folder}/{name}")
+                if not _LEFT_OUT_FOLDERS.fullmatch(name) and stays(f"{folder}/{name}")
             ]
+            paths = (f"{folder}/{name}" for name in sorted(names) if not _LEFT_OUT.fullmatch(name))
+            yield from filter(stays, paths)

@@ -13,10 +13,10 @@ from stepcraft.sources.corpus.content import (
     MAX_HEADING,
     Content,
     Heading,
-    UnreadableFile,
     content_of,
     file_title,
 )
+from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 VERSION = 4
@@ -61,37 +61,37 @@ def passages(path: Path) -> Iterator[Passage]:
     """Yield the passages of a file; each record of a JSONL or CSV file is one or several.
 
     Raises:
-        UnreadableFile: The file, or a part of it, cannot be read; the rest has been yielded.
+        Unreadable: The file, or a part of it, cannot be read; the rest has been yielded.
     """
     try:
         if path.suffix.lower() in {".jsonl", ".ndjson", ".csv", ".tsv"}:
             yield from _of_records(path)
         else:
             yield from passages_of(content_of(path))
-    except (UnreadableFile, SourceFailure):
+    except SourceFailure:
         raise
     except Exception as error:  # one file that nobody foresaw must not end a corpus
-        raise UnreadableFile(f"it cannot be parsed ({type(error).__name__})") from error
+        raise Unreadable(f"it cannot be parsed ({type(error).__name__})") from error
 
 
 def passages_of(content: Content) -> Iterator[Passage]:
     """Yield the passages of a text; none reaches over a heading.
 
     Raises:
-        UnreadableFile: A part of the file was not read; the rest has been yielded.
+        Unreadable: A part of the file was not read; the rest has been yielded.
     """
     number, counted = 1, 0
     for title, begin, end in _packed(_units_of(content)):
-        text = content.text[begin:end]
-        start = begin + len(text) - len(text.lstrip())
+        text = content.text[begin:end].strip()
+        start = content.text.find(text, begin)
         if content.starts:
             number = bisect_right(content.starts, start)
         else:
             number, counted = number + content.text.count("\n", counted, start), start
-        if text.strip():
-            yield Passage(title, text.strip(), content.place.format(number))
+        if text:
+            yield Passage(title, text, content.place.format(number))
     if content.cut:
-        raise UnreadableFile(content.cut)
+        raise Unreadable(content.cut)
 
 
 def _of_records(path: Path) -> Iterator[Passage]:
@@ -105,9 +105,9 @@ def _of_records(path: Path) -> Iterator[Passage]:
             for passage in passages_of(Content(title or file_title(path), text)):
                 yield passage._replace(place=f":{record.line}")
     except BadInput as error:
-        raise UnreadableFile(str(error).replace(str(path), "it", 1)) from error
+        raise Unreadable(str(error).replace(str(path), "it", 1)) from error
     if broken:
-        raise UnreadableFile(f"{broken:,} of its records cannot be read, the first in {first}")
+        raise Unreadable(f"{broken:,} of its records cannot be read, the first in {first}")
 
 
 def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
@@ -117,9 +117,7 @@ def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
         for name, value in values.items()
         if value
     }
-    title, text = (
-        next((fields[name] for name in names if name in fields), "") for names in (_TITLES, _TEXTS)
-    )
+    title, text = (next(filter(None, map(fields.get, names)), "") for names in (_TITLES, _TEXTS))
     whole = "\n".join(f"{name}: {value}" for name, value in fields.items())
     return " ".join(clean(title).split())[:MAX_HEADING], clean(text or whole)
 

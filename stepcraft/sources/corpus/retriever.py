@@ -19,14 +19,13 @@ from stepcraft.files import named_path
 from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, in_group
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.sources.base import Source, passage_of
-from stepcraft.sources.corpus.content import UnreadableFile
 from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
 from stepcraft.sources.corpus.passages import VERSION, passages
+from stepcraft.sources.isolated import Unreadable
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_UNUSED_S = 90 * 24 * 3600
 _BATCH = 4000
 """Passages that are embedded and written together."""
 
@@ -55,13 +54,11 @@ class CorpusRetriever(Source):
     @property
     def notes(self) -> list[str]:
         """A sentence on the files that could not be read, if there are any."""
+        if not self.problems:
+            return []
         problems = [f"{shown(path, self.roots)}: {why}" for path, why in self.problems.items()]
         count, listed = len(problems), "; ".join(problems[:5])
-        return (
-            [f"not all of the corpus could be read ({count:,} problems): {listed}"]
-            if problems
-            else []
-        )
+        return [f"not all of the corpus could be read ({count:,} problems): {listed}"]
 
     def refresh(self, *, after_s: float = 0) -> None:
         """Read what is new or changed in the files, and drop what is gone.
@@ -103,12 +100,6 @@ class CorpusRetriever(Source):
         complete: dict[str, Complete] = {}
         marks: dict[str, str] = self.index.marks()
         self.read = 0
-
-        def write() -> None:
-            self.index.fill(entries, complete)
-            entries.clear()
-            complete.clear()
-
         for file in files_of(self.roots, problems):
             group = _digest(file.path)
             # The mark of a file is its state, and what is wrong with it.
@@ -124,14 +115,15 @@ class CorpusRetriever(Source):
                         entries.append(Entry(in_group(group, _digest(whole)), whole, payload))
                         ids.add(entries[-1].id)
                         if len(entries) >= _BATCH:
-                            write()
-                except UnreadableFile as error:
+                            self.index.fill(entries, complete)
+                            entries, complete = [], {}
+                except Unreadable as error:
                     mark += str(error)
                 complete[group] = Complete(mark, ids)
             if problem := mark.removeprefix(state):
                 problems[file.path] = problem
         if complete:
-            write()
+            self.index.fill(entries, complete)
         if marks:
             self.index.forget(marks)
         self.problems = problems
@@ -161,7 +153,7 @@ def open_corpus(
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object; None
             means STEPCRAFT_EMBEDDINGS, else the best that needs no key.
         index: The file of the index, or ":memory:". None means one in the user's cache folder,
-            where indexes that were not opened for 90 days are deleted, and damaged ones made anew.
+            where damaged ones are made anew.
 
     Raises:
         BadInput: There is no such file or folder, or nothing in it can be read.
@@ -182,33 +174,21 @@ def open_corpus(
 
     try:
         path = _cache_file(repr(choices)) if index is None else named_path(index)
-        try:
-            return opened()
-        except DamagedIndex:
-            if index is not None:
-                raise
-            _delete(path)
-            return opened()
+        if index is None:
+            with suppress(DamagedIndex):
+                return opened()
+            for file in path.parent.glob(f"{path.name}*"):  # with -wal and -shm
+                file.unlink()
+        return opened()
     except (MemoryFailure, OSError) as error:
         raise SourceFailure(f"the index of the corpus cannot be used: {error}") from error
 
 
 def _cache_file(options: str) -> Path:
-    """Return the index in the cache folder for these options; delete those out of use."""
+    """Return the index in the cache folder for these options."""
     folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
-    path = folder / f"{_digest(options)}.db"
     folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
-    with suppress(OSError):  # a cache that cannot be written can still be searched
-        path.touch()
-        for other in folder.glob("*.db"):
-            if time.time() - other.stat().st_mtime > _UNUSED_S:
-                _delete(other)
-    return path
-
-
-def _delete(index: Path) -> None:
-    for file in index.parent.glob(f"{index.name}*"):  # with -wal and -shm
-        file.unlink(missing_ok=True)
+    return folder / f"{_digest(options)}.db"
 
 
 def _digest(text: str) -> str:

@@ -3,7 +3,7 @@
 import trafilatura
 from trafilatura.metadata import extract_metadata
 
-from stepcraft.sources.isolated import Unparsed
+from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 MAX_TAGS = 100_000
@@ -13,7 +13,7 @@ MAX_TAGS = 100_000
 def article(data: bytes, charset: str) -> tuple[str, str]:
     """Return title and text; without a charset the page is decoded as it declares."""
     if data.count(b"<") > MAX_TAGS:
-        raise Unparsed(f"it has more than {MAX_TAGS:,} tags")
+        raise Unreadable(f"it has more than {MAX_TAGS:,} tags")
     tree = trafilatura.load_html(data.decode(charset, "replace") if charset else data)
     if tree is None:
         return "", ""

@@ -6,7 +6,7 @@ import time
 
 from pypdf import PdfReader
 
-from stepcraft.sources.isolated import Unparsed
+from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 SECONDS = 12.0
@@ -26,5 +26,5 @@ def pdf(data: bytes) -> tuple[str, list[str], str]:
             break
         pages.append(clean(page.extract_text()))
     if not any(map(str.strip, pages)):
-        raise Unparsed("it holds no text, perhaps only pictures of pages")
+        raise Unreadable("it holds no text, perhaps only pictures of pages")
     return title, pages, cut

@@ -18,7 +18,7 @@ from stepcraft.index import Embedder, Entry, LocalIndex
 from stepcraft.sources.base import passage_of
 from stepcraft.sources.corpus.content import markdown_content
 from stepcraft.sources.corpus.passages import passages_of
-from stepcraft.sources.isolated import Unparsed, isolated
+from stepcraft.sources.isolated import Unreadable, isolated
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.urls import shown
 from stepcraft.text.clean import clean
@@ -64,7 +64,7 @@ def readable(fetched: Fetched) -> Page:
         title, text = "", fetched.body.decode(charset or "utf-8", "replace")
         if "html" in fetched.type:
             title, text = isolated(_PARSER, fetched.body, seconds=_SECONDS, charset=charset)
-    except Unparsed as error:
+    except Unreadable as error:
         raise FetchFailed(f"{shown(fetched.url)} cannot be read: {error}") from error
     text = clean(text).strip()
     if len(text) < _SHORTEST:

@@ -1,0 +1,209 @@
+"""What a model is asked of a document, and how its replies are read.
+
+Of each part it is asked which procedures the part teaches; of the transcript of a run, before that,
+whether the run reached its goal.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from langchain_core.messages import BaseMessage
+from langchain_text_splitters import MarkdownTextSplitter
+from typing_extensions import TypedDict
+
+from stepcraft.building.drafted import Rejected, Written
+from stepcraft.building.settings import ExtractContext
+from stepcraft.building.threads import shortened
+from stepcraft.errors import UnreadableReply
+from stepcraft.llm.node import ModelNode, State, Update
+from stepcraft.llm.prompt import prompt
+from stepcraft.llm.reply import answer_text
+from stepcraft.sources.corpus.content import Heading, markdown_headings
+from stepcraft.text import markdown
+from stepcraft.text.lists import read_steps
+from stepcraft.text.sections import Section
+
+_SUCCESS_FORMAT = """\
+The first line is REACHED or NOT REACHED, and nothing else. The second line says in one sentence
+what that rests on."""
+_FORMAT = """\
+Blocks with a blank line between them, in the order of the text, and nothing else. For each
+procedure:
+PROCEDURE
+Heading: the heading of the text under which it stands, copied exactly, without its number signs
+Output: what is reached, with the verb first, as in "add a tool to an agent"
+Input: what has to be there before, separated by commas
+1. the first step
+2. the second step
+For what looks like a task and is none, and where there is no procedure at all:
+REJECTED
+Output: what it is about, in a few words
+Reason: why it is no procedure, in one sentence
+Sentence: the one sentence of the text that shows it, copied word for word
+Each step begins on a new line with its number and a full stop. Names, calls, options, files,
+commands and values stand between backticks. Code of more than one line stands under its step,
+between ``` fences. No lists within a step."""
+
+_SUCCESS = re.compile(
+    r"[\s*_`#>\"'-]*(NOT )?REACHED\b[\s*_.:,;\uff1a\u2013\u2014-]*(.*)", re.IGNORECASE | re.DOTALL
+)
+_BLOCK = re.compile(r"[\s#*_>-]*+(PROCEDURE|REJECTED)\b")
+_FIELD = re.compile(
+    r"^[\s#*_>-]*+(output|input|heading|reason|sentence)[*_ ]*+[:\uff1a][*_]*+",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FIRST_STEP = re.compile(
+    r"^[\s#*_>-]*+steps[*_ ]*+[:\uff1a][*_]*+|^(?=\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001])",
+    re.IGNORECASE | re.MULTILINE,
+)
+_QUOTES = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb "
+
+
+class Part(TypedDict):
+    """A part of a document."""
+
+    number: str
+    """Such as "part 1 of 3"; "" for a whole document."""
+    place: str
+    """The headings that it stands under, from the outermost; "" at the beginning."""
+    text: str
+    """Its text, which begins with the end of the part before it."""
+
+
+class PartRead(TypedDict):
+    """What a model wrote of a part of a document."""
+
+    procedures: list[Written]
+    rejected: list[Rejected]
+
+
+def parts_of(text: str, settings: ExtractContext) -> list[Part]:
+    """Split a document before headings, else at blank lines or at the end of a line.
+
+    A part has at most `max_characters`, the overlap with the part before it included.
+    """
+    size = settings.max_characters
+    chunks = MarkdownTextSplitter(
+        chunk_size=size,
+        chunk_overlap=min(settings.overlap, size // 2),
+        strip_whitespace=False,
+        add_start_index=True,
+    ).create_documents([text] if text.strip() else [])
+    headings = markdown_headings(text)
+    parts: list[Part] = []
+    for number, chunk in enumerate(chunks, 1):
+        above: list[Heading] = []
+        for heading in headings:
+            if heading.start < chunk.metadata["start_index"]:
+                above = [*(each for each in above if each.level < heading.level), heading]
+        parts.append(
+            Part(
+                number=f"part {number} of {len(chunks)}" if len(chunks) > 1 else "",
+                place=" > ".join(heading.text for heading in above),
+                text=chunk.page_content,
+            )
+        )
+    return parts
+
+
+def ask_for_success(state: State, settings: ExtractContext) -> list[BaseMessage]:
+    """Show the transcript; of a long one the beginning and the end."""
+    sections = [Section("text", "", shortened(state["text"], settings.max_characters))]
+    return prompt(settings.success_instructions, _SUCCESS_FORMAT, "success", sections)
+
+
+def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
+    """Return the verdict; a run that failed is rejected with what the verdict rests on.
+
+    Raises:
+        UnreadableReply: There is no verdict in the first line.
+    """
+    verdict = _SUCCESS.match(answer_text(reply))
+    if not verdict:
+        raise UnreadableReply("it began neither with REACHED nor with NOT REACHED.")
+    if not verdict[1]:
+        return {"succeeded": True}
+    reason = f"it did not reach its goal: {' '.join(verdict[2].split())}".rstrip(" :")
+    rejected = Rejected(output=state["title"], reason=reason, sentence="")
+    return {"succeeded": False, "rejected": [rejected]}
+
+
+def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessage]:
+    """Show a part of the document under its title and the headings above it."""
+    part: Part = state["reading"]
+    is_transcript = state["kind"] == "transcript"
+    instructions = (
+        settings.transcript_instructions if is_transcript else settings.extract_instructions
+    )
+    if part["number"]:
+        instructions = f"{instructions.rstrip()}\n{settings.part_instructions}"
+    titles = "\n".join(filter(None, (state["title"], part["place"])))
+    text = re.sub(r"\n(?:[ \t]*\n){3,}", "\n\n\n", part["text"])
+    sections = [
+        Section("titles", "", titles) if titles else None,
+        Section("text", part["number"], text),
+    ]
+    return prompt(instructions, _FORMAT, "procedures", sections)
+
+
+def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Update:
+    """Return the procedures and the rejected tasks of a reply.
+
+    Raises:
+        UnreadableReply: There is neither, or a procedure lacks a part; the update has the others.
+    """
+    part = PartRead(procedures=[], rejected=[])
+    problems: list[str] = []
+    for kind, text in _blocks(answer_text(reply)):
+        head, *rest = _FIRST_STEP.split(text, maxsplit=1)
+        labels = _FIELD.split(head)
+        fields = defaultdict[str, str](str)
+        for name, value in zip(labels[1::2], labels[2::2], strict=True):
+            fields[name.lower()] = " ".join(value.split()).strip(_QUOTES)
+        output, needs = fields["output"], fields["input"]
+        if kind == "REJECTED":
+            task = Rejected(output=output, reason=fields["reason"], sentence=fields["sentence"])
+            part["rejected"].append(task)
+        elif output and needs and (steps := read_steps("".join(rest))):
+            part["procedures"].append(
+                Written(output=output, input=needs, steps=steps, heading=fields["heading"])
+            )
+        else:
+            problems.append(f"the procedure {output[:80]!r} lacks its output, input or steps.")
+    if problems:
+        raise UnreadableReply(" ".join(problems), update={"written": [part]})
+    if not part["procedures"] and not part["rejected"]:
+        raise UnreadableReply("there was neither a block PROCEDURE nor a block REJECTED in it.")
+    return {"written": [part]}
+
+
+def _blocks(reply: str) -> Iterator[tuple[str, str]]:
+    """Yield the first word and the other lines of each block; what stands before is a remark."""
+    kind = text = ""
+    for line, is_code in markdown.lines(reply):
+        if not is_code and (block := _BLOCK.match(line)):
+            if kind:
+                yield kind, text
+            kind, text = block[1], ""
+        else:
+            text += line
+    if kind:
+        yield kind, text
+
+
+success = ModelNode(
+    "success",
+    ask_for_success,
+    read_success,
+    # A run that nobody says to have succeeded is left unread; the next build asks again.
+    lambda _state, _reason: {"succeeded": False, "unread": 1},
+    started="Asking whether the run reached its goal.",
+)
+extract = ModelNode(
+    "extract",
+    ask_for_procedures,
+    read_procedures,
+    lambda _state, _reason: {"unread": 1},
+    started="Looking for procedures.",
+)

@@ -1,1 +1,0 @@
-"""A module that no run may import."""
