@@ -1,6 +1,7 @@
 """An evaluation in a process of its own: `python -m tests.evals.asked DIRECTORY CALLS [LIMIT]`.
 
-Each question that the model is asked is appended to the file CALLS. With LIMIT no file may grow beyond so many bytes.
+Each question that the model is asked is appended to the file CALLS. With LIMIT no file may grow
+beyond so many bytes.
 """
 
 import asyncio
@@ -12,6 +13,8 @@ from stepcraft.evals.methods import Method
 from stepcraft.evals.samples import Sample
 from tests.scripted import ScriptedModel
 
+COUNT = 20
+
 
 def samples(count: int) -> list[Sample]:
     """Questions whose answer is their number."""
@@ -19,6 +22,11 @@ def samples(count: int) -> list[Sample]:
         Sample(id=str(number), question=f"Question {number}?", answers=[str(number)])
         for number in range(count)
     ]
+
+
+def number_in(prompt: str) -> str:
+    """The number of the question in a prompt."""
+    return prompt.partition("Question ")[2].partition("?")[0]
 
 
 def main(directory: str, calls: str, limit: str = "") -> None:
@@ -30,17 +38,13 @@ def main(directory: str, calls: str, limit: str = "") -> None:
     log = Path(calls).open("ab", buffering=0)  # noqa: SIM115 - open until the process is killed
 
     def reply(_node: str, prompt: str) -> str:
-        number = prompt.partition("Question ")[2].partition("?")[0]
         if not limit:
-            log.write(f"{number}\n".encode())
-        return number * 20
+            log.write(f"{number_in(prompt)}\n".encode())
+        return number_in(prompt) * 20
 
     model = ScriptedModel(reply, latency=0.1)
-    asyncio.run(
-        evaluate(
-            [Method("direct", "direct", options={"model": model})], samples(40), Path(directory)
-        )
-    )
+    method = Method("direct", "direct", options={"model": model})
+    asyncio.run(evaluate([method], samples(COUNT), Path(directory)))
 
 
 if __name__ == "__main__":
