@@ -70,7 +70,9 @@ def evaluation(
                         method=method,
                         id=str(number),
                         sample={**sample, **(right or {})},
-                        output={"answer": output} if isinstance(output, str) else {**(output or {})},
+                        output={"answer": output}
+                        if isinstance(output, str)
+                        else {**(output or {})},
                         error="" if output is not None else "ValueError: no such luck",
                         scores={},
                         usage={"calls": 1, "input_tokens": COSTS[method], "output_tokens": 0},
