@@ -51,6 +51,19 @@ def passage(id_: str, title: str, text: str) -> Evidence:
     return Evidence(id=id_, title=title, text=text, source="", score=1.0)
 
 
+def outcome(method: str, number: int, output: Mapping[str, Any] | None, **fields: Any) -> Outcome:
+    """The outcome of a sample; without an output it failed."""
+    id_ = str(number)
+    return Outcome(
+        method=method,
+        id=id_,
+        sample={"id": id_, "question": f"Question {number}?", **fields.pop("right", {})},
+        output={**(output or {})},
+        error="" if output else "ValueError: no such luck",
+        **{"scores": {}, "usage": {}, "seconds": 1.0, "warnings": [], **fields},
+    )
+
+
 def evaluation(
     directory: Path,
     answers: Mapping[str, Sequence[str | Mapping[str, Any] | None]],
@@ -63,23 +76,10 @@ def evaluation(
     }
     with run_directory(directory, configuration, SAMPLES) as [file]:
         for method, outputs in answers.items():
-            for number, output in enumerate(outputs):
-                sample: Any = {"id": str(number), "question": f"Question {number}?"}
-                file.add(
-                    Outcome(
-                        method=method,
-                        id=str(number),
-                        sample={**sample, **(right or {})},
-                        output={"answer": output}
-                        if isinstance(output, str)
-                        else {**(output or {})},
-                        error="" if output is not None else "ValueError: no such luck",
-                        scores={},
-                        usage={"calls": 1, "input_tokens": COSTS[method], "output_tokens": 0},
-                        seconds=1.0,
-                        warnings=[],
-                    )
-                )
+            usage = {"calls": 1, "input_tokens": COSTS[method], "output_tokens": 0}
+            for number, text in enumerate(outputs):
+                output = {"answer": text} if isinstance(text, str) else text
+                file.add(outcome(method, number, output, usage=usage, right=right or {}))
     return directory
 
 

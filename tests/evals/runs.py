@@ -1,6 +1,7 @@
 """Small evaluations, and the command line as a user writes it."""
 
 import asyncio
+import json
 import os
 import shlex
 import signal
@@ -31,13 +32,13 @@ KEY = "opensesame-opensesame"
 def run(
     directory: Path,
     script: ScriptedModel | Callable[[str, str], Any] = lambda *_: "3",
-    questions: int | Sequence[Sample] = 3,
+    given: int | Sequence[Sample] = 3,
     methods: Sequence[AnyMethod] = (DIRECT,),
     **options: Any,
 ) -> list[Outcome]:
     """The outcomes after an evaluation, in the order of samples and methods."""
     model = script if isinstance(script, ScriptedModel) else ScriptedModel(script)
-    asked = samples(questions) if isinstance(questions, int) else questions
+    asked = samples(given) if isinstance(given, int) else given
     ready = [
         replace(method, options={"model": model}) if isinstance(method, Method) else method
         for method in methods
@@ -45,6 +46,13 @@ def run(
     asyncio.run(evaluate(ready, asked, directory, **{"concurrency": 1, **options}))
     last = {(outcome["method"], outcome["id"]): outcome for outcome in read_outcomes(directory)}
     return [last[method.name, sample["id"]] for sample in asked for method in ready]
+
+
+def questions(folder: Path, count: int) -> Path:
+    """A file of questions whose answer is their number."""
+    file = folder / "questions.jsonl"
+    file.write_text("".join(json.dumps(sample) + "\n" for sample in samples(count)))
+    return file
 
 
 def stepcraft(command: str, server: OpenAIServer | None = None) -> Any:

@@ -12,7 +12,7 @@ from stepcraft.evals.benchmark import Benchmark, Questions, benchmark_names, get
 from stepcraft.evals.cache import ReplyCache
 from stepcraft.evals.directory import read_calls, read_configuration, read_outcomes
 from stepcraft.evals.samples import Sample
-from tests.evals.runs import KEY, run, stepcraft
+from tests.evals.runs import KEY, questions, run, stepcraft
 from tests.scripted import ScriptedModel
 from tests.servers.openai_server import OpenAIServer
 
@@ -75,16 +75,14 @@ def test_a_sample_in_flight_costs_nothing_again(tmp_path: Path) -> None:
 
 
 def test_the_cache_of_the_command(tmp_path: Path) -> None:
-    file = tmp_path / "questions.jsonl"
-    file.write_text('{"question": "Who?", "answer": "yes"}\n')
-    command = f"run {file} --methods direct --model openai:test --cache {tmp_path / 'cache'}"
+    command = f"run {questions(tmp_path, 1)} --methods direct --model openai:test --cache {tmp_path / 'cache'}"
     with OpenAIServer(lambda _body: "yes") as server:
         for name in ("one", "two"):
             ran = stepcraft(f"{command} --keep-calls --into {tmp_path / name}", server)
             assert ran.exit_code == 0, ran.output
         assert len(server.bodies) == 1
     assert isinstance(get_llm_cache(), ReplyCache)
-    assert read_calls(tmp_path / "two")["direct", "1"][0]["reply"] == "yes"
+    assert read_calls(tmp_path / "two")["direct", "0"][0]["reply"] == "yes"
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:

@@ -5,25 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.evals.runs import interrupted, problem_of, stepcraft
+from tests.evals.runs import interrupted, problem_of, questions, stepcraft
 from tests.servers.openai_server import OpenAIServer
 
-QUESTIONS = """\
-{"question": "How do I pause a graph for a human?", "contains": ["interrupt"]}
-{"question": "How do I stream tokens?", "contains": [["messages", "stream_mode"]]}
-"""
 
-
-@pytest.fixture
-def questions(tmp_path: Path) -> str:
-    file = tmp_path / "questions.jsonl"
-    file.write_text(QUESTIONS)
-    return str(file)
-
-
-def test_a_run_and_its_report(questions: str, tmp_path: Path) -> None:
+def test_a_run_and_its_report(tmp_path: Path) -> None:
     directory, file = tmp_path / "run", tmp_path / "report.md"
-    command = f"run {questions} --methods rag,direct --into {directory} --allow-keyless"
+    options = f"--methods rag,direct --into {directory} --allow-keyless"
+    command = f"run {questions(tmp_path, 2)} {options}"
     ran = stepcraft(command)
     assert ran.exit_code == 0, ran.output
     assert "4 of 4 done, 0 failed" in ran.stderr
@@ -45,10 +34,9 @@ def test_a_run_and_its_report(questions: str, tmp_path: Path) -> None:
         ("--methods rag --allow-keyless --into {file}", "cannot be used for an evaluation"),
     ],
 )
-def test_what_cannot_be_run_is_one_line(
-    questions: str, tmp_path: Path, options: str, problem: str
-) -> None:
-    command = f"run {questions} --into {tmp_path / 'run'} {options.format(file=questions)}"
+def test_what_cannot_be_run_is_one_line(tmp_path: Path, options: str, problem: str) -> None:
+    file = questions(tmp_path, 1)
+    command = f"run {file} --into {tmp_path / 'run'} {options.format(file=file)}"
     assert problem in problem_of(command)
 
 
@@ -61,8 +49,9 @@ def test_the_list() -> None:
     assert {"rat", "self_refinement", "lgstep-val", "stepcraft-papers"} <= {*names}
 
 
-def test_each_answer_has_a_seed(questions: str, tmp_path: Path) -> None:
-    command = f"run {questions} --methods direct --limit 1 --samples 2 --into {tmp_path / 'run'}"
+def test_each_answer_has_a_seed(tmp_path: Path) -> None:
+    options = f"--methods direct --limit 1 --samples 2 --into {tmp_path / 'run'}"
+    command = f"run {questions(tmp_path, 2)} {options}"
     with OpenAIServer(lambda _body: "yes") as server:
         ran = stepcraft(f"{command} --model openai:seeded", server)
     assert "2 of 2 done, 0 failed" in ran.stderr, ran.output
@@ -70,9 +59,9 @@ def test_each_answer_has_a_seed(questions: str, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    file, directory = tmp_path / "many.jsonl", tmp_path / "run"
-    file.write_text("".join(f'{{"question": "Question {number}?"}}\n' for number in range(50)))
-    command = f"run {file} --methods direct --model openai:test --into {directory}"
+    directory = tmp_path / "run"
+    options = f"--methods direct --model openai:test --into {directory}"
+    command = f"run {questions(tmp_path, 50)} {options}"
     first, *_, last = interrupted(command)
     assert "of 50 done" in first
     assert last == "stopped; the same command goes on from here"

@@ -1,6 +1,5 @@
 """Evaluations into a directory: what is asked, what is kept, and what is refused."""
 
-import asyncio
 import signal
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from stepcraft import BadInput, RunStopped
 from stepcraft.evals.directory import read_outcomes, run_directory
-from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method, OwnMethod, read_methods
 from stepcraft.evals.progress import Budget, Progress
 from stepcraft.evals.reports.markdown import markdown
@@ -81,10 +79,10 @@ def test_a_budget_stops_the_retry_of_samples_that_failed(tmp_path: Path) -> None
     graph = StateGraph(MessagesState).add_node("ask", asking).add_edge(START, "ask").compile()
     mine = OwnMethod("mine", graph, lambda sample: {"messages": [("user", sample["question"])]})
     mine = replace(mine, output=lambda _result: {"answer": "3"})
-    run(tmp_path, questions=6, methods=[mine])
+    run(tmp_path, given=6, methods=[mine])
     is_failing = False
     with used_up(8, 2, 6):
-        run(tmp_path, questions=6, methods=[mine], retry_errors=True, budget=Budget(calls=8))
+        run(tmp_path, given=6, methods=[mine], retry_errors=True, budget=Budget(calls=8))
     assert len(model.calls) == 8
 
 
@@ -135,7 +133,7 @@ def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(
     def scorer(_sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:
         return {"similarity": value}
 
-    [outcome] = run(tmp_path, questions=1, scorers=[scorer])
+    [outcome] = run(tmp_path, given=1, scorers=[scorer])
     reason = f"it could not be scored: the score 'similarity' is {value}; return a finite number"
     assert (outcome["error"], outcome["scores"]) == (reason, {})
 
@@ -198,11 +196,11 @@ def test_a_disk_that_is_full_stops_it_and_nothing_is_lost(tmp_path: Path) -> Non
 
 
 def test_another_configuration_into_the_same_directory_is_refused(tmp_path: Path) -> None:
-    run(tmp_path, questions=2)
+    run(tmp_path, given=2)
     with pytest.raises(BadInput, match="other samples; name another directory"):
-        run(tmp_path, questions=3)
+        run(tmp_path, given=3)
     with pytest.raises(BadInput, match="other methods; name another directory"):
-        run(tmp_path, questions=2, methods=[WARM])
+        run(tmp_path, given=2, methods=[WARM])
 
 
 def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
@@ -214,13 +212,6 @@ def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
 def test_two_runs_into_one_directory_at_once_are_refused(tmp_path: Path) -> None:
     with run_directory(tmp_path, {}), pytest.raises(BadInput, match="is running into"):
         run(tmp_path)
-
-
-def test_the_keyless_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="direct has no language model"):
-        asyncio.run(evaluate([DIRECT], samples(1), tmp_path / "run"))
-    asyncio.run(evaluate([DIRECT], samples(1), tmp_path / "run", allow_keyless=True))
-    assert "The keyless model wrote these answers" in markdown(summarise(tmp_path / "run"))
 
 
 def test_an_answer_is_kept_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +227,7 @@ def test_an_effect_and_none(tmp_path: Path) -> None:
 
     methods = [OwnMethod("right", right)]
     methods += [OwnMethod(name, lambda _: "no idea at all") for name in ("base", "same")]
-    run(tmp_path, questions=24, methods=methods)
+    run(tmp_path, given=24, methods=methods)
     summary = summarise(tmp_path)
     text = markdown(summary)
     better = "right is better than base in exact match (+0.750 (+0.563 to +0.937), 24 samples)"
@@ -304,14 +295,14 @@ def test_methods_take_the_kind_of_answer_that_is_named_for_them_or_for_all() -> 
 
 
 @pytest.mark.parametrize(
-    ("methods", "questions", "problem"),
+    ("methods", "given", "problem"),
     [
         ([DIRECT, DIRECT], 1, "the name 'direct' is there twice"),
         ([DIRECT], samples(1) * 2, "the name '0' is there twice"),
     ],
 )
 def test_what_is_there_twice(
-    tmp_path: Path, methods: list[Method], questions: Any, problem: str
+    tmp_path: Path, methods: list[Method], given: Any, problem: str
 ) -> None:
     with pytest.raises(BadInput, match=problem):
-        run(tmp_path, questions=questions, methods=methods)
+        run(tmp_path, given=given, methods=methods)

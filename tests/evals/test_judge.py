@@ -348,7 +348,7 @@ def test_a_judge_that_is_the_writer_is_warned_of(tmp_path: Path, writer: str) ->
 
 
 def test_an_evaluation_is_judged_with_its_questions_and_knows_its_writer(tmp_path: Path) -> None:
-    run(tmp_path, questions=2, methods=[DIRECT, WARM])
+    run(tmp_path, given=2, methods=[DIRECT, WARM])
     model = ScriptedModel(lambda *_: "A")
     summary = judged(tmp_path, model, votes=2)
     assert {shown(call.prompt)["answer", "right"] for call in model.calls} == {"0", "1"}
@@ -360,7 +360,7 @@ def test_methods_of_ones_own_are_judged(tmp_path: Path) -> None:
         usage = {"calls": 1, "input_tokens": tokens}
         return OwnMethod(f"of {tokens}", lambda _: {"answer": "x", "usage": usage})
 
-    run(tmp_path, questions=1, methods=[answering(8), answering(800)])
+    run(tmp_path, given=1, methods=[answering(8), answering(800)])
     summary = judged(tmp_path, saying("A"), votes=2)
     preferences = [(each.method, each.against, each.ties) for each in summary.preferences]
     assert (preferences, summary.self_judged) == ([("of 800", "of 8", 1)], [])

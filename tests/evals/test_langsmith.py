@@ -10,7 +10,7 @@ from stepcraft import BadInput, RunStopped
 from stepcraft.evals.directory import read_outcomes
 from stepcraft.evals.langsmith import upload
 from tests.evals.asked import number_in
-from tests.evals.runs import DIRECT, KEY, WARM, run, stepcraft
+from tests.evals.runs import DIRECT, KEY, WARM, questions, run, stepcraft
 from tests.servers.langsmith_server import LangSmithServer
 
 METHODS = [DIRECT, WARM]
@@ -72,9 +72,7 @@ def test_an_upload_that_is_refused_and_one_without_a_key(
 
 def keyless(folder: Path) -> str:
     """The command of an evaluation of one question without a model."""
-    file = folder / "questions.jsonl"
-    file.write_text('{"question": "How do I pause a graph?", "contains": ["interrupt"]}\n')
-    return f"run {file} --methods direct --into {folder / 'run'} --allow-keyless"
+    return f"run {questions(folder, 1)} --methods direct --into {folder / 'run'} --allow-keyless"
 
 
 def test_the_command_sends_nothing_without_the_option(

@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from stepcraft.evals.reports.markdown import markdown, warnings
 from stepcraft.evals.reports.page import page
 from stepcraft.evals.summary import summarise
 from stepcraft.evals.votes import VOTES
-from tests.evals.judged import passage
+from tests.evals.judged import outcome, passage
 from tests.evals.runs import problem_of, stepcraft
 from tests.report.reports import HOSTILE, Reader, poisoned
 from tests.servers.chromium import Tab, listener, opened
@@ -77,48 +78,37 @@ def _lines(
 ) -> Iterator[Iterator[Mapping[str, Any]]]:
     """The lines of the files of samples, of votes and of calls."""
 
-    def outcome(place: int, name: str, number: int, score: float | None) -> Outcome:
-        output = {
-            "answer": f"Answer {number} of {name}.",
-            "evidence": [passage("p", "Stari Most", "The bridge has one arch.")],
-        }
-        return Outcome(
-            method=name,
-            id=f"q{number}",
-            sample={
-                "id": f"q{number}",
-                "question": f"Question {number}?",
-                "answers": [f"Right {number}"],
-            },
-            output={} if score is None else output,
-            error="ValueError: no such luck" if score is None else "",
-            scores={} if score is None else {poisoned("right", poison): score},
+    def scored(place: int, name: str, number: int, score: float | None) -> Outcome:
+        evidence = [passage("p", "Stari Most", "The bridge has one arch.")]
+        output = {"answer": f"Answer {number} of {name}.", "evidence": evidence}
+        is_done = score is not None
+        return outcome(
+            name,
+            number,
+            output if is_done else None,
+            right={"answers": [f"Right {number}"]},
+            scores={poisoned("right", poison): score} if is_done else {},
             usage={"calls": place, "input_tokens": 100 * place, "output_tokens": 10},
             seconds=float(place),
             warnings=["nothing was found"] if number == 1 else [],
         )
 
     yield (
-        outcome(place, name, number, score)
+        scored(place, name, number, score)
         for place, (name, each) in enumerate(scores.items(), 1)
         for number, score in enumerate(each)
     )
-    said = {"judge": "openai:judge", "method": "rat", "number": 0, "reply": "", "error": ""}
-    support = {"kind": "support", "against": "", "sentences": [1, 2], "unsupported": [2]}
-    yield (
-        {**said, "usage": {}, "id": f"q{number}", **judgement}
-        for number, letter in enumerate(votes)
-        for judgement in (
-            {
-                "kind": "vote",
-                "against": "rag",
-                "verdict": VERDICTS[letter],
-                "shown_first": number % 2 == 0,
-            },
-            *([support] if number == 0 else []),
-        )
+    line = {"judge": "openai:judge", "method": "rat", "reply": "", "error": "", "usage": {}}
+    vote = {**line, "kind": "vote", "against": "rag", "number": 0}
+    support = {**line, "kind": "support", "against": "", "id": "0", "number": 0}
+    yield chain(
+        (
+            {**vote, "id": str(n), "verdict": VERDICTS[letter], "shown_first": n % 2 == 0}
+            for n, letter in enumerate(votes)
+        ),
+        [{**support, "sentences": [1, 2], "unsupported": [2]}] if votes else [],
     )
-    yield ({"method": name, "id": "q0", "calls": [CALL]} for name in scores)
+    yield ({"method": name, "id": "0", "calls": [CALL]} for name in scores)
 
 
 def page_of(*directories: Path) -> str:
@@ -174,7 +164,7 @@ def test_costs_are_compared_on_the_samples_that_both_methods_have(tmp_path: Path
     lines = list(read_outcomes(run))
     for line in lines:
         line["usage"]["input_tokens"] = 190 if line["method"] == "rat" else 90
-        line["usage"]["input_tokens"] *= 100 if line["id"] in {"q2", "q3"} else 1
+        line["usage"]["input_tokens"] *= 100 if line["id"] in {"2", "3"} else 1
     (run / SAMPLES).write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     assert (
         "rat takes 2.0 times the calls, 2.0 times the tokens and 2.0 times the seconds of rag."
@@ -321,9 +311,9 @@ def test_filters_find_samples(tab: Tab) -> None:
     counts = {"failed": 1, "right": 61, "worse": 1, "warned": 1, "differs": 61}
     for filter_, count in counts.items():
         assert choose(tab, "show", filter_).startswith(f"{count} of 63")
-    assert text_of(tab, "#list li").startswith("q1")  # the largest difference is first
+    assert text_of(tab, "#list li").startswith("1")  # the largest difference is first
     choose(tab, "show", "all")
-    tab.js("document.getElementById('words').value = 'ANSWER q17 rat'")
+    tab.js("document.getElementById('words').value = 'ANSWER 17 rat'")
     score = str(tab.js("document.getElementById('score').value"))
     assert choose(tab, "score", score).startswith("1 of 63")
     tab.js("document.getElementById('words').value = ''")
@@ -378,7 +368,7 @@ def test_files_of_the_report(run: Path, tmp_path: Path) -> None:
         "directory,method,id,question,calls,input_tokens,output_tokens,seconds,usd,warnings,error,"
         "right"
     )
-    assert (len(rows), rows[-1]) == (16, f"{run},rat,q7,Question 7?,2,200,10,2.0,,,,0")
+    assert (len(rows), rows[-1]) == (16, f"{run},rat,7,Question 7?,2,200,10,2.0,,,,0")
 
 
 def test_a_text_is_no_formula_of_a_spreadsheet(run: Path) -> None:
@@ -393,14 +383,14 @@ def test_two_methods_are_compared_sample_by_sample(run: Path) -> None:
     assert (right.score, right.wins, right.losses, right.samples) == ("right", 3, 0, 8)
     assert right.sign_p == 0.25
     differing = methods.most_different("right", 10)
-    assert sorted(ours["id"] for ours, _ in differing) == ["q1", "q3", "q5"]
+    assert sorted(ours["id"] for ours, _ in differing) == ["1", "3", "5"]
     assert len(methods.most_different("right", 1)) == 1
     assert "+0.375" in stepcraft(f"compare {run} rat rag").stdout
     assert "+0.375" not in stepcraft(f"compare {run} rag rat").stdout
 
 
 def test_both_outputs_for_a_sample_are_shown(run: Path) -> None:
-    text = stepcraft(f"compare {run} rag rat --sample q1").stdout
+    text = stepcraft(f"compare {run} rag rat --sample 1").stdout
     assert re.search(r"Answer 1 of rag\..*Answer 1 of rat\.\n", text, re.DOTALL)
     assert text.count("[1] Stari Most") == 2
     assert "nothing was found" in text
@@ -411,7 +401,7 @@ def test_both_outputs_for_a_sample_are_shown(run: Path) -> None:
     [
         ("compare {run} rag rta", "'rag' and 'rta' cannot be compared"),
         ("compare {run} rag rag", "'rag' and 'rag' cannot be compared"),
-        ("compare {run} rag rat --sample q9", "there is no sample 'q9' that both"),
+        ("compare {run} rag rat --sample 9", "there is no sample '9' that both"),
         ("compare {run} rag rat --score F1", "'F1'; there is right"),
         ("compare {run}/x rag rat", "is no directory of an evaluation"),
         ("report {run} --html {run}", "{run} cannot be"),

