@@ -2,15 +2,10 @@
 
 import asyncio
 import json
-import os
 import shlex
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 from typer.testing import CliRunner
@@ -32,20 +27,20 @@ KEY = "opensesame-opensesame"
 def run(
     directory: Path,
     script: ScriptedModel | Callable[[str, str], Any] = lambda *_: "3",
-    given: int | Sequence[Sample] = 3,
+    asked: int | Sequence[Sample] = 3,
     methods: Sequence[AnyMethod] = (DIRECT,),
     **options: Any,
 ) -> list[Outcome]:
     """The outcomes after an evaluation, in the order of samples and methods."""
     model = script if isinstance(script, ScriptedModel) else ScriptedModel(script)
-    asked = samples(given) if isinstance(given, int) else given
+    posed = samples(asked) if isinstance(asked, int) else asked
     ready = [
         replace(method, options={"model": model}) if isinstance(method, Method) else method
         for method in methods
     ]
-    asyncio.run(evaluate(ready, asked, directory, **{"concurrency": 1, **options}))
+    asyncio.run(evaluate(ready, posed, directory, **{"concurrency": 1, **options}))
     last = {(outcome["method"], outcome["id"]): outcome for outcome in read_outcomes(directory)}
-    return [last[method.name, sample["id"]] for sample in asked for method in ready]
+    return [last[method.name, sample["id"]] for sample in posed for method in ready]
 
 
 def questions(folder: Path, count: int) -> Path:
@@ -70,31 +65,3 @@ def problem_of(command: str) -> str:
     ran = stepcraft(command)
     assert (ran.exit_code, len(ran.stderr.strip().splitlines())) == (2, 1), ran.output
     return ran.stderr
-
-
-def interrupted(command: str) -> list[str]:
-    """What `stepcraft eval` writes whose model falls silent after ten calls, until Ctrl-C."""
-    # A shell that starts the tests in the background has them ignore Ctrl-C.
-    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code = f"{heeding}; from stepcraft.cli import main; main()"
-    arguments = [sys.executable, "-c", code, "eval", *shlex.split(command)]
-    is_silent = Event()
-
-    def reply(_body: object) -> str:
-        if len(server.requests) > 10:
-            is_silent.set()
-            server.closing.wait(60)
-        return "T"
-
-    with OpenAIServer(reply) as server:
-        variables = {**os.environ, **environment(server)}
-        process = subprocess.Popen(arguments, env=variables, stderr=subprocess.PIPE, text=True)
-        try:
-            assert is_silent.wait(60)
-            process.send_signal(signal.SIGINT)
-            _, written = process.communicate(timeout=30)
-        finally:
-            process.kill()
-            process.communicate()
-    assert process.returncode == 130
-    return written.splitlines()

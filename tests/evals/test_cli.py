@@ -1,11 +1,17 @@
 """`stepcraft eval`: output, errors and exit status."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from threading import Event
 
 import pytest
 
-from tests.evals.runs import interrupted, problem_of, questions, stepcraft
+from stepcraft.evals.directory import read_outcomes
+from tests.evals.runs import environment, problem_of, questions, stepcraft
 from tests.servers.openai_server import OpenAIServer
 
 
@@ -62,10 +68,35 @@ def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     options = f"--methods direct --model openai:test --into {directory}"
     command = f"run {questions(tmp_path, 50)} {options}"
-    first, *_, last = interrupted(command)
+    # A shell that starts the tests in the background has them ignore Ctrl-C.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heeding}; from stepcraft.cli import main; main()"
+    is_silent = Event()
+
+    def reply(_body: object) -> str:
+        if len(server.requests) > 10:
+            is_silent.set()
+            server.closing.wait(60)
+        return "yes"
+
+    with OpenAIServer(reply) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "eval", *command.split()],
+            env={**os.environ, **environment(server)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert is_silent.wait(60)
+            process.send_signal(signal.SIGINT)
+            _, written = process.communicate(timeout=30)
+        finally:
+            process.kill()
+            process.communicate()
+    first, *_, last = written.splitlines()
     assert "of 50 done" in first
-    assert last == "stopped; the same command goes on from here"
-    finished = (directory / "samples.jsonl").read_text("utf-8").splitlines()
+    assert (process.returncode, last) == (130, "stopped; the same command goes on from here")
+    finished = list(read_outcomes(directory))
     assert 3 <= len(finished) <= 10
     with OpenAIServer(lambda _body: "yes") as server:
         assert "50 of 50 done" in stepcraft(command, server).stderr

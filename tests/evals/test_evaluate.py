@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.graph import START, MessagesState, StateGraph
 
 from stepcraft import BadInput, RunStopped
 from stepcraft.evals.directory import read_outcomes, run_directory
@@ -70,19 +69,17 @@ def test_samples_under_way_count_a_call_each(tmp_path: Path) -> None:
 def test_a_budget_stops_the_retry_of_samples_that_failed(tmp_path: Path) -> None:
     is_failing, model = True, three()
 
-    def asking(state: MessagesState) -> Any:
-        model.invoke(state["messages"])
+    async def answer(_question: object) -> str:
+        reply = await model.ainvoke("?")
         if is_failing:
             raise RuntimeError("no such luck")
-        return {}
+        return reply.text
 
-    graph = StateGraph(MessagesState).add_node("ask", asking).add_edge(START, "ask").compile()
-    mine = OwnMethod("mine", graph, lambda sample: {"messages": [("user", sample["question"])]})
-    mine = replace(mine, output=lambda _result: {"answer": "3"})
-    run(tmp_path, given=6, methods=[mine])
+    mine = OwnMethod("mine", answer)
+    run(tmp_path, asked=6, methods=[mine])
     is_failing = False
     with used_up(8, 2, 6):
-        run(tmp_path, given=6, methods=[mine], retry_errors=True, budget=Budget(calls=8))
+        run(tmp_path, asked=6, methods=[mine], retry_errors=True, budget=Budget(calls=8))
     assert len(model.calls) == 8
 
 
@@ -133,7 +130,7 @@ def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(
     def scorer(_sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:
         return {"similarity": value}
 
-    [outcome] = run(tmp_path, given=1, scorers=[scorer])
+    [outcome] = run(tmp_path, asked=1, scorers=[scorer])
     reason = f"it could not be scored: the score 'similarity' is {value}; return a finite number"
     assert (outcome["error"], outcome["scores"]) == (reason, {})
 
@@ -153,15 +150,10 @@ def finish(directory: Path) -> list[str]:
     return [number_in(call.prompt) for call in model.calls]
 
 
-def command(folder: Path) -> list[str]:
-    """An evaluation in a process of its own."""
-    paths = map(str, (folder / "run", folder / "calls"))
-    return [sys.executable, "-m", "tests.evals.asked", *paths]
-
-
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
-    process = subprocess.Popen(command(tmp_path), cwd=ROOT)
+    command = [sys.executable, "-m", "tests.evals.asked", str(tmp_path / "run"), str(calls)]
+    process = subprocess.Popen(command, cwd=ROOT)
     try:
         while process.poll() is None:
             if calls.exists() and calls.read_bytes().count(b"\n") >= 7:
@@ -186,21 +178,25 @@ def test_a_line_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_stops_it_and_nothing_is_lost(tmp_path: Path) -> None:
-    limited = [*command(tmp_path), "4000"]
-    full = subprocess.run(limited, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert "RunStopped" in full.stderr
-    assert "cannot be written" in full.stderr
-    before = kept(tmp_path / "run")
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, limits[1]))
+    try:
+        with pytest.raises(RunStopped, match="cannot be written"):
+            run(tmp_path, lambda *_: "a long answer", COUNT)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    before = kept(tmp_path)
     assert 0 < len(before) < COUNT
-    assert len(finish(tmp_path / "run")) == COUNT - len(before)
+    assert len(finish(tmp_path)) == COUNT - len(before)
 
 
 def test_another_configuration_into_the_same_directory_is_refused(tmp_path: Path) -> None:
-    run(tmp_path, given=2)
+    run(tmp_path, asked=2)
     with pytest.raises(BadInput, match="other samples; name another directory"):
-        run(tmp_path, given=3)
+        run(tmp_path, asked=3)
     with pytest.raises(BadInput, match="other methods; name another directory"):
-        run(tmp_path, given=2, methods=[WARM])
+        run(tmp_path, asked=2, methods=[WARM])
 
 
 def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
@@ -227,7 +223,7 @@ def test_an_effect_and_none(tmp_path: Path) -> None:
 
     methods = [OwnMethod("right", right)]
     methods += [OwnMethod(name, lambda _: "no idea at all") for name in ("base", "same")]
-    run(tmp_path, given=24, methods=methods)
+    run(tmp_path, asked=24, methods=methods)
     summary = summarise(tmp_path)
     text = markdown(summary)
     better = "right is better than base in exact match (+0.750 (+0.563 to +0.937), 24 samples)"
@@ -295,14 +291,14 @@ def test_methods_take_the_kind_of_answer_that_is_named_for_them_or_for_all() -> 
 
 
 @pytest.mark.parametrize(
-    ("methods", "given", "problem"),
+    ("methods", "asked", "problem"),
     [
         ([DIRECT, DIRECT], 1, "the name 'direct' is there twice"),
         ([DIRECT], samples(1) * 2, "the name '0' is there twice"),
     ],
 )
 def test_what_is_there_twice(
-    tmp_path: Path, methods: list[Method], given: Any, problem: str
+    tmp_path: Path, methods: list[Method], asked: Any, problem: str
 ) -> None:
     with pytest.raises(BadInput, match=problem):
-        run(tmp_path, given=given, methods=methods)
+        run(tmp_path, asked=asked, methods=methods)

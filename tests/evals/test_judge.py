@@ -1,7 +1,6 @@
 """Judges: what they are shown, how their votes are counted, and what bad ones do."""
 
 import asyncio
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -9,10 +8,8 @@ import pytest
 
 from stepcraft import BadInput
 from stepcraft.errors import RunStopped, UnreadableReply
-from stepcraft.evals.directory import run_directory
 from stepcraft.evals.judge import read_pairwise, read_support, sentences_of
 from stepcraft.evals.judging import judge
-from stepcraft.evals.methods import OwnMethod
 from stepcraft.evals.progress import Progress
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.summary import summarise
@@ -348,22 +345,11 @@ def test_a_judge_that_is_the_writer_is_warned_of(tmp_path: Path, writer: str) ->
 
 
 def test_an_evaluation_is_judged_with_its_questions_and_knows_its_writer(tmp_path: Path) -> None:
-    run(tmp_path, given=2, methods=[DIRECT, WARM])
+    run(tmp_path, asked=2, methods=[DIRECT, WARM])
     model = ScriptedModel(lambda *_: "A")
     summary = judged(tmp_path, model, votes=2)
     assert {shown(call.prompt)["answer", "right"] for call in model.calls} == {"0", "1"}
     assert summary.self_judged == [("ScriptedModel", each.name) for each in (DIRECT, WARM)]
-
-
-def test_methods_of_ones_own_are_judged(tmp_path: Path) -> None:
-    def answering(tokens: int) -> OwnMethod:
-        usage = {"calls": 1, "input_tokens": tokens}
-        return OwnMethod(f"of {tokens}", lambda _: {"answer": "x", "usage": usage})
-
-    run(tmp_path, given=1, methods=[answering(8), answering(800)])
-    summary = judged(tmp_path, saying("A"), votes=2)
-    preferences = [(each.method, each.against, each.ties) for each in summary.preferences]
-    assert (preferences, summary.self_judged) == ([("of 800", "of 8", 1)], [])
 
 
 def test_what_cannot_be_judged(tmp_path: Path) -> None:
@@ -378,12 +364,6 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
         asyncio.run(judge(tmp_path, "extractive"))
     with pytest.raises(BadInput, match="'nobody:x' cannot be used"):
         asyncio.run(judge(tmp_path, "nobody:x"))
-    configuration = json.loads((tmp_path / "configuration.json").read_text("utf-8"))
-    with (
-        run_directory(tmp_path, configuration),
-        pytest.raises(BadInput, match="an evaluation is running into"),
-    ):
-        judged(tmp_path, model)
     (tmp_path / "votes.jsonl").write_text("nonsense\n")
     with pytest.raises(BadInput, match=r"votes\.jsonl:1 is damaged"):
         summarise(tmp_path)

@@ -22,7 +22,7 @@ from tests.evals.judged import (
     saying,
     shown,
 )
-from tests.evals.runs import interrupted, stepcraft
+from tests.evals.runs import stepcraft
 from tests.servers.openai_server import OpenAIServer
 
 
@@ -92,18 +92,6 @@ def test_votes_stand_where_another_method_becomes_the_cheapest(tmp_path: Path) -
         ("one", "rat", "rag", 2),
         ("two", "rat", "rag", 2),
     ]
-
-
-def test_ctrl_c_stops_judging_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    pair(tmp_path, 20)
-    first, *_, last = interrupted(f"judge {tmp_path} --judge openai:judge")
-    assert "of 200 done" in first
-    assert last == "stopped; the same command goes on from here"
-    kept = len(read_judgements(tmp_path))
-    assert 3 <= kept <= 10
-    rest = saying("T", model="openai:judge")
-    judged(tmp_path, rest, concurrency=16)
-    assert len(rest.calls) == 200 - kept
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_a_graph_on_a_server_is_a_method_and_says_what_it_used(tmp_path: Path) -
     state = {"answer": "0", "usage": usage, "warnings": ["slow"], "messages": [object()]}
     graph, client = remote(state)
     method = OwnMethod("served", graph, model="openai:gpt-5")
-    [outcome] = run(tmp_path, given=1, methods=[method], prices=Prices.of(["openai:gpt-5=2/1"]))
+    [outcome] = run(tmp_path, asked=1, methods=[method], prices=Prices.of(["openai:gpt-5=2/1"]))
     assert outcome["error"] == ""
     assert client.runs.inputs == [{"question": "Question 0?"}]
     assert (outcome["output"], outcome["warnings"]) == ({"answer": "0"}, ["slow"])
@@ -55,7 +55,7 @@ def test_a_graph_on_a_server_is_a_method_and_says_what_it_used(tmp_path: Path) -
 
 def test_a_run_that_waits_for_a_person_is_one_failure_and_asked_once(tmp_path: Path) -> None:
     graph, client = remote({"__interrupt__": [{"value": "accept?"}]})
-    [outcome] = run(tmp_path, given=1, methods=[OwnMethod("served", graph)])
+    [outcome] = run(tmp_path, asked=1, methods=[OwnMethod("served", graph)])
     assert "waits for a person" in outcome["error"]
     assert len(client.runs.inputs) == 1
 
@@ -70,7 +70,7 @@ def test_a_function_is_a_method(tmp_path: Path) -> None:
 
 def test_evidence_of_another_form_is_an_error_of_the_sample(tmp_path: Path) -> None:
     method = OwnMethod("mine", lambda _: {"answer": "0", "evidence": ["no passage"]})
-    [outcome] = run(tmp_path, given=1, methods=[method])
+    [outcome] = run(tmp_path, asked=1, methods=[method])
     assert "evidence" in outcome["error"]
 
 
@@ -121,7 +121,7 @@ def test_no_answer_fails_pass_at_k_and_its_calls_were_paid(tmp_path: Path) -> No
         return {"pass@1": 1.0, "length": 1.0}
 
     method = OwnMethod("mine", answer, input=lambda sample: sample)
-    run(tmp_path, given=repeated(samples(5), 2), methods=[method], scorers=[score])
+    run(tmp_path, asked=repeated(samples(5), 2), methods=[method], scorers=[score])
     [summary] = summarise(tmp_path).methods
     assert (summary.samples, summary.failed) == (10, 8)
     means = {name: interval.mean for name, interval in summary.scores.items()}
@@ -130,12 +130,14 @@ def test_no_answer_fails_pass_at_k_and_its_calls_were_paid(tmp_path: Path) -> No
 
 
 def test_a_method_that_always_fails_has_its_costs(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda *_: "no")
+    model = ScriptedModel(lambda *_: "three tokens")
 
     async def answer(_question: object) -> Any:
         await model.ainvoke([HumanMessage("?")])
         raise NoAnswer("no such luck")
 
-    run(tmp_path, given=2, methods=[OwnMethod("mine", answer)])
+    methods, prices = [OwnMethod("mine", answer)], Prices.of(["0/1000000"])
+    outcomes = run(tmp_path, asked=2, methods=methods, prices=prices)
+    assert [outcome["usd"] for outcome in outcomes] == [3.0, 3.0]
     [summary] = summarise(tmp_path).methods
     assert (summary.failed, summary.costs["calls"]) == (2, 1.0)

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import START, StateGraph
 
 from stepcraft import BadInput, RunStopped
 from stepcraft.evals.directory import read_outcomes
@@ -37,7 +37,6 @@ def costing(read: int, cached: int = 0) -> AIMessage:
         ("2", ["b/1"]),
         ("3-4, 1", ["a/0", "c/2", "d/3"]),
         ("d/3,d/3,4", ["d/3"]),
-        ("b/1,1-2,", ["a/0", "b/1"]),
     ],
 )
 def test_items_are_places_and_ids(items: str, ids: list[str]) -> None:
@@ -52,7 +51,6 @@ def test_items_are_places_and_ids(items: str, ids: list[str]) -> None:
         ("0-2", "'0-2' names no sample"),
         ("3-2", "the smaller one first"),
         ("HumanEvl/1", "'HumanEvl/1' names no sample.* ids such as 'HumanEval/1'"),
-        ("zzz", "ids such as 'HumanEval/0'"),
         (" , ", "--items names no sample"),
     ],
 )
@@ -80,7 +78,6 @@ def test_other_items_into_the_same_directory_are_refused(tmp_path: Path) -> None
     [
         (["0.25/2.00"], "any", (MILLION, MILLION // 2, 0), 1.25),
         (["openai:gpt-5-mini=1/0"], "gpt-5-mini", (2 * MILLION, 9, 0), 2.0),
-        (["gpt-5-mini=1/0"], "openai:gpt-5-mini", (2 * MILLION, 9, 0), 2.0),
         (["gpt-5=7/7", "gpt-5-mini=1/0"], "gpt-5-mini-2026-08-07", (MILLION, 0, 0), 1.0),
         (["gpt-5=7/7"], "gpt-5-mini", (1, 0, 0), None),
         (["gpt-5=7/7"], "other", (0, 0, 0), 0.0),
@@ -101,7 +98,6 @@ def test_prices(
     [
         (["cheap"], "the price 'cheap' cannot be used; write USD per million tokens"),
         (["-1/2"], "cannot be used"),
-        (["nan/2"], "cannot be used"),
         (["m=1/2/3/4"], "cannot be used"),
         (["m=1/2", "m=1/3"], "the price of 'm' is named twice"),
         (["1/2", "1/3"], "the price of every model is named twice"),
@@ -130,18 +126,6 @@ def test_a_budget_in_usd_stops_it_and_the_rest_is_done_later(tmp_path: Path) -> 
     assert outcomes[0]["usage"]["cached_input_tokens"] == MILLION // 2
     assert seen[-1].usd == 4.5
     assert "| 1.5 |" in markdown(summarise(tmp_path))
-
-
-def test_what_a_failed_sample_used_counts(tmp_path: Path) -> None:
-    def failing(state: MessagesState) -> Any:
-        model.invoke(state["messages"])
-        raise RuntimeError("no such luck")
-
-    model = ScriptedModel(lambda *_: costing(MILLION))
-    graph = StateGraph(MessagesState).add_node("ask", failing).add_edge(START, "ask").compile()
-    mine = OwnMethod("mine", graph, lambda _: {"messages": [HumanMessage("?")]})
-    [outcome] = run(tmp_path, given=1, methods=[mine], prices=Prices.of(["1/1"]))
-    assert (outcome["error"], outcome["usd"]) == ("RuntimeError: no such luck", 1.0)
 
 
 def test_a_budget_in_usd_needs_prices(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from stepcraft.evals.scores import (
 
 TEXTS = st.text("ab cCéß中あ.-'\n", max_size=40) | st.text(max_size=20)
 WORDS = st.lists(st.sampled_from(["red", "green", "blue", "the", "not"]), max_size=6).map(" ".join)
-STEPS = st.lists(WORDS, max_size=5)
+STEPS = st.lists(WORDS, max_size=4)
 
 
 @pytest.mark.parametrize(
