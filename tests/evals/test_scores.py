@@ -84,7 +84,6 @@ def test_contains_counts_the_needles_found() -> None:
 @pytest.mark.parametrize(
     ("steps", "gold", "score"),
     [
-        (["Boil water", "Add tea"], ["boil the water", "add tea."], 1),
         # One of the two pairs must cross the other: S = 1, so 2 · 1 / (2 + 2).
         (["Add tea", "Boil water"], ["Boil water", "Add tea"], 0.5),
         # S = 2 over 3 steps and 2 gold steps.
@@ -95,7 +94,6 @@ def test_contains_counts_the_needles_found() -> None:
         (["a1 b1", "c1 d1"], ["c1 d1 e1", "a1 b1", "c1 d1"], 0.8),
         (["\u70e7\u5f00\u6c34"], ["\u70e7\u6c34"], 0.8),
         ([""], ["Boil water"], 0),
-        ([], ["Boil water"], 0),
         ([], [], 1),
     ],
 )
