@@ -39,7 +39,6 @@ def test_each_method_is_an_experiment_in_one_call(
     names = upload(tmp_path, "team")
     first, second = langsmith.list("experiments")
     assert [first["experiment_name"], second["experiment_name"]] == names
-    assert first["dataset_name"] == second["dataset_name"]
     settings = {"model": "ScriptedModel", "temperature": 1.0}
     assert second["experiment_metadata"]["settings"] == settings
     rows_of = [{row["row_id"] for row in each["results"]} for each in (first, second)]

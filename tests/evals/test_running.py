@@ -133,14 +133,6 @@ def test_a_budget_in_usd_needs_prices(tmp_path: Path) -> None:
         run(tmp_path, budget=Budget(usd=1.0), prices=Prices.of(["gpt-5=1/2"]))
 
 
-def test_a_line_tells_what_made_it(tmp_path: Path) -> None:
-    outcomes = run(tmp_path)
-    assert len({outcome["trace"] for outcome in outcomes}) == 3
-    first = outcomes[0]
-    assert ([*first["usage"]["models"]], first["usd"]) == (["scripted"], None)
-    assert first["versions"].keys() == {"stepcraft", "langgraph", "langchain-core"}
-
-
 def test_a_graph_of_ones_own_is_a_method(tmp_path: Path) -> None:
     class Query(TypedDict):
         query: str
