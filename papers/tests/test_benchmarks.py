@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,7 +14,7 @@ from langchain_core.retrievers import BaseRetriever
 from papers.tests.official import OFFICIAL, official_file
 from papers.tests.registered import BENCHMARKS
 from stepcraft.errors import BadInput
-from stepcraft.evals.benchmark import Questions, benchmark_names, get_benchmark
+from stepcraft.evals.benchmark import Questions
 from stepcraft.evals.directory import read_outcomes
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method, read_methods
@@ -67,7 +66,7 @@ class Finder(BaseRetriever):
 
 
 def plus_file(folder: Path) -> Path:
-    """A task in the format of HumanEval+, whose inputs beside the base find out a shortcut."""
+    """A task in the format of HumanEval+."""
     task = {
         "task_id": "HumanEval/0",
         "prompt": 'def double(x):\n    """Twice."""\n',
@@ -170,9 +169,7 @@ def test_an_oracle_a_null_and_a_third(
     ("answer", "right", "ran"),
     [
         ("```python\nprint('so', 18.0004)\n```", 1.0, 1.0),
-        ("```\nprint('1,800'[:1] + '8')\n```", 1.0, 1.0),
         ("print(19)", 0.0, 1.0),
-        ("```\nraise ValueError\n```", 0.0, 0.0),
         ("```\nprint(18); raise ValueError\n```", 0.0, 0.0),
         ("18", 0.0, 1.0),
         # A short helper beside the program, which has no function: the program is the longer one.
@@ -203,12 +200,8 @@ def test_several_answers_to_a_task(sandbox: None, tmp_path: Path) -> None:
     asyncio.run(evaluate([method], samples, tmp_path, scorers=questions.scorers, concurrency=1))
     assert [each["scores"] for each in read_outcomes(tmp_path)] == [{"pass@1": 1}, {"pass@1": 0}]
     (paper,) = read_methods("rat_paper", questions.settings)
-    assert paper.context().model_dump(include={"finish", "query", "max_retrievals", "k"}) == {
-        "finish": "code",
-        "query": "draft",
-        "max_retrievals": 5,
-        "k": 1,
-    }
+    settings = paper.context().model_dump(include={"finish", "query", "max_retrievals", "k"})
+    assert settings == {"finish": "code", "query": "draft", "max_retrievals": 5, "k": 1}
 
 
 def test_what_is_no_file_of_a_benchmark() -> None:
@@ -223,9 +216,3 @@ def test_every_benchmark_is_registered_by_its_name_with_its_origin() -> None:
     for name, benchmark in BENCHMARKS.items():
         assert benchmark.name == name
         assert all(benchmark.origin().values()), name
-    try:
-        version("stepcraft-papers")
-    except PackageNotFoundError:
-        pytest.skip("stepcraft-papers is not installed")
-    assert set(BENCHMARKS) <= set(benchmark_names())
-    assert get_benchmark("gsm8k").name == "gsm8k"

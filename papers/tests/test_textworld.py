@@ -131,14 +131,8 @@ def test_a_step_without_a_number_and_with_one_that_is_no_count() -> None:
         pickaxe,
         steel,
     )
-    for step in (
-        "mine -3 log",
-        "mine 3.5 log",
-        "mine 9999999 log",
-        "mine 1,000 log",
-        "mine 3 log 4",
-    ):
-        assert read_plan(step) == ()
+    for count in ("-3", "3.5", "9999999", "1,000"):
+        assert read_plan(f"mine {count} log") == ()
     assert read_plan(PLAN_FORMAT) == (LOG, PLANKS)
 
 
@@ -164,11 +158,6 @@ def test_there_are_100_tasks_that_grow() -> None:
     assert len({item for item, _ in tasks().values()}) == len(tasks()) == 100
     assert lengths == sorted(lengths)
     assert (lengths[0], lengths[-1]) == (2, 24)
-    assert [tasks()[f"textworld-{number}"] for number in (1, 50, 100)] == [
-        ("blaze_powder", 1),
-        ("brick", 2),
-        ("lodestone", 1),
-    ]
 
 
 def test_a_gold_plan_is_executable_and_no_step_of_it_can_be_left_out() -> None:

@@ -44,12 +44,6 @@ def test_the_calls_of_each_sample_are_kept(tmp_path: Path) -> None:
     assert read_calls(tmp_path)["direct", "1"][0]["reply"] == "0", "those of the last run count"
 
 
-def test_without_the_option_no_calls_are_kept(tmp_path: Path) -> None:
-    run(tmp_path)
-    assert read_calls(tmp_path) == {}
-    assert not (tmp_path / "calls.jsonl").exists()
-
-
 def test_secrets_in_calls_are_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     run(tmp_path, lambda *_: KEY, keep_calls=True)

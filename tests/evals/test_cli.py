@@ -46,10 +46,6 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path, options: str, problem: s
     assert problem in problem_of(command)
 
 
-def test_a_report_of_nothing(tmp_path: Path) -> None:
-    assert "is no directory of an evaluation" in problem_of(f"report {tmp_path}")
-
-
 def test_the_list() -> None:
     names = re.findall(r"[\w-]+", stepcraft("list").stdout)
     assert {"rat", "self_refinement", "lgstep-val", "stepcraft-papers"} <= {*names}

@@ -147,7 +147,6 @@ def test_a_killed_judge_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
     assert judged(tmp_path, model, on_progress=seen.append).preferences == whole
     assert (seen[0].done, seen[-1].done, seen[-1].total, seen[-1].calls) == (13, 20, 20, 20)
     assert len(file.read_bytes().splitlines()) == 20
-    assert judged(tmp_path, model).preferences == whole
     assert len(model.calls) == 20 - 12
 
 
@@ -282,7 +281,6 @@ def test_an_answer_without_passages_or_sentences_costs_no_call(tmp_path: Path) -
         ("Tie", "T"),
         ("B names the river, A does not.\n\nVerdict: **B**\n", "B"),
         ("Final answer: (A)", "A"),
-        ("Answer A", "A"),
         ("<answer>B</answer>", "B"),
         ("```\nT\n```", "T"),
     ],

@@ -100,13 +100,6 @@ def test_changes_are_shown_without_the_numbers_that_the_answer_does_not_use() ->
     assert "[1]" not in seen.sections()["changes"]
 
 
-def test_a_long_quotation_is_cut_and_the_passage_is_not() -> None:
-    text = "x" * 999
-    seen = read(rpg([("He did.", ["p1"], True)], evidence=[{**EVIDENCE[0], "text": text}]))
-    assert all(len(quote) < 700 and quote.endswith(" …") for quote in seen.texts("blockquote"))
-    assert text in seen.sections()["evidence"]
-
-
 @pytest.mark.parametrize("text", ["\t" * 300_000 + "y [1]", "." * 300_000 + "x", "! " * 50_000])
 def test_odd_texts(text: str) -> None:
     assert read(rpg([(text, ["p1"], True)])).texts("div", "answer")
