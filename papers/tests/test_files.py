@@ -95,9 +95,8 @@ def test_claims_without_a_label_are_left_out(tmp_path: Path) -> None:
     assert samples[0]["question"].endswith('Claim: The air of Arvel heals "all" colds.')
     hub = tmp_path / "hub.jsonl"
     hub.write_text('{"claim": "a", "label": 2}\n{"claim": "b", "label": -1}\n')
-    assert [each["answers"] for each in BENCHMARKS["pubhealth"].load(hub, None).samples] == [
-        ["true"]
-    ]
+    [sample] = BENCHMARKS["pubhealth"].load(hub, None).samples
+    assert sample["answers"] == ["true"]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_the_round_trip_has_the_same_answers_and_scores(tmp_path: Path) -> None:
 def test_a_log_that_is_none_of_ours(tmp_path: Path) -> None:
     from inspect_ai import Task  # noqa: PLC0415
     from inspect_ai.dataset import Sample  # noqa: PLC0415
-    from inspect_ai.model import ModelOutput, get_model  # noqa: PLC0415
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model  # noqa: PLC0415
     from inspect_ai.scorer import includes  # noqa: PLC0415
 
     questions = [
@@ -66,6 +66,7 @@ def test_a_log_that_is_none_of_ours(tmp_path: Path) -> None:
         Sample(id="b", input="Other?", target="x"),
     ]
     reply = ModelOutput.from_content("mockllm/model", "Default output")
+    reply.usage = ModelUsage(input_tokens=7, output_tokens=2, total_tokens=9)
     [log] = inspect_ai.eval(
         Task(name="theirs", dataset=questions, scorer=includes(), epochs=2),
         model=get_model("mockllm/model", custom_outputs=[reply] * 4),

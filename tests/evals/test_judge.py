@@ -276,7 +276,6 @@ def test_an_answer_without_passages_or_sentences_costs_no_call(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("reply", "letter"),
     [
-        ("b.", "B"),
         ("**T**", "T"),
         ("Tie", "T"),
         ("B names the river, A does not.\n\nVerdict: **B**\n", "B"),
@@ -294,7 +293,6 @@ def test_votes_as_models_write_them(reply: str, letter: str) -> None:
     [
         ("None.", []),
         ("3\n1", [1, 3]),
-        ("- 2\n- 3", [2, 3]),
         ("Sentences 1, 2 and 4", [1, 2, 4]),
     ],
 )

@@ -87,11 +87,6 @@ def test_values_of_settings_may_have_colons(text: str, settings: dict[str, str])
     assert {"model": "openai:other", **settings} == {**method.settings, **method.options}
 
 
-def test_two_models_are_compared_in_one_evaluation() -> None:
-    methods = read_methods("direct:model=openai:gpt-5,direct:model=openai:gpt-5-mini", {})
-    assert [method.model for method in methods] == ["openai:gpt-5", "openai:gpt-5-mini"]
-
-
 @pytest.mark.parametrize(
     ("model", "price"),
     [

@@ -336,14 +336,6 @@ def test_nothing_is_wider_than_the_screen(tab: Tab, width: int) -> None:
     assert tab.js("document.documentElement.scrollWidth") <= width
 
 
-def test_it_prints_figures_and_samples(tab: Tab) -> None:
-    choose(tab, "show", "failed")
-    text = tab.printed()
-    assert "Scores and costs" in text
-    assert "Question 2?" in text
-    assert "Beside" not in text
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     return evaluation(tmp_path / "run", {"rag": HALF, "rat": BETTER})

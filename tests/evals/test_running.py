@@ -95,7 +95,6 @@ def test_prices(
     ("entries", "problem"),
     [
         (["cheap"], "the price 'cheap' cannot be used; write USD per million tokens"),
-        (["-1/2"], "cannot be used"),
         (["m=1/2/3/4"], "cannot be used"),
         (["m=1/2", "m=1/3"], "the price of 'm' is named twice"),
         (["1/2", "1/3"], "the price of every model is named twice"),

