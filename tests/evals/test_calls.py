@@ -13,7 +13,6 @@ from stepcraft.evals.cache import ReplyCache
 from stepcraft.evals.directory import read_calls, read_configuration, read_outcomes
 from stepcraft.evals.samples import Sample
 from tests.evals.runs import KEY, questions, run, stepcraft
-from tests.scripted import ScriptedModel
 from tests.servers.openai_server import OpenAIServer
 
 
@@ -50,24 +49,6 @@ def test_secrets_in_calls_are_masked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert KEY not in (tmp_path / "calls.jsonl").read_text("utf-8")
 
 
-def test_a_sample_in_flight_costs_nothing_again(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda *_: "0")
-
-    def stopping(_sample: Sample, _output: object) -> dict[str, float]:
-        raise KeyboardInterrupt
-
-    set_llm_cache(ReplyCache(tmp_path / "cache"))
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "run", model, 2, scorers=[stopping])
-    assert list(read_outcomes(tmp_path / "run")) == []
-    assert len(model.calls) == 1
-    set_llm_cache(ReplyCache(tmp_path / "cache"))
-    first, second = run(tmp_path / "run", model, 2)
-    assert len(model.calls) == 2, "the first of two samples is not asked again"
-    assert first["usage"]["calls"] == second["usage"]["calls"] == 1
-    assert first["usage"]["input_tokens"] == second["usage"]["input_tokens"] > 0
-
-
 def test_the_cache_of_the_command(tmp_path: Path) -> None:
     command = f"run {questions(tmp_path, 1)} --methods direct --model openai:test --cache {tmp_path / 'cache'}"
     with OpenAIServer(lambda _body: "yes") as server:
@@ -77,6 +58,8 @@ def test_the_cache_of_the_command(tmp_path: Path) -> None:
         assert len(server.bodies) == 1
     assert isinstance(get_llm_cache(), ReplyCache)
     assert read_calls(tmp_path / "two")["direct", "0"][0]["reply"] == "yes"
+    [first], [second] = (read_outcomes(tmp_path / name) for name in ("one", "two"))
+    assert first["usage"] == second["usage"], "what a method uses is told as if it had asked"
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:

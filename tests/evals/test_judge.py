@@ -260,14 +260,6 @@ def test_support_is_the_share_of_the_sentences_that_cite_something(tmp_path: Pat
     assert "| scripted:judge | rat | 0.500 (0.000–1.000) |" in markdown(summary)
 
 
-def test_the_support_of_several_answers_is_their_mean(tmp_path: Path) -> None:
-    output = {"answer": "One. Two. Three. Four.", "evidence": PASSAGES}
-    replies = JudgeModel(["NONE", "1", "1\n2", "2, 3 and 4"])
-    [support] = judged(evaluation(tmp_path, {"rag": [output] * 4}), replies).supports
-    assert support.share
-    assert (support.share.mean, support.answers) == (0.625, 4)
-
-
 def test_an_answer_without_passages_or_sentences_costs_no_call(tmp_path: Path) -> None:
     evaluation(tmp_path, {"rag": ["No passages.", {"answer": " ", "evidence": PASSAGES}]})
     assert list(judged(tmp_path, JudgeModel([])).supports) == []

@@ -384,7 +384,6 @@ def test_both_outputs_for_a_sample_are_shown(run: Path) -> None:
         ("compare {run}/x rag rat", "is no directory of an evaluation"),
         ("report {run} --html {run}", "{run} cannot be"),
         ("report {run} --csv {run}/no/file.csv", "{run}/no/file.csv cannot be"),
-        ("report {run}/x --csv {run}/file.csv", "is no directory of an evaluation"),
     ],
 )
 def test_what_cannot_be_reported_is_one_line(run: Path, command: str, problem: str) -> None:

@@ -35,7 +35,6 @@ STEPS = st.lists(WORDS, max_size=4)
         ("anthem of a theatre", "anthem of theatre"),
         ("«Ünïcode»!", "«ünïcode»"),
         ("A", "a"),
-        ("?!", "?!"),
     ],
 )
 def test_the_normalisation_of_squad(text: str, normal: str) -> None:
