@@ -95,7 +95,6 @@ def test_a_program_can_pass_the_base_alone() -> None:
     "answer",
     [
         "",
-        "def g(): pass",
         "def f(*a): raise SystemExit(0)",
         "import os\ndef f(*a): os._exit(0)",
         "def f(*a):\n    print('1 0 1')\n    return 3",

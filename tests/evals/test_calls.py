@@ -50,7 +50,8 @@ def test_secrets_in_calls_are_masked(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_cache_of_the_command(tmp_path: Path) -> None:
-    command = f"run {questions(tmp_path, 1)} --methods direct --model openai:test --cache {tmp_path / 'cache'}"
+    options = f"--methods direct --model openai:test --cache {tmp_path / 'cache'}"
+    command = f"run {questions(tmp_path, 1)} {options}"
     with OpenAIServer(lambda _body: "yes") as server:
         for name in ("one", "two"):
             ran = stepcraft(f"{command} --keep-calls --into {tmp_path / name}", server)

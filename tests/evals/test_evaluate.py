@@ -32,8 +32,8 @@ def three() -> ScriptedModel:
 
 
 def used_up(most: int, done: int, total: int) -> Any:
-    told = f"the budget of {most} calls is used up: {done} of {total} samples are done"
-    return pytest.raises(RunStopped, match=told)
+    reason = f"the budget of {most} calls is used up: {done} of {total} samples are done"
+    return pytest.raises(RunStopped, match=reason)
 
 
 def test_every_method_answers_every_sample_once(tmp_path: Path) -> None:

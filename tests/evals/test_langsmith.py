@@ -18,7 +18,7 @@ METHODS = [DIRECT, WARM]
 
 @pytest.fixture
 def langsmith(monkeypatch: pytest.MonkeyPatch) -> Iterator[LangSmithServer]:
-    from langsmith.utils import get_env_var  # noqa: PLC0415 - its cache holds what other tests had set
+    from langsmith.utils import get_env_var  # noqa: PLC0415 - has a cache
 
     with LangSmithServer() as server:
         monkeypatch.setenv("LANGSMITH_ENDPOINT", server.url)

@@ -18,7 +18,7 @@ from tests.scripted import ScriptedModel
 
 
 class Runs:
-    """The part of a LangGraph client that a `RemoteGraph` asks, with the state that a run ends in."""
+    """What a `RemoteGraph` asks of a LangGraph client, with the state that a run ends in."""
 
     def __init__(self, state: dict[str, Any]) -> None:
         self.state = state

@@ -1,4 +1,4 @@
-"""What a report of evaluations shows: the page, Markdown, CSV, LaTeX and the comparison of two methods."""
+"""What a report of evaluations shows: the page, Markdown, CSV, the comparison of two methods."""
 
 import base64
 import gzip

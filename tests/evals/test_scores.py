@@ -1,4 +1,4 @@
-"""Scores: the values of the papers' own scripts, bounds and symmetries, and texts of any kind and length."""
+"""Scores: the values of the papers' own scripts, bounds and symmetries, texts of any kind."""
 
 import logging
 import math
@@ -32,7 +32,6 @@ STEPS = st.lists(WORDS, max_size=4)
     [
         ("The Eiffel Tower.", "eiffel tower"),
         ("U.S.A.", "usa"),
-        ("anthem of a theatre", "anthem of theatre"),
         ("«Ünïcode»!", "«ünïcode»"),
         ("A", "a"),
     ],
@@ -112,7 +111,8 @@ def test_no_other_alignment_in_order_fits_better(steps: list[str], gold: list[st
 
 
 def test_rouge_lsum_of_the_paper_and_of_its_library() -> None:
-    # Lin 2004, §3.2: of w1 … w5 the two sentences hold w1 w2 and w1 w3 w5: recall 4/5, precision 4/10.
+    # Lin 2004, §3.2: of w1 … w5 the two sentences hold w1 w2 and w1 w3 w5:
+    # recall 4/5, precision 4/10.
     assert rouge_lsum("W1 w2 w6 w7 w8.\nW1 w3 w8 w9 w5.", "w1 w2 w3 w4 w5") == pytest.approx(
         2 * 0.32 / 1.2
     )
@@ -126,7 +126,7 @@ def test_rouge_lsum_of_the_paper_and_of_its_library() -> None:
     [
         (
             "The bridge was finished in 1566. It was destroyed in 1993 and rebuilt by 2004.",
-            "Mimar Hayruddin finished the old bridge in 1566. In 1993 it was destroyed; it was rebuilt in 2004.",
+            "Mimar Hayruddin finished the old bridge in 1566. In 1993 it fell; it was rebuilt in 2004.",
         ),
         ("Stir the eggs. Add flour. Stir again.", "Beat eggs and flour. Stir well."),
     ],

@@ -1,4 +1,4 @@
-"""Statistics: textbook values, exact counts, and how often a test is wrong or right in simulations."""
+"""Statistics: textbook values, exact counts, and how often a test is wrong in simulations."""
 
 import numpy as np
 import pytest
