@@ -306,7 +306,7 @@ def test_filters_find_samples(tab: Tab) -> None:
         assert choose(tab, "show", filter_).startswith(f"{count} of 63")
     assert text_of(tab, "#list li").startswith("1")  # the largest difference is first
     choose(tab, "show", "all")
-    tab.js("document.getElementById('words').value = 'ANSWER 17 rat'")
+    tab.js("document.getElementById('words').value = 'ANSWER 17? rat'")
     score = str(tab.js("document.getElementById('score').value"))
     assert choose(tab, "score", score).startswith("1 of 63")
     tab.js("document.getElementById('words').value = ''")
