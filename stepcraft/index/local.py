@@ -43,12 +43,11 @@ class LocalIndex:
         path: The file, made when missing; ":memory:" for none.
         embedder: The embedding model; None to search by words alone. Its name is recorded in the
             file, and a file that was made with another one is refused.
-        settings: Further values to record when the file is made; a file with others is refused.
         create: Whether a missing file is made.
 
     Raises:
         BadInput: There is no such file or folder.
-        MemoryFailure: The file cannot be opened, or was made with another embedder or settings.
+        MemoryFailure: The file cannot be opened, or was made with another embedder.
     """
 
     def __init__(
@@ -56,28 +55,24 @@ class LocalIndex:
         path: str | Path,
         embedder: Embedder | None = None,
         *,
-        settings: Mapping[str, str] | None = None,
         create: bool = True,
     ) -> None:
         self.path = str(named_path(path))
         self.read_only = is_read_only(self.path)
         self._embedder = embedder
-        wanted = {**(settings or {}), "embeddings": embedder.name if embedder else "none"}
-        self._connection, made_with = connect(self.path, wanted, create=create)
+        name = embedder.name if embedder else "none"
+        self._connection, self._embeddings = connect(self.path, name, create=create)
         # An index that nobody uses any more closes its file at once.
         self._close = weakref.finalize(self, self._connection.close)
         self._vectors = vectors_of(self.path)
         self._words = WordRanking()
-        self._embeddings = made_with["embeddings"]
-        if not embedder:  # a file with vectors may be opened to search by words
-            del wanted["embeddings"]
-        for name, value in wanted.items():
-            if made_with[name] != value:
-                self.close()
-                raise MemoryFailure(
-                    f"{self.path} was made with {name} {made_with[name]!r:.200}, not "
-                    f"{value!r:.200}: open it with the former, or fill a new file"
-                )
+        # A file with vectors may be opened to search by words.
+        if embedder and self._embeddings != name:
+            self.close()
+            raise MemoryFailure(
+                f"{self.path} was made with embeddings {self._embeddings!r:.200}, not "
+                f"{name!r:.200}: open it with the former, or fill a new file"
+            )
 
     def put(
         self,

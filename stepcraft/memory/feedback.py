@@ -76,7 +76,7 @@ def joined_votes(stored: Procedure, added: Procedure) -> dict[str, int]:
     return dict(zip(Counts._fields, map(max, counts(stored), counts(added)), strict=True))
 
 
-def adjustment(procedure: Procedure, weight: float = FEEDBACK_WEIGHT) -> float:
+def adjustment(procedure: Procedure, weight: float) -> float:
     """Return by how much a score moves: between minus twice the weight and the weight."""
     up, down = counts(procedure)
     stale = 1 if procedure.metadata.get("stale") else 0

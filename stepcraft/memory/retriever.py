@@ -54,7 +54,7 @@ class ProcedureRetriever(BaseRetriever):
     def _documents(self, hits: Sequence[Found], k: int | None) -> list[Document]:
         return [
             Document(
-                page_content=hit.procedure.text(self.memory.template),
+                page_content=hit.procedure.text(),
                 metadata={
                     "id": hit.procedure.id,
                     "title": hit.procedure.output,

@@ -116,7 +116,7 @@ class StoreMemory(ServedMemory):
         return procedure_of(item.value) if tuple(item.namespace) == self._namespace else None
 
     def _value(self, procedure: Procedure) -> dict[str, Any]:
-        text = procedure.text(self.template)
+        text = procedure.text()
         # Postgres takes a run of Chinese or Japanese characters for one word.
         return {"text": text, "cjk": cjk_words(text), **procedure.to_dict()}
 

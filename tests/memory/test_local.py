@@ -17,7 +17,6 @@ from stepcraft.errors import BadInput
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.files import write_jsonl
 from stepcraft.memory.open import open_memory
-from stepcraft.memory.procedure import TEMPLATE
 from tests.kitchen import dish
 
 LGSTEP = Path(__file__).parents[3] / "shared" / "data" / "lgstep"
@@ -28,11 +27,11 @@ def test_an_index_of_something_else_is_no_memory_and_what_has_the_fields_of_a_pr
 ):
     bread = {"input": "rye", "output": "a bread", "steps": ["Bake."]}
     for name, payload in (("bread.db", bread), ("book.db", {"text": "A book on bread."})):
-        with closing(LocalIndex(tmp_path / name, settings={"template": TEMPLATE})) as index:
+        with closing(LocalIndex(tmp_path / name)) as index:
             index.put([Entry("1", "a bread", payload)])
     with open_memory(tmp_path / "bread.db") as memory:
         assert memory.search("bread", 1)[0].procedure.steps == ("Bake.",)
-    refused = pytest.raises(BadInput, match="the procedure has no 'input' and no 'output'")
+    refused = pytest.raises(BadInput, match="the procedure has no 'output' and no 'input'")
     with open_memory(tmp_path / "book.db") as memory, refused:
         memory.search("bread", 1)
 
@@ -99,7 +98,6 @@ def test_texts_are_not_embedded_again_at_each_start(tmp_path: Path, monkeypatch)
 WRITER = """
 import sys
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.procedure import TEMPLATE
 from stepcraft.memory.open import open_memory
 path, name, count = sys.argv[1:]
 memory = open_memory(path, embeddings="none")

@@ -13,7 +13,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from stepcraft import open_memory
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.memory.protocol import Found, ProcedureMemory
+from stepcraft.memory.procedure import Found
+from stepcraft.memory.protocol import ProcedureMemory
 from tests.kitchen import PROCEDURES
 from tests.servers.weaviate_server import WeaviateServer
 

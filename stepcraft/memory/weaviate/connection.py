@@ -161,6 +161,7 @@ class Connection:
 
     async def _connect(self) -> weaviate.WeaviateAsyncClient:
         address, key = self._address, self._address.key()
+        client = None
         try:
             client = weaviate.use_async_with_custom(
                 http_host=address.host,
@@ -173,14 +174,11 @@ class Connection:
                 additional_config=AdditionalConfig(timeout=_TIMEOUT),
                 skip_init_checks=True,  # they ask the package index for the newest version
             )
-        except ValueError as error:  # ports that no server can have
-            raise self._failure(error) from error
-        try:
             await client.connect()
             self._check_version(await client.get_meta())
             await self._check_grpc()
         except Exception as error:
-            await client.close()
+            await self._drop(client)
             if isinstance(error, StepcraftError):
                 raise
             raise self._failure(error) from error
