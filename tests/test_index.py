@@ -371,7 +371,9 @@ def test_a_locked_database_is_named(tmp_path: Path):
     other.execute("BEGIN IMMEDIATE")
     index = LocalIndex(path, Letters())
     assert ids(index, "bad", 1), "reading goes on"
-    with pytest.raises(MemoryFailure, match=r"i\.db cannot be used: database is locked; another process"):
+    with pytest.raises(
+        MemoryFailure, match=r"i\.db cannot be used: database is locked; another process"
+    ):
         index.put(entries("cab"))
     index.close()
     other.close()
@@ -381,7 +383,9 @@ def test_a_damaged_database_is_named(tmp_path: Path):
     path = written(tmp_path / "i.db")
     content = path.read_bytes()
     path.write_bytes(content[:5000] + b"\xff" * (len(content) - 5000))
-    with pytest.raises(MemoryFailure, match=r"i\.db (is damaged|cannot be used: database disk image is malformed)"):
+    with pytest.raises(
+        MemoryFailure, match=r"i\.db (is damaged|cannot be used: database disk image is malformed)"
+    ):
         read_all(path)
 
 

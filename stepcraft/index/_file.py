@@ -66,6 +66,9 @@ and ":", after which ";" is the next character.
 """
 
 
+_EMBEDDINGS = "SELECT max(value) FROM meta WHERE key = 'embeddings'"
+
+
 class DamagedIndex(MemoryFailure):
     """The file of an index is damaged, or is none that this version reads."""
 
@@ -118,10 +121,15 @@ def connect(
         )
         try:
             _prepare(connection, path, create=create)
-            return connection, _recorded(connection, embeddings)
+            if embeddings and connection.execute(_EMBEDDINGS).fetchone() == (None,):
+                # Another process may have been faster.
+                sql = "INSERT OR IGNORE INTO meta VALUES ('embeddings', ?)"
+                connection.execute(sql, (embeddings,))
+            (recorded,) = connection.execute(_EMBEDDINGS).fetchone()
         except BaseException:
             connection.close()
             raise
+        return connection, recorded
 
 
 def is_read_only(path: str) -> bool:
@@ -156,15 +164,6 @@ def recorded_embeddings(path: str | Path) -> str | None:
         return None
     connection.close()
     return embeddings
-
-
-def _recorded(connection: sqlite3.Connection, embeddings: str) -> str | None:
-    sql = "SELECT max(value) FROM meta WHERE key = 'embeddings'"
-    if embeddings and connection.execute(sql).fetchone() == (None,):
-        # Another process may have been faster.
-        connection.execute("INSERT OR IGNORE INTO meta VALUES ('embeddings', ?)", (embeddings,))
-    (recorded,) = connection.execute(sql).fetchone()
-    return recorded
 
 
 def _check_place(path: Path, *, create: bool) -> None:

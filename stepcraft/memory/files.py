@@ -10,7 +10,7 @@ from typing import Any
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
 from stepcraft.memory.procedure import Procedure, is_uuid
-from stepcraft.records import records
+from stepcraft.records import Record, records
 from stepcraft.text.lists import read_steps
 
 FIELDS = ("output", "input", "steps", "source", "id", "metadata")
@@ -40,18 +40,14 @@ def read_procedures(
         BadInput: The file cannot be read, or none of its records is a procedure.
     """
     names = {field: field for field in FIELDS} | dict(fields or {})
-    reason = "it is empty"
-    is_read = False
+    reason, is_read = "it is empty", False
     for record in records(Path(path)):
-        reason = record.reason
-        if record.values is not None:
-            try:
-                yield _procedure(record.values, names)
-                is_read = True
-                continue
-            except BadInput as error:
-                reason = str(error)
-        failed.append(Failed(f"{path}:{record.line}", reason))
+        try:
+            yield _procedure(record, names)
+            is_read = True
+        except BadInput as error:
+            reason = str(error)
+            failed.append(Failed(f"{path}:{record.line}", reason))
     if not is_read:
         raise BadInput(
             f"no record of {path} is a procedure: {reason}. Say what its fields are called, as in "
@@ -102,8 +98,10 @@ def json_line(procedure: Procedure) -> str:
     return json.dumps(procedure.to_dict(), ensure_ascii=False)
 
 
-def _procedure(values: Mapping[str, Any], names: Mapping[str, str]) -> Procedure:
-    rest = {name: value for name, value in values.items() if value not in (None, "")}
+def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
+    if record.values is None:
+        raise BadInput(record.reason)
+    rest = {name: value for name, value in record.values.items() if value not in (None, "")}
     fields = {field: rest.pop(name) for field, name in names.items() if name in rest}
     if "id" in fields and not is_uuid(str(fields["id"])):
         rest["id"] = fields.pop("id")

@@ -133,10 +133,6 @@ class ProcedureMemory(ABC):
     def close(self) -> None:  # noqa: B027 - a memory need have nothing to close
         """Close files and connections, if there are any."""
 
-    async def aclose(self) -> None:
-        """As `close`, without blocking the event loop."""
-        await asyncio.to_thread(self.close)
-
     def __enter__(self) -> Self:
         return self
 

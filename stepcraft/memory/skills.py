@@ -17,6 +17,7 @@ import yaml
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path, open_regular
+from stepcraft.memory.files import json_line
 from stepcraft.memory.procedure import Procedure
 from stepcraft.text.clean import normalised
 from stepcraft.text.lists import numbered, read_bullets, read_steps
@@ -161,7 +162,7 @@ def _skill_text(procedure: Procedure, name: str) -> str:
     front = {
         "name": name,
         "description": description[:MAX_DESCRIPTION],
-        "metadata": {_PROCEDURE: json.dumps(procedure.to_dict(), ensure_ascii=False)},
+        "metadata": {_PROCEDURE: json_line(procedure)},
     }
     dumped = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=float("inf"))
     return f"---\n{dumped}---\n{_body(procedure)}"

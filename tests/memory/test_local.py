@@ -16,6 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from stepcraft.errors import BadInput
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.files import write_jsonl
+from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.open import open_memory
 from tests.kitchen import dish
 
@@ -57,6 +58,20 @@ def test_the_environment_names_a_memory(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("STEPCRAFT_EMBEDDINGS", "none")
     with open_memory() as memory:
         assert [item.output for item in memory] == ["dish 1"]
+
+
+def test_a_large_memory_names_weaviate_once_when_it_is_opened(tmp_path: Path, caplog):
+    class Small(LocalMemory):
+        large = 2
+
+    for number in (1, 2):
+        with Small(tmp_path / "m.db", embeddings="none") as memory:
+            memory.add([dish(number)])
+    assert not caplog.messages
+    Small(tmp_path / "m.db").close()
+    [warning] = caplog.messages
+    assert "m.db holds 2 procedures" in warning
+    assert "kept in this process; Weaviate (weaviate://" in warning
 
 
 @pytest.mark.parametrize(

@@ -88,12 +88,9 @@ def test_event_loops_side_by_side(url: str):
         assert found == [expected] * 64 * 3
 
 
-@pytest.mark.parametrize("wait", [True, False])
-def test_it_is_closed_from_the_loop_and_from_outside_also_twice(url: str, wait: bool):
+def test_it_is_closed_from_the_loop_and_from_outside_also_twice(url: str):
     async def search_and_close(memory: ProcedureMemory) -> None:
         await memory.asearch(QUERY)
-        if wait:
-            await memory.aclose()
         memory.close()
         with pytest.raises(MemoryFailure, match="was closed; open it again"):
             await memory.asearch(QUERY)

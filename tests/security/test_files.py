@@ -216,17 +216,6 @@ def test_a_damaged_payload_is_one_sentence(tmp_path: Path, payload: str | bytes)
             assert len(str(raised.value)) < 500
 
 
-def test_a_large_file_is_no_memory_but_can_be_imported(tmp_path: Path):
-    path = tmp_path / "large.jsonl"
-    with path.open("w") as file:
-        file.write(json.dumps(TEA.to_dict()) + "\n")
-        file.writelines(" " * 2_000_000 + "\n" for _ in range(101))
-    with pytest.raises(BadInput, match=r"is larger than 200 MB.*import it into a \.db file"):
-        open_memory(path, embeddings="none")
-    with closing(LocalMemory(":memory:", embeddings="none")) as target:
-        assert target.add(read_procedures(path, [])).added == 1
-
-
 def test_the_database_of_something_else_is_not_written_to(tmp_path: Path) -> None:
     file = tmp_path / "customers.db"
     with closing(sqlite3.connect(file)) as customers:

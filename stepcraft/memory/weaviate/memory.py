@@ -170,9 +170,7 @@ class WeaviateMemory(ServedMemory):
             for item in self._connection.call(partial(_fetch, ids=same, vectors=True))
         }
         texts = {
-            id_: procedure.text()
-            for id_, procedure in procedures.items()
-            if id_ not in vectors
+            id_: procedure.text() for id_, procedure in procedures.items() if id_ not in vectors
         }
         if texts and not self._embedder and self._embeddings != "none":
             raise MemoryFailure(

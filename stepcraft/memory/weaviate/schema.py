@@ -1,6 +1,7 @@
 """The collection of procedures in Weaviate: made, or read of what it was made with."""
 
 import json
+
 from weaviate.classes.config import Configure, DataType, Property, VectorDistances
 
 from stepcraft.errors import MemoryFailure
