@@ -315,7 +315,6 @@ def _procedure(item: Any) -> Procedure | None:  # noqa: ANN401 - the client's cl
     values = {**item.properties, "id": str(item.uuid)}
     try:
         values["metadata"] = json.loads(values.get("metadata") or "{}")
-        values["source"] = values.get("source") or ""
         return Procedure.of_kept(values)
     except (BadInput, ValueError):
         return None
