@@ -89,10 +89,7 @@ def memory_tools(
         memory = opened()
         hits = reranked(memory.search(query, fetched(k, WEIGHT)), k, WEIGHT)
         artifact = {"found": [{"score": hit.score, **hit.procedure.to_dict()} for hit in hits]}
-        shown = [
-            Section("procedure", hit.procedure.id, _shown(hit.procedure, memory.template))
-            for hit in hits
-        ]
+        shown = [Section("procedure", hit.procedure.id, _shown(hit.procedure)) for hit in hits]
         if not shown:
             return "The memory has no procedure that fits; work without one.", artifact
         head = (
@@ -181,12 +178,10 @@ def _tool(
     )
 
 
-def _shown(procedure: Procedure, template: str) -> str:
+def _shown(procedure: Procedure) -> str:
     votes, stale = counts(procedure), procedure.metadata.get("stale")
     notes = [f"votes: {votes}"] if any(votes) else []
-    return "\n".join(
-        [procedure.text(template), *notes, *([f"out of date: {stale}"] if stale else [])]
-    )
+    return "\n".join([procedure.text(), *notes, *([f"out of date: {stale}"] if stale else [])])
 
 
 def _read(

@@ -9,7 +9,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from stepcraft.memory.feedback import FEEDBACK_WEIGHT, fetched, reranked
 from stepcraft.memory.procedure import Found
@@ -28,33 +28,33 @@ class ProcedureRetriever(BaseRetriever):
 
     memory: Any
     """The ProcedureMemory to search."""
-    k: int = Field(default=3, ge=1)
+    k: int = 3
     """How many procedures to return."""
-    alpha: float | None = Field(default=None, ge=0, le=1)
+    alpha: float | None = None
     """The weight of vectors; None for the memory's default."""
-    feedback_weight: float = Field(default=FEEDBACK_WEIGHT, ge=0, le=1)
+    feedback_weight: float = FEEDBACK_WEIGHT
     """By how much votes and stale marks move a score at most; 0 switches them off."""
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        return self._documents(self.memory.search(query, self._fetched(k), alpha=self.alpha), k)
+        wanted = k or self.k
+        count = fetched(wanted, self.feedback_weight)
+        return self._documents(self.memory.search(query, count, alpha=self.alpha), wanted)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        hits = await self.memory.asearch(query, self._fetched(k), alpha=self.alpha)
-        return self._documents(hits, k)
+        wanted = k or self.k
+        count = fetched(wanted, self.feedback_weight)
+        return self._documents(await self.memory.asearch(query, count, alpha=self.alpha), wanted)
 
-    def _fetched(self, k: int | None) -> int:
-        return fetched(k or self.k, self.feedback_weight)
-
-    def _documents(self, hits: Sequence[Found], k: int | None) -> list[Document]:
+    def _documents(self, hits: Sequence[Found], k: int) -> list[Document]:
         return [
             Document(
-                page_content=hit.procedure.text(self.memory.template),
+                page_content=hit.procedure.text(),
                 metadata={
                     "id": hit.procedure.id,
                     "title": hit.procedure.output,
@@ -63,5 +63,5 @@ class ProcedureRetriever(BaseRetriever):
                 },
                 id=hit.procedure.id,
             )
-            for hit in reranked(hits, k or self.k, self.feedback_weight)
+            for hit in reranked(hits, k, self.feedback_weight)
         ]
