@@ -3,28 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForRetrieverRun,
-    CallbackManagerForRetrieverRun,
-)
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict
 
 from stepcraft.memory.feedback import FEEDBACK_WEIGHT, fetched, reranked
 from stepcraft.memory.procedure import Found
+from stepcraft.sources.base import Source
 
 
-class ProcedureRetriever(BaseRetriever):
+class ProcedureRetriever(Source):
     """A retriever of procedures from a memory, best first.
 
     The content of a document is the whole procedure as one text. Its metadata are `id`, `title`
-    (the output of the procedure), `source` and `score`. `k` may also be given with a call,
-    as in `retriever.invoke(query, k=5)`.
-    `ainvoke` does not block the event loop.
+    (the output of the procedure), `source` and `score`. `k` may also be given with a call, as in
+    `retriever.invoke(query, k=5)`. `ainvoke` does not block the event loop.
     """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     memory: Any
     """The ProcedureMemory to search."""
@@ -35,21 +27,13 @@ class ProcedureRetriever(BaseRetriever):
     feedback_weight: float = FEEDBACK_WEIGHT
     """By how much votes and stale marks move a score at most; 0 switches them off."""
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        del run_manager
-        wanted = k or self.k
-        count = fetched(wanted, self.feedback_weight)
-        return self._documents(self.memory.search(query, count, alpha=self.alpha), wanted)
+    def _search(self, query: str, k: int) -> list[Document]:
+        count = fetched(k, self.feedback_weight)
+        return self._documents(self.memory.search(query, count, alpha=self.alpha), k)
 
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        del run_manager
-        wanted = k or self.k
-        count = fetched(wanted, self.feedback_weight)
-        return self._documents(await self.memory.asearch(query, count, alpha=self.alpha), wanted)
+    async def _asearch(self, query: str, k: int) -> list[Document]:
+        count = fetched(k, self.feedback_weight)
+        return self._documents(await self.memory.asearch(query, count, alpha=self.alpha), k)
 
     def _documents(self, hits: Sequence[Found], k: int) -> list[Document]:
         return [
