@@ -1,6 +1,5 @@
 """Embedding models by name: wordllama's static vectors, without a key, or any of LangChain's."""
 
-import asyncio
 import functools
 import logging
 import os
@@ -89,10 +88,6 @@ class WordLlamaEmbedder:
         vector: NDArray[np.float32] = self.embed_documents([text])[0]
         return vector
 
-    async def aembed_query(self, text: str) -> NDArray[np.float32]:
-        """As `embed_query`, in a thread."""
-        return await asyncio.to_thread(self.embed_query, text)
-
 
 class LangChainEmbedder:
     """A LangChain embedding model.
@@ -122,10 +117,6 @@ class LangChainEmbedder:
         """
         return self._embedded(self._model.embed_query, text)
 
-    async def aembed_query(self, text: str) -> NDArray[np.float32]:
-        """As `embed_query`, in a thread."""
-        return await asyncio.to_thread(self.embed_query, text)
-
     def _embedded(self, embed: Callable[[T], object], text: T) -> NDArray[np.float32]:
         try:
             return np.asarray(embed(text), np.float32)
@@ -152,11 +143,6 @@ def _from_name(name: str) -> "Embeddings":
 
     try:
         return init_embeddings(name)
-    except ImportError as error:
-        package = f"langchain-{name.partition(':')[0].replace('_', '-')}"
-        raise BadInput(
-            f"embeddings {name!r} need another package: pip install {package}"
-        ) from error
     except Exception as error:
         # LangChain raises a page on all providers for a name that it does not know.
         reason = "" if isinstance(error, ValueError) else f": {excerpt(error, 200)}"

@@ -1,6 +1,5 @@
 """The reranker that needs no key: the words and the vectors of plan and sentence together."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -72,13 +71,9 @@ def _words(wanted: frozenset[str], texts: Sequence[str]) -> tuple[NDArray[np.flo
     """
     lengths = np.array([len(terms(text)) for text in texts])
     counts = [Counter(stem for term in terms(text) for stem in stems(term)) for text in texts]
-    norm = _K1 * (1 - _B + _B * lengths / (lengths.mean() or 1.0))
-    ranks, covered = np.zeros(len(texts)), np.zeros(len(texts))
-    total = 0.0
-    for stem in sorted(wanted):
-        frequencies = np.array([count[stem] for count in counts], float)
-        rarity = math.log(1 + len(texts) / (1 + np.count_nonzero(frequencies)))
-        ranks += rarity * frequencies * (_K1 + 1) / (frequencies + norm)
-        covered += rarity * (frequencies > 0)
-        total += rarity
-    return ranks / (ranks.max() or 1.0), float(covered.max()) / (total or 1.0)
+    norms = _K1 * (1 - _B + _B * lengths / (lengths.mean() or 1.0))
+    frequencies = np.array([[count[stem] for stem in sorted(wanted)] for count in counts], float)
+    rarities = np.log(1 + len(texts) / (1 + np.count_nonzero(frequencies, axis=0)))
+    ranks = frequencies * (_K1 + 1) / (frequencies + norms[:, np.newaxis]) @ rarities
+    covered = (frequencies > 0) @ rarities
+    return ranks / (ranks.max() or 1.0), float(covered.max() / (rarities.sum() or 1.0))

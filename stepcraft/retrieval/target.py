@@ -1,6 +1,5 @@
 """The memories and sources registered when a graph was built, opened as retrievers."""
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -117,12 +116,6 @@ class RetrievalTarget:
             retriever = memory.as_retriever(settings.k, alpha=getattr(settings, "alpha", None))
             searched.insert(0, Searched(memory.name, retriever, memory))
         return searched
-
-    async def aopen(
-        self, settings: SearchSettings, store: BaseStore | None = None
-    ) -> list[Searched]:
-        """As `open`, without blocking the event loop."""
-        return await asyncio.to_thread(self.open, settings, store)
 
     def warnings(self, settings: SearchSettings, searched: Sequence[Searched]) -> list[str]:
         """Return what a reader of the answer should know of what is searched."""

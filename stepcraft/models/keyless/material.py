@@ -9,6 +9,7 @@ from functools import cached_property
 from stepcraft.contexts.rpg import MARKS
 from stepcraft.text.citations import with_marks
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS, stems
+from stepcraft.text.markdown import lines
 from stepcraft.text.sections import Section, parse
 from stepcraft.text.sentences import sentences
 
@@ -62,8 +63,9 @@ class Material:
 
 
 def statements(text: str) -> list[str]:
-    """Return the sentences of a text without list numbers, and without titles where possible."""
-    parts = [_LIST_NUMBER.sub("", sentence) for sentence in sentences(text)]
+    """Return the sentences of prose without list numbers, and without titles where possible."""
+    rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
+    parts = [_LIST_NUMBER.sub("", sentence) for sentence in sentences("".join(rows))]
     return [part for part in parts if _ENDED.search(part)] or parts
 
 

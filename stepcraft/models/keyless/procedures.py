@@ -43,10 +43,9 @@ def _examples(material: Material) -> dict[str, list[str]]:
 def _draft(material: Material) -> list[str]:
     """Return the steps of the example that fits best, or else an outline."""
     examples = _examples(material)
-    wanted = stems(f"{material.question}\n{material.text('resources')}")
     titles = scores(stems(material.question), [text.partition("\n")[0] for text in examples])
-    texts = scores(wanted, [*examples])
-    fits = [(2 * title + texts[rank]) * 0.85**rank for rank, title in enumerate(titles)]
+    texts = scores(stems(f"{material.question}\n{material.text('resources')}"), [*examples])
+    fits = [2 * title + text for title, text in zip(titles, texts, strict=True)]
     if any(fits):
         return [*dict.fromkeys([*examples.values()][fits.index(max(fits))])][:_MAX_STEPS]
     purpose = _HOW_TO.sub("", material.question.strip(" .?!:")) or "reach the goal"

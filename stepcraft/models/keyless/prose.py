@@ -6,16 +6,10 @@ from stepcraft.contexts.base import UNCHANGED
 from stepcraft.models.keyless.material import Material, best, nearest, statements
 from stepcraft.models.keyless.procedures import missing_steps
 from stepcraft.text.citations import with_marks_of
-from stepcraft.text.clean import CAPITALS, STOP_WORDS, stems, terms
+from stepcraft.text.clean import stems, terms
 from stepcraft.text.sentences import sentences
 
 _NOTHING = "No evidence was found for this."
-_ASKING = "|".join(STOP_WORDS) + "|name|list|give|tell|explain|describe|write|compare"
-_NAME = re.compile(
-    r"[\"\u201c\u300c\u300a][^\"\u201c-\u201f\u300a-\u300d\n]{2,60}[\"\u201d\u300d\u300b]"
-    rf"|`[^`\n]{{2,60}}`|\b(?!(?i:{_ASKING})\b)[{CAPITALS}][\w.&'\u2019-]+"
-    rf"(?:\s+(?:(?:of|the|de|la|von|van)\s+)*[{CAPITALS}0-9][\w.&'\u2019-]*)*"
-)
 _ONE_FACT = re.compile(
     r"(?i)\s*(?:who|when|where|whose|how (?:many|much|old|long|tall|far)"
     r"|(?:in )?(?:which|what) \w+ (?:was|is|did|does))\b"
@@ -39,14 +33,11 @@ _LINE = re.compile(r"(?m)^")
 
 
 def plan(material: Material) -> str:
-    """Look up several names of the question, or else its words, and the goal with each resource."""
-    question, names = material.question, _names(material.question)
-    queries = [f"{name} {_query(_NAME.sub(' ', question))}" for name in names]
-    if len(names) < 2:
-        queries = [_query(question)]
-    queries += [f"{question} with {thing}" for thing in material.resources]
-    is_short = len(names) < 2 and _ONE_FACT.match(question)
-    head = f"KIND: {'short' if is_short else 'long'}\n" if "KIND" in material.form else ""
+    """Look up the words of the question, and the goal with each resource."""
+    question = material.question
+    queries = [_query(question), *(f"{question} with {thing}" for thing in material.resources)]
+    kind = "short" if _ONE_FACT.match(question) else "long"
+    head = f"KIND: {kind}\n" if "KIND" in material.form else ""
     return head + "\n".join(f"- {query}" for query in queries)
 
 
@@ -65,8 +56,7 @@ def draft(material: Material) -> str:
     """Write sentences of passages; without any, ask, which claims nothing."""
     if material.statements:
         return write(material)
-    asked = [f"{name}: what is known of it?" for name in _names(material.question)]
-    return "\n\n".join([*asked, f"{material.question.rstrip(' .?!')}?"])
+    return f"{material.question.rstrip(' .?!')}?"
 
 
 def reason(material: Material) -> str:
@@ -137,8 +127,3 @@ def begin(material: Material) -> str:
     """Return the first sentences of the passages, or else of the last message."""
     text = material.text("passage") or material.last_message
     return " ".join(sentences(text[:2000])[:3]) or "There is nothing to work with."
-
-
-def _names(text: str) -> list[str]:
-    names = (match[0].strip(" .'`\"\u2019\u201c\u201d") for match in _NAME.finditer(text))
-    return list(dict.fromkeys(names))
