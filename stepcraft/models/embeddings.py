@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
-
-T = TypeVar("T")
 
 VARIABLE = "STEPCRAFT_EMBEDDINGS"
 """The environment variable that names the embedding model where a caller names none."""
@@ -117,7 +115,7 @@ class LangChainEmbedder:
         """
         return self._embedded(self._model.embed_query, text)
 
-    def _embedded(self, embed: Callable[[T], object], text: T) -> NDArray[np.float32]:
+    def _embedded(self, embed: Callable[[Any], object], text: object) -> NDArray[np.float32]:
         try:
             return np.asarray(embed(text), np.float32)
         except Exception as error:

@@ -78,10 +78,10 @@ def _build(name: str) -> BaseChatModel:
     try:
         model: BaseChatModel = init_chat_model(name, **options)
     except Exception as error:
-        reason = without_secrets(str(error)).splitlines()[0]
+        reason = without_secrets(str(error)).partition("\n")[0].rstrip(".")
         raise ModelUnknown(
-            f"the model {name!r} cannot be used: {reason} Name it as "
-            '"provider:model", for example "openai:gpt-5-mini", and set the key of its provider.'
+            f"the model {name!r} cannot be used: {reason}; name it as provider:model, "
+            "such as openai:gpt-5-mini, and install the package and set the key of its provider"
         ) from error
     return model
 

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
 from numpy.typing import NDArray
 
-from stepcraft.index import Embedder, query_vector, unit_vectors
+from stepcraft.index import query_vector, unit_vectors
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.text.clean import clean, stems, terms
 
@@ -30,12 +30,8 @@ class HybridReranker(BaseCrossEncoder):
     of 20."""
 
     def __init__(self, embeddings: str | None = None) -> None:
-        self._embeddings = embeddings
+        self._embedder = cache(partial(resolve_embeddings, embeddings))
         self._vectors = lru_cache(8)(unit_vectors)  # the same sentences meet several plans
-
-    @cached_property
-    def _embedder(self) -> Embedder | None:
-        return resolve_embeddings(self._embeddings)
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
         """Return how well each fits beside the others, times how well the best fits at all.
@@ -55,10 +51,10 @@ class HybridReranker(BaseCrossEncoder):
         plan, texts = text_pairs[0][0], tuple(text for _, text in text_pairs)
         ranks, covered = _words(stems(plan), texts)
         alpha, cosines = 0.0, np.zeros(len(texts))
-        if self._embedder:
-            alpha, vector = _ALPHA, query_vector(self._embedder, clean(plan))
+        if embedder := self._embedder():
+            alpha, vector = _ALPHA, query_vector(embedder, clean(plan))
             if vector is not None:
-                cosines = self._vectors(self._embedder, texts) @ vector
+                cosines = self._vectors(embedder, texts) @ vector
         best = alpha * max(0.0, float(cosines.max())) + (1 - alpha) * covered
         scores: list[float] = (best * (alpha * cosines + (1 - alpha) * ranks)).tolist()
         return scores

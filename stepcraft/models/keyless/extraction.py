@@ -1,7 +1,6 @@
 """Replies of the keyless model on documents and stored procedures, for building a memory."""
 
 import re
-from collections.abc import Sequence
 
 from stepcraft.models.keyless.material import Material, statements
 from stepcraft.text.clean import normalised
@@ -20,9 +19,8 @@ _NUMBERED_HOW_TO = re.compile(r"(?i)^(?:\d+(?:\.\d+)*[.)]?\s+)?(?:how (?:to|do y
 def find_procedures(material: Material) -> str:
     """Make procedures of a transcript's calls, or of sections with a list."""
     title, text = material.text("titles").partition("\n")[0], material.text("text")
-    sections = [(heading or title, _steps(body), body) for heading, body in _sections(text)]
-    blocks = [_block(*section) for section in sections if section[0] and len(section[1]) > 1]
-    return "\n\n".join(blocks) or (
+    blocks = (_block(heading or title, body) for heading, body in _sections(text))
+    return "\n\n".join(filter(None, blocks)) or (
         f"REJECTED\nOutput: {title or 'a text without a title'}\n"
         "Reason: no section has a list of steps\n"
         f"Sentence: {''.join(statements(text)[:1])}"
@@ -54,17 +52,16 @@ def _calls(text: str) -> list[str]:
     ]
 
 
-def _block(heading: str, steps: Sequence[str], body: str) -> str:
+def _block(heading: str, body: str) -> str:
+    """Return the procedure of a section, whose steps are its calls, else its list; else ""."""
+    steps = list(dict.fromkeys(_calls(body) or read_bullets(body)))[:_MAX_STEPS]
+    if not heading or len(steps) < 2:
+        return ""
     output = _NUMBERED_HOW_TO.sub("", heading).strip(" ?.") or heading
     names = ", ".join(f"`{name}`" for name in [*names_in([body])][:3])
     resources = names or f"what {heading!r} starts from"
     head = f"PROCEDURE\nHeading: {heading}\nOutput: {output[0].lower()}{output[1:]}"
     return f"{head}\nInput: {resources}\n{numbered(steps)}"
-
-
-def _steps(body: str) -> list[str]:
-    """Return the calls, else the items of a list, each once."""
-    return list(dict.fromkeys(_calls(body) or read_bullets(body)))[:_MAX_STEPS]
 
 
 def _sections(text: str) -> list[list[str]]:

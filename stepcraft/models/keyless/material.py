@@ -73,11 +73,11 @@ def scores(wanted: frozenset[str], texts: Sequence[str]) -> list[float]:
     """Return how well each text fits: the rarer a shared stem, the more; less for a longer text."""
     counts = Counter(stem for text in texts for stem in stems(text))
     # Sorted, because floats that are added in another order make another sum.
-    weights = [
+    return [
         sum(math.log(1 + len(texts) / counts[stem]) for stem in sorted(wanted & stems(text)))
+        / math.sqrt(4 + len(stems(text)))
         for text in texts
     ]
-    return [weights[place] / math.sqrt(4 + len(stems(text))) for place, text in enumerate(texts)]
 
 
 def best(wanted: frozenset[str], texts: Sequence[str], most: int, known: str = "") -> list[str]:

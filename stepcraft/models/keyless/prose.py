@@ -54,9 +54,7 @@ def _query(text: str) -> str:
 
 def draft(material: Material) -> str:
     """Write sentences of passages; without any, ask, which claims nothing."""
-    if material.statements:
-        return write(material)
-    return f"{material.question.rstrip(' .?!')}?"
+    return write(material) if material.statements else f"{material.question.rstrip(' .?!')}?"
 
 
 def reason(material: Material) -> str:
@@ -80,16 +78,14 @@ def write_shortly(material: Material) -> str:
 
 def change(material: Material) -> str:
     """Add what the parts lack, each to the part that fits best, or as a step behind it."""
-    parts = material.named("part")
-    texts = [part.text * ("Answer:" not in part.text) for part in parts]
+    parts = [part for part in material.named("part") if "Answer:" not in part.text]
+    texts = [part.text for part in parts]
     label, added = "ADD", _missing(material, material.text("part"))
     if any(f" {statement}" in material.text("part") for statement in material.statements):
         added = []  # a statement that begins no paragraph was added by an earlier check
     if "AFTER:" in material.form:
         label, added = "AFTER", missing_steps(material, texts)
-    blocks = [
-        f"PART {parts[nearest(text, texts)].id}\n{label}: {text}" for text in added if any(texts)
-    ]
+    blocks = [f"PART {parts[nearest(text, texts)].id}\n{label}: {text}" for text in added if parts]
     return "\n\n".join(blocks) or UNCHANGED
 
 
