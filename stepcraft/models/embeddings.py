@@ -155,6 +155,8 @@ def _from_object(model: "Embeddings") -> Embedder:
     kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
     if not hasattr(model, "embed_documents"):
         raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")
-    provider = package.removeprefix("langchain_") if package.startswith("langchain_") else kind
     version = getattr(model, "model", None) or getattr(model, "model_name", None)
-    return LangChainEmbedder(model, f"{provider}:{version}" if isinstance(version, str) else kind)
+    return LangChainEmbedder(
+        model,
+        f"{package.removeprefix('langchain_')}:{version}" if isinstance(version, str) else kind,
+    )

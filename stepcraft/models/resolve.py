@@ -38,8 +38,8 @@ async def aresolve_model(choice: BaseChatModel | str) -> BaseChatModel:
     A connection works only on the event loop that opened it, so every loop has its own model of a
     name; its connections are closed when the loop shuts down.
     """
-    if isinstance(choice, BaseChatModel) or choice == EXTRACTIVE:
-        return resolve_model(choice)
+    if isinstance(choice, BaseChatModel):
+        return choice
     loop = asyncio.get_running_loop()
     if loop not in _loop_models:
         _loop_models[loop] = {}, _close_with(loop)

@@ -53,7 +53,7 @@ def opened_memory(
 
 def _with_fields(url: str) -> str:
     """Return a store's URL with the fields of its namespace, such as {user}, filled for the run."""
-    if not scheme_of(url).startswith("store") or "{" not in url:
+    if not scheme_of(url).startswith("store"):
         return url
     scheme, _, rest = url.partition(":")
     return f"{scheme}:{'/'.join(fill_namespace(tuple(rest.split('/'))))}"

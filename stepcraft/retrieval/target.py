@@ -39,10 +39,6 @@ class Searched:
     """The memory behind the retriever, if it is one."""
     is_web: bool = False
 
-    def is_empty(self) -> bool:
-        """Tell whether this is a memory without procedures."""
-        return self.memory is not None and self.memory.is_empty()
-
 
 @dataclass(frozen=True)
 class RetrievalTarget:
@@ -77,7 +73,13 @@ class RetrievalTarget:
         if not isinstance(sources, Mapping):
             listed: Sequence[Any] = sources if isinstance(sources, list | tuple) else [sources]
             wanted = [source for source in listed if source is not None]
-            sources = {_name_of(source, place): source for place, source in enumerate(wanted, 1)}
+            sources = {
+                # Names are shown to those who start runs.
+                without_secrets(
+                    source if isinstance(source, str) else f"{type(source).__name__}-{place}"
+                ): source
+                for place, source in enumerate(wanted, 1)
+            }
         for value in memories.values():
             check_memory(value)
         for source in sources.values():
@@ -140,8 +142,3 @@ def _open_source(name: str, source: Source) -> Searched:
     retriever = opened_source(source) if isinstance(source, str) else source
     is_web = isinstance(source, str) and source.partition(":")[0] == "web"
     return Searched(without_secrets(name), RetrieverAdapter.of(retriever, name), is_web=is_web)
-
-
-def _name_of(source: object, place: int) -> str:
-    name = source if isinstance(source, str) else f"{type(source).__name__}-{place}"
-    return without_secrets(name)  # names are shown to those who start runs

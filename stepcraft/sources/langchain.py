@@ -12,8 +12,6 @@ from stepcraft.errors import SourceFailure, StepcraftError
 from stepcraft.secrets import excerpt
 from stepcraft.sources.base import Source
 
-_SOURCE_KEYS = ("source", "url", "link", "path", "file_path")
-
 
 class RetrieverAdapter(Source):
     """A LangChain retriever that takes `k` with each call, and gives titles and scores.
@@ -65,7 +63,8 @@ def _takes_k(method: Callable[..., object]) -> bool:
 def _complete(document: Document, rank: int) -> Document:
     """Return a document with title, source and score filled in where they are missing."""
     facts = document.metadata
-    source = str(next(filter(None, map(facts.get, _SOURCE_KEYS)), ""))
+    origins = map(facts.get, ("source", "url", "link", "path", "file_path"))
+    source = str(next(filter(None, origins), ""))
     title = str(facts.get("title") or source or " ".join(document.page_content.split()[:8]))
     score = facts.get("score", facts.get("relevance_score", 1 / rank))
     complete = {**facts, "title": title, "source": source, "score": score}

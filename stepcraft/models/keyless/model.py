@@ -87,13 +87,14 @@ class ExtractiveModel(BaseChatModel):
         message = self._message(messages, stop)
         for word in _CHUNK.findall(message.text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
-        last = AIMessageChunk(
-            content="",
-            usage_metadata=message.usage_metadata,
-            response_metadata=message.response_metadata,
-            chunk_position="last",
+        yield ChatGenerationChunk(
+            message=AIMessageChunk(
+                content="",
+                usage_metadata=message.usage_metadata,
+                response_metadata=message.response_metadata,
+                chunk_position="last",
+            )
         )
-        yield ChatGenerationChunk(message=last)
 
     def _message(self, messages: Sequence[BaseMessage], stop: Sequence[str] | None) -> AIMessage:
         material = Material([message.text for message in messages])

@@ -29,7 +29,6 @@ _REFERS = re.compile(
 )
 _PERSON = re.compile(r"(?m)^Person: (.+)")
 _CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
-_LINE = re.compile(r"(?m)^")
 
 
 def plan(material: Material) -> str:
@@ -95,9 +94,11 @@ def _missing(material: Material, text: str) -> list[str]:
     Which say most does not depend on the text: once they are added, nothing is missing.
     """
     wanted = stems(material.question)
-    chosen = best(wanted, material.statements, 2)
-    on_topic = [each for each in chosen if len(stems(each) & wanted) > 1]
-    return [each for each in on_topic if best(wanted, [each], 1, text)]
+    return [
+        statement
+        for statement in best(wanted, material.statements, 2)
+        if len(stems(statement) & wanted) > 1 and best(wanted, [statement], 1, text)
+    ]
 
 
 def write_article(material: Material) -> str:
@@ -108,7 +109,7 @@ def write_article(material: Material) -> str:
 def write_code(material: Material) -> str:
     """Join the code blocks of the text; a text without any becomes comments."""
     text = material.text("text")
-    return f"```\n{''.join(_CODE.findall(text)) or _LINE.sub('# ', text)}\n```"
+    return f"```\n{''.join(_CODE.findall(text)) or re.sub('(?m)^', '# ', text)}\n```"
 
 
 def route(material: Material) -> str:

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -70,8 +71,8 @@ def readable(fetched: Fetched) -> Page:
     if len(text) < _SHORTEST:
         raise FetchFailed(f"{shown(fetched.url)} cannot be read: there is no text on it")
     parts = urlsplit(fetched.url)
-    name = parts.path.rstrip("/").rpartition("/")[2] or parts.netloc
-    return Page(fetched.url, title or name, text, fetched.cut)
+    title = title or PurePosixPath(parts.path).name or parts.netloc
+    return Page(fetched.url, title, text, fetched.cut)
 
 
 def ranked_passages(
