@@ -1,8 +1,9 @@
 """The reranker that needs no key: the words and the vectors of plan and sentence together."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
+from typing import Any
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
@@ -30,7 +31,7 @@ class HybridReranker(BaseCrossEncoder):
     of 20."""
 
     def __init__(self, embeddings: str | None = None) -> None:
-        self._embedder = cache(partial(resolve_embeddings, embeddings))
+        self._embedder: Callable[[], Any] = cache(partial(resolve_embeddings, embeddings))
         self._vectors = lru_cache(8)(unit_vectors)  # the same sentences meet several plans
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
@@ -48,13 +49,14 @@ class HybridReranker(BaseCrossEncoder):
         """
         if not text_pairs:
             return []
-        plan, texts = text_pairs[0][0], tuple(text for _, text in text_pairs)
+        (plan, *_), texts = zip(*text_pairs, strict=True)
         ranks, covered = _words(stems(plan), texts)
-        alpha, cosines = 0.0, np.zeros(len(texts))
-        if embedder := self._embedder():
-            alpha, vector = _ALPHA, query_vector(embedder, clean(plan))
-            if vector is not None:
-                cosines = self._vectors(embedder, texts) @ vector
+        embedder = self._embedder()
+        alpha = _ALPHA if embedder else 0.0
+        vector = query_vector(embedder, clean(plan)) if embedder else None
+        cosines = (
+            np.zeros(len(texts)) if vector is None else self._vectors(embedder, texts) @ vector
+        )
         best = alpha * max(0.0, float(cosines.max())) + (1 - alpha) * covered
         scores: list[float] = (best * (alpha * cosines + (1 - alpha) * ranks)).tolist()
         return scores

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -38,9 +39,10 @@ class RetrieverAdapter(Source):
         return cls(retriever=retriever, spec=name)
 
     def _search(self, query: str, k: int) -> list[Document]:
-        retriever, options = self.retriever, dict[str, int]()
+        retriever = self.retriever
+        options: dict[str, Any] = {}
         if _takes_k(type(retriever)._get_relevant_documents):
-            options = {"k": k}
+            options["k"] = k
         else:
             arguments = {**(getattr(retriever, "search_kwargs", None) or {}), "k": k}
             values = {"k": k, "search_kwargs": arguments}

@@ -59,8 +59,8 @@ def _block(heading: str, body: str) -> str:
         return ""
     output = _NUMBERED_HOW_TO.sub("", heading).strip(" ?.") or heading
     names = ", ".join(f"`{name}`" for name in [*names_in([body])][:3])
-    resources = names or f"what {heading!r} starts from"
     head = f"PROCEDURE\nHeading: {heading}\nOutput: {output[0].lower()}{output[1:]}"
+    resources = names or f"what {heading!r} starts from"
     return f"{head}\nInput: {resources}\n{numbered(steps)}"
 
 

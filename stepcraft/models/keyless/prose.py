@@ -35,15 +35,16 @@ def plan(material: Material) -> str:
     """Look up the words of the question, and the goal with each resource."""
     question = material.question
     queries = [_query(question), *(f"{question} with {thing}" for thing in material.resources)]
-    kind = "short" if _ONE_FACT.match(question) else "long"
-    head = f"KIND: {kind}\n" if "KIND" in material.form else ""
-    return head + "\n".join(f"- {query}" for query in queries)
+    lines = [f"- {query}" for query in queries]
+    if "KIND" in material.form:
+        lines.insert(0, f"KIND: {'short' if _ONE_FACT.match(question) else 'long'}")
+    return "\n".join(lines)
 
 
 def look_up(material: Material) -> str:
     """Look up each part, or the thought, by its words and those of the question."""
-    head, parts = f"{material.question} {material.text('thought')}", material.named("part")
-    lines = [f"PART {part.id}: {_query(f'{head} {part.text}')}" for part in parts]
+    head = f"{material.question} {material.text('thought')}"
+    lines = [f"PART {part.id}: {_query(f'{head} {part.text}')}" for part in material.named("part")]
     return "\n".join(lines) or _query(head)
 
 

@@ -39,8 +39,8 @@ def select_sentences(
     threshold = settings.threshold
     if threshold is None:
         threshold = reranker.threshold if isinstance(reranker, HybridReranker) else 0.0
-    sentences = [
-        Selected(**{**passage, "text": text})
+    sentences: list[Selected] = [
+        {**passage, "text": text}
         for passage in whole
         for text in passage_sentences(passage["text"])
     ]
@@ -64,8 +64,8 @@ def select_sentences(
         name = type(reranker).__name__
         warning = f"select: the reranker {name} failed, so whole passages are shown: {reason}"
         return {"selected": whole, "warnings": [warning]}
-    selected = [
-        Selected(**{**sentence, "score": float(scores[place])})
+    selected: list[Selected] = [
+        {**sentence, "score": float(scores[place])}
         for place, sentence in enumerate(sentences)
         if place in places
     ]

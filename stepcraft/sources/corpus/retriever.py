@@ -161,7 +161,6 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
-    choices = embedder and embedder.name, [*map(str, roots)]
 
     def opened(path: Path) -> CorpusRetriever:
         corpus = CorpusRetriever(index=GroupedIndex(path, embedder), roots=roots, k=k)
@@ -177,7 +176,8 @@ def open_corpus(
             return opened(named_path(index))
         folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
         folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
-        path = folder / f"{_digest(repr(choices))}.db"
+        choices = repr((embedder and embedder.name, [*map(str, roots)]))
+        path = folder / f"{_digest(choices)}.db"
         with suppress(DamagedIndex):
             return opened(path)
         for file in folder.glob(f"{path.name}*"):  # with -wal and -shm
