@@ -35,9 +35,6 @@ class Source(BaseRetriever):
         """Return the k passages that fit best, best first; it may block."""
         raise NotImplementedError
 
-    async def _asearch(self, query: str, k: int) -> list[Document]:
-        return await asyncio.wrap_future(in_thread(partial(self._search, query, k)))
-
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
@@ -48,4 +45,5 @@ class Source(BaseRetriever):
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        return await self._asearch(query, self.k if k is None else k)
+        search = partial(self._search, query, self.k if k is None else k)
+        return await asyncio.wrap_future(in_thread(search))
