@@ -1,12 +1,10 @@
 """A procedural memory as a LangChain retriever."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.documents import Document
 
 from stepcraft.memory.feedback import FEEDBACK_WEIGHT, fetched, reranked
-from stepcraft.memory.procedure import Found
 from stepcraft.sources.base import Source
 
 
@@ -28,14 +26,7 @@ class ProcedureRetriever(Source):
     """By how much votes and stale marks move a score at most; 0 switches them off."""
 
     def _search(self, query: str, k: int) -> list[Document]:
-        count = fetched(k, self.feedback_weight)
-        return self._documents(self.memory.search(query, count, alpha=self.alpha), k)
-
-    async def _asearch(self, query: str, k: int) -> list[Document]:
-        count = fetched(k, self.feedback_weight)
-        return self._documents(await self.memory.asearch(query, count, alpha=self.alpha), k)
-
-    def _documents(self, hits: Sequence[Found], k: int) -> list[Document]:
+        hits = self.memory.search(query, fetched(k, self.feedback_weight), alpha=self.alpha)
         return [
             Document(
                 page_content=hit.procedure.text(),
