@@ -6,9 +6,7 @@ the body since counts, and the id stays.
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,17 +75,13 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
     root, written = named_path(folder), 0
     try:
         root.mkdir(parents=True, exist_ok=True)
-        places: dict[str, Path] = {}
-        for file in sorted(root.glob(f"*/{FILE}")):
-            with suppress(BadInput, OSError):  # somebody else's
-                places |= {stored.id: file for stored in [_parts(file)[2]] if stored}
         for procedure in procedures:
-            name = _name(procedure)
-            if (root / name).exists():
-                name = f"{name[: MAX_NAME - 37]}-{procedure.id}"
-            file = places.get(procedure.id, root / name / FILE)
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(_skill_text(procedure, file.parent.name), "utf-8", newline="\n")
+            short = procedure.id[:8]
+            earlier = next(root.glob(f"*-{short}"), None)
+            place = earlier or root / f"{_name(procedure)}-{short}"
+            place.mkdir(exist_ok=True)
+            text = _skill_text(procedure, place.name)
+            (place / FILE).write_text(text, "utf-8", newline="\n")
             written += 1
     except MemoryFailure:  # of the memory that is exported; it is an OSError, too
         raise
@@ -169,7 +163,6 @@ def _skill_text(procedure: Procedure, name: str) -> str:
 
 
 def _name(procedure: Procedure) -> str:
-    """Return the name of a skill, in lower-case letters, digits and hyphens."""
-    plain = unicodedata.normalize("NFKD", procedure.output).encode("ascii", "ignore").decode()
-    name = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:MAX_NAME].strip("-")
+    """Return the beginning of a skill's name, in lower-case letters, digits and hyphens."""
+    name = re.sub(r"[^a-z0-9]+", "-", procedure.output.lower())[: MAX_NAME - 9].strip("-")
     return name or "procedure"
