@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from stepcraft.memory.feedback import FEEDBACK_WEIGHT, fetched, reranked
-from stepcraft.sources.base import Source
+from stepcraft.retriever import Source
 
 
 class ProcedureRetriever(Source):
@@ -26,7 +26,8 @@ class ProcedureRetriever(Source):
     """By how much votes and stale marks move a score at most; 0 switches them off."""
 
     def _search(self, query: str, k: int) -> list[Document]:
-        hits = self.memory.search(query, fetched(k, self.feedback_weight), alpha=self.alpha)
+        count = fetched(k, self.feedback_weight)
+        hits = self.memory.search(query, count, alpha=self.alpha)
         return [
             Document(
                 page_content=hit.procedure.text(),

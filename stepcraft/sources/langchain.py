@@ -10,8 +10,8 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.errors import SourceFailure, StepcraftError
+from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
-from stepcraft.sources.base import Source
 
 
 class RetrieverAdapter(Source):

@@ -18,10 +18,11 @@ from stepcraft.evidence import NOTES
 from stepcraft.files import named_path
 from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, in_group
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.sources.base import Source, passage_of
+from stepcraft.retriever import Source
 from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
 from stepcraft.sources.corpus.passages import VERSION, passages
 from stepcraft.sources.isolated import Unreadable
+from stepcraft.sources.passage import passage_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -16,10 +16,10 @@ from langchain_core.documents import Document
 from stepcraft.concurrency import OncePerKey, shared_lock
 from stepcraft.errors import FetchFailed
 from stepcraft.index import Embedder, Entry, LocalIndex
-from stepcraft.sources.base import passage_of
 from stepcraft.sources.corpus.content import markdown_content
 from stepcraft.sources.corpus.passages import passages_of
 from stepcraft.sources.isolated import Unreadable, isolated
+from stepcraft.sources.passage import passage_of
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.urls import shown
 from stepcraft.text.clean import clean

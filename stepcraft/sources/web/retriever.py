@@ -14,8 +14,8 @@ from pydantic import Field
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.models.embeddings import resolve_embeddings
+from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
-from stepcraft.sources.base import Source
 from stepcraft.sources.web import engines
 from stepcraft.sources.web.engines import Search
 from stepcraft.sources.web.fetch import Fetcher

@@ -1,4 +1,4 @@
-"""The base class of the sources of this package."""
+"""The base class of the retrievers of this package."""
 
 import asyncio
 from functools import partial
@@ -12,15 +12,6 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
 from stepcraft.concurrency import in_thread
-from stepcraft.index import Hit
-
-
-def passage_of(hit: Hit, source: str) -> Document:
-    """Return a passage whose entry is its title and, on the lines that follow, its text."""
-    title = str(hit.entry.payload["title"])
-    metadata = {"title": title, "source": source, "score": hit.score}
-    text = hit.entry.text.removeprefix(f"{title}\n")
-    return Document(text, id=hit.entry.id, metadata=metadata)
 
 
 class Source(BaseRetriever):
