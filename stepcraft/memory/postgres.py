@@ -140,6 +140,15 @@ class PostgresMemory(StoreMemory):
             self._pool.close()
             raise
 
+    def count(self) -> int:
+        """Return the number of procedures."""
+        [row] = self._rows(
+            "SELECT count(*) FROM store WHERE prefix = %s"
+            " AND value ?& ARRAY['input', 'output', 'steps']",
+            (self._prefix,),
+        )
+        return int(row["count"])
+
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures in the order of their ids, a page at a time."""
         last = ""
