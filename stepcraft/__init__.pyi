@@ -41,8 +41,8 @@ from .llm.usage import Usage as Usage
 from .llm.usage import add_usage as add_usage
 from .llm.usage import add_warnings as add_warnings
 from .memory.open import open_memory as open_memory
+from .memory.procedure import Found as Found
 from .memory.procedure import Procedure as Procedure
-from .memory.protocol import Found as Found
 from .memory.protocol import ProcedureMemory as ProcedureMemory
 from .secrets import anonymizer as anonymizer
 from .sources.open import open_source as open_source

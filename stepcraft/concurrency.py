@@ -103,6 +103,15 @@ class OncePerKey(Generic[K, V]):
                 nothing is kept.
             fresh: Whether a kept value may still be used; it must be quick.
         """
+        return self.start(key, make, fresh).result()
+
+    def start(
+        self, key: K, make: Callable[[], V], fresh: Callable[[V], bool] | None = None
+    ) -> Future[V]:
+        """As `get`, without blocking: return the future of the value.
+
+        However many callers give up waiting, at most one thread per key is left.
+        """
         with self._lock:
             future = self._futures.pop(key, None)
             if future and future.done():
@@ -113,7 +122,7 @@ class OncePerKey(Generic[K, V]):
             dropped = [self._futures.pop(each) for each in oldest]
         del dropped  # a destructor runs after the lock is released
         future.add_done_callback(partial(self._drop_failure, key))
-        return future.result()
+        return future
 
     def _drop_failure(self, key: K, future: Future[V]) -> None:
         with self._lock:

@@ -190,7 +190,7 @@ def _end(call: Call, reply: Reply) -> AIMessage:
 
 def _usage(call: Call, message: AIMessage) -> UsageMetadata:
     """Four characters stand for a token."""
-    read = sum(len(given.content) for given in call.messages) // 4
+    read = sum(len(message.content) for message in call.messages) // 4
     written = len(message.content) // 4
     return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
 

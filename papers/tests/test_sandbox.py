@@ -277,13 +277,6 @@ def test_a_sandbox_dies_with_the_process_that_started_it() -> None:
         pass
 
 
-async def test_programs_run_side_by_side() -> None:
-    outcomes = await asyncio.gather(
-        *(run_program("print(int(input()) ** 2)", str(number)) for number in range(12))
-    )
-    assert [outcome.stdout for outcome in outcomes] == [f"{number**2}\n" for number in range(12)]
-
-
 @pytest.mark.parametrize(
     ("limits", "problem"),
     [

@@ -1,6 +1,5 @@
 """The text world: plans are carried out, read from answers and made; its recipes are real ones."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -19,13 +18,10 @@ from stepcraft_papers.textworld import (
     read_plan,
     solve,
     tasks,
-    world,
 )
 
 PAPERS = Path(__file__).parents[1]
-SHARED = PAPERS.parents[1] / "shared" / "data"
-RECIPES = SHARED / "minecraft-data-1.16"
-RELEASED = SHARED / "mc-textworld" / "action_lib.json"
+RECIPES = PAPERS.parents[1] / "shared/data/minecraft-data-1.16"
 TORCHES = """\
 1. mine 3 oak_log
 2. craft 12 oak_planks
@@ -61,7 +57,6 @@ def test_a_plan_that_reaches_its_target() -> None:
             "it lacks 1 crafting_table, 3 oak_planks, 2 stick",
         ),
         ("mine 1 stone", 1, "there is no such action, but smelt stone"),
-        ("mine 1 bedrock", 1, "there is no such action"),
         ("mine 999999 dirt", 1, f"a plan may take {MAX_ACTIONS:,} actions"),
     ],
 )
@@ -86,16 +81,17 @@ def test_lenient_supplies_table_furnace_and_fuel_and_nothing_else() -> None:
     glass = [("mine", "sand", 2), ("smelt", "glass", 2)]
     assert execute(glass, ("glass", 2)).reason.endswith("it lacks 1 furnace, 1 coal.")
     assert execute(glass, ("glass", 2), lenient=True).inventory == {"glass": 2}
-    assert not execute([], ("furnace", 1), lenient=True).executable
     assert not execute([("craft", "smoker", 1)], ("smoker", 1), lenient=True).executable
-    assert "coal" in execute([("craft", "torch", 1)], ("torch", 1), lenient=True).reason
 
 
-@pytest.mark.parametrize("target", [("oak_plank", 1), ("", 1), ("dirt", 0)])
-def test_a_target_that_is_none_is_refused(target: tuple[str, int]) -> None:
-    for refused in (lambda: execute([], target), lambda: solve(*target)):
-        with pytest.raises(BadInput, match=repr(target[0]) if target[1] else "0 dirt"):
-            refused()
+@pytest.mark.parametrize(
+    ("item", "goal", "problem"), [("oak_plank", 1, "'oak_plank'"), ("dirt", 0, "0 dirt")]
+)
+def test_a_target_that_is_none_is_refused(item: str, goal: int, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        execute([], (item, goal))
+    with pytest.raises(BadInput, match=problem):
+        solve(item, goal)
 
 
 LOG, PLANKS, STICK = (
@@ -134,14 +130,8 @@ def test_a_step_without_a_number_and_with_one_that_is_no_count() -> None:
         pickaxe,
         steel,
     )
-    for step in (
-        "mine -3 log",
-        "mine 3.5 log",
-        "mine 9999999 log",
-        "mine 1,000 log",
-        "mine 3 log 4",
-    ):
-        assert read_plan(step) == ()
+    for count in ("-3", "3.5", "9999999", "1,000"):
+        assert read_plan(f"mine {count} log") == ()
     assert read_plan(PLAN_FORMAT) == (LOG, PLANKS)
 
 
@@ -157,21 +147,11 @@ def test_any_text_is_read(text: str) -> None:
     execute(plan, ("dirt", 1))
 
 
-def test_a_long_text_is_read() -> None:
-    for piece in ("[", "[1,\n", ",", "mine", "mine 1 log, ", "- ", '["a",', "( ", "9", "mine ,"):
-        read_plan(piece * (100_000 // len(piece)))
-
-
 def test_there_are_100_tasks_that_grow() -> None:
     lengths = [len(solve(*target)) for target in tasks().values()]
     assert len({item for item, _ in tasks().values()}) == len(tasks()) == 100
     assert lengths == sorted(lengths)
     assert (lengths[0], lengths[-1]) == (2, 24)
-    assert [tasks()[f"textworld-{number}"] for number in (1, 50, 100)] == [
-        ("blaze_powder", 1),
-        ("brick", 2),
-        ("lodestone", 1),
-    ]
 
 
 def test_a_gold_plan_is_executable_and_no_step_of_it_can_be_left_out() -> None:
@@ -185,54 +165,9 @@ def test_a_gold_plan_is_executable_and_no_step_of_it_can_be_left_out() -> None:
             assert not execute(gold[:place] + gold[place + 1 :], target).executable, target
 
 
-def test_all_that_can_be_had_has_an_executable_plan() -> None:
-    unreached = set()
-    for item in {name.partition("_")[2] for name in world()}:
-        try:
-            plan = solve(item, 3)
-        except BadInput:
-            unreached.add(item)
-        else:
-            assert execute(plan, (item, 3)).executable, item
-    assert unreached == {"packed_ice", "blue_ice"}, "ice needs an enchanted tool"
-
-
 @pytest.mark.skipif(not RECIPES.exists(), reason=f"minecraft-data is not at {RECIPES}")
 def test_the_recipes_are_made_from_minecraft_data(tmp_path: Path) -> None:
     script = PAPERS / "textworld_recipes.py"
     subprocess.run([sys.executable, script, RECIPES, "--to", tmp_path / "made.json"], check=True)
     shipped = PAPERS / "stepcraft_papers" / "data" / "minecraft-1.16.json"
     assert (tmp_path / "made.json").read_bytes() == shipped.read_bytes()
-
-
-@pytest.mark.skipif(not RELEASED.exists(), reason=f"the released library is not at {RELEASED}")
-def test_what_can_be_crafted_is_what_the_released_library_crafts() -> None:
-    """Item by item; five items have other or further recipes in its version of the game."""
-    released = json.loads(RELEASED.read_text("utf-8"))
-    theirs = {
-        name: {
-            (*v["output"].items(), frozenset(v["precondition"].items()), frozenset(v["tool"]))
-            for v in variants
-        }
-        for name, variants in released.items()
-        if name.startswith("craft_")
-    }
-    ours = {
-        name: {
-            (*v.output.items(), frozenset(v.precondition.items()), frozenset(v.tool))
-            for v in variants
-        }
-        for name, variants in world().items()
-        if name.startswith("craft_")
-    }
-    assert ours.keys() == theirs.keys()
-    assert len(ours) == 562
-    for name, variants in ours.items():
-        assert {output for output, _, _ in variants} == {output for output, _, _ in theirs[name]}
-    assert {name for name in ours if ours[name] != theirs[name]} == {
-        "craft_brewing_stand",
-        "craft_quartz_slab",
-        "craft_quartz_stairs",
-        "craft_red_sandstone_slab",
-        "craft_sandstone_slab",
-    }

@@ -85,7 +85,7 @@ class Placer:
 
         A stale one is of an earlier version, and is not merged with what replaces it.
         """
-        hits = self.memory.search(procedure.text(self.memory.template), NEAREST + 1, alpha=1)
+        hits = self.memory.search(procedure.text(), NEAREST + 1, alpha=1)
         others = [hit.procedure for hit in hits if hit.procedure.id != procedure.id]
         return [
             other

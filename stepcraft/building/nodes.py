@@ -139,10 +139,9 @@ def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessa
     if part["number"]:
         instructions = f"{instructions.rstrip()}\n{settings.part_instructions}"
     titles = "\n".join(filter(None, (state["title"], part["place"])))
-    text = re.sub(r"\n(?:[ \t]*\n){3,}", "\n\n\n", part["text"])
     sections = [
         Section("titles", "", titles) if titles else None,
-        Section("text", part["number"], text),
+        Section("text", part["number"], part["text"]),
     ]
     return prompt(instructions, _FORMAT, "procedures", sections)
 

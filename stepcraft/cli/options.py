@@ -18,7 +18,7 @@ Memory = Annotated[
     Option(
         "--memory",
         "-m",
-        help=f"The memory: a .db, .jsonl, .json or .csv file, {_URLS}. "
+        help=f"The memory: a .db, .jsonl or .csv file, {_URLS}. "
         "By default STEPCRAFT_MEMORY, or else the procedures that ship with stepcraft.",
     ),
 ]

@@ -86,7 +86,8 @@ def _initial(
         check_may_remember()
     if settings.review or settings.remember:
         check_can_pause()
-    is_empty = not searched[1:] and searched[0].is_empty()
+    memory = searched[0].memory
+    is_empty = not searched[1:] and memory is not None and memory.is_empty()
     return {
         **empty_check(settings, searched),
         "resources": checked_text("resources", state.get("resources") or ""),

@@ -126,7 +126,7 @@ def sample(state: State, resources: Resources[FewShotContext]) -> dict[str, Any]
         Evidence(
             id=procedure.id,
             title=procedure.output,
-            text=procedure.text(memory.template),
+            text=procedure.text(),
             source=procedure.source,
             score=0.0,
         )

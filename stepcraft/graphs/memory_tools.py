@@ -85,7 +85,7 @@ def memory_tools(
         hits = reranked(place.search(query, fetched(k, WEIGHT)), k, WEIGHT)
         artifact = {"found": [{"score": hit.score, **hit.procedure.to_dict()} for hit in hits]}
         nothing = "The memory has no procedure that fits; work without one."
-        return shown_procedures(hits, place.template) or nothing, artifact
+        return shown_procedures(hits) or nothing, artifact
 
     def save(goal: str, needs: str, steps: list[str], config: RunnableConfig) -> Reply:
         args = {"goal": goal, "needs": needs, "steps": steps}
@@ -136,11 +136,9 @@ def opened(memory: ProcedureMemory | str, embeddings: Embeddings | str | None) -
     return opened_memory(memory, embeddings=embeddings, store=store, create=True)
 
 
-def shown_procedures(hits: Sequence[Found], template: str) -> str:
+def shown_procedures(hits: Sequence[Found]) -> str:
     """Return what the model of an agent sees of procedures; "" of none."""
-    sections = [
-        Section("procedure", hit.procedure.id, _shown(hit.procedure, template)) for hit in hits
-    ]
+    sections = [Section("procedure", hit.procedure.id, _shown(hit.procedure)) for hit in hits]
     return f"{_HEAD}\n\n{written(sections)}" if sections else ""
 
 
@@ -200,12 +198,10 @@ def _tool(
     )
 
 
-def _shown(procedure: Procedure, template: str) -> str:
+def _shown(procedure: Procedure) -> str:
     votes, stale = counts(procedure), procedure.metadata.get("stale")
     notes = [f"votes: {votes}"] if any(votes) else []
-    return "\n".join(
-        [procedure.text(template), *notes, *([f"out of date: {stale}"] if stale else [])]
-    )
+    return "\n".join([procedure.text(), *notes, *([f"out of date: {stale}"] if stale else [])])
 
 
 def _read(

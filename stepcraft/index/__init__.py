@@ -4,7 +4,7 @@ It is our own because no kept library ranks FTS5's BM25 and exact cosines togeth
 SQLite and NumPy do the work. Memories, corpora and the rerankers are built on it.
 """
 
-from stepcraft.index._file import DamagedIndex, recorded_settings
+from stepcraft.index._file import DamagedIndex, recorded_embeddings
 from stepcraft.index._rows import Entry
 from stepcraft.index._vectors import (
     Embedder,
@@ -35,6 +35,6 @@ __all__ = [
     "in_group",
     "query_vector",
     "query_words",
-    "recorded_settings",
+    "recorded_embeddings",
     "unit_vectors",
 ]

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -66,6 +66,9 @@ and ":", after which ";" is the next character.
 """
 
 
+_EMBEDDINGS = "SELECT max(value) FROM meta WHERE key = 'embeddings'"
+
+
 class DamagedIndex(MemoryFailure):
     """The file of an index is damaged, or is none that this version reads."""
 
@@ -74,43 +77,30 @@ class NoIndex(BadInput):
     """There is no file, or nothing in it yet."""
 
 
-_REMEDY = "restore it from a copy, or fill a new file"
+_REMEDY = "restore it from a copy, fill a new file, or import it if it holds procedures as text"
+_DAMAGED = (DamagedIndex, f"; {_REMEDY}")
 _FAILURES: dict[str, tuple[type[MemoryFailure], str]] = {
-    "READONLY": (
-        ReadOnlyMemory,
-        "cannot be written; check the permissions of the file and of its folder",
-    ),
-    "CORRUPT": (DamagedIndex, f"is damaged; {_REMEDY}"),
-    "NOTADB": (
-        DamagedIndex,
-        "is no SQLite database; name another file, or import it if it holds procedures as text",
-    ),
+    "READONLY": (ReadOnlyMemory, "; check the permissions of the file and of its folder"),
     "BUSY": (
         MemoryFailure,
-        f"is locked: another process has been writing for more than {BUSY_S:.0f} s; "
-        "try again when it is done",
+        f"; another process has been writing for more than {BUSY_S:.0f} s: try again when it is "
+        "done",
     ),
-    "CANTOPEN": (
-        MemoryFailure,
-        "cannot be opened; check the permissions of the file and of its folder",
-    ),
-    "FULL": (
-        MemoryFailure,
-        "cannot grow because the disk is full; make room and try again (what was reported as "
-        "added is stored)",
-    ),
+    "CORRUPT": _DAMAGED,
+    "NOTADB": _DAMAGED,
+    "ERROR": _DAMAGED,  # a statement that does not fit the tables
 }
-"""The error for what SQLite says, by the name of its code; the sentences go on from the path."""
+"""The error for what SQLite says, by the name of its code, and what to do."""
 
 
 def connect(
-    path: str, settings: Mapping[str, str] | None = None, *, create: bool = True
-) -> tuple[sqlite3.Connection, dict[str, str]]:
-    """Open the index in a file, and return the connection and the settings of the file.
+    path: str, embeddings: str = "", *, create: bool = True
+) -> tuple[sqlite3.Connection, str | None]:
+    """Open the index in a file; return the connection and the embeddings that it was made with.
 
     Args:
         path: The file; ":memory:" for none.
-        settings: What to record where the file does not have it yet.
+        embeddings: What to record where the file does not have it yet.
         create: Whether a missing file is made.
 
     Raises:
@@ -131,10 +121,15 @@ def connect(
         )
         try:
             _prepare(connection, path, create=create)
-            return connection, _recorded(connection, settings or {})
+            if embeddings and connection.execute(_EMBEDDINGS).fetchone() == (None,):
+                # Another process may have been faster.
+                sql = "INSERT OR IGNORE INTO meta VALUES ('embeddings', ?)"
+                connection.execute(sql, (embeddings,))
+            (recorded,) = connection.execute(_EMBEDDINGS).fetchone()
         except BaseException:
             connection.close()
             raise
+        return connection, recorded
 
 
 def is_read_only(path: str) -> bool:
@@ -153,31 +148,22 @@ def plain_failures(path: str) -> Generator[None]:
         raise DamagedIndex(f"{path} is damaged: {error!r:.200}; {_REMEDY}") from error
     except sqlite3.Error as error:
         code = f"{getattr(error, 'sqlite_errorname', '')}_".split("_")[1]
-        # SQLite's plain "ERROR" is a statement that does not fit the tables.
-        other = DamagedIndex if code == "ERROR" else MemoryFailure
-        kind, reason = _FAILURES.get(code, (other, f"cannot be used: {error}"))
-        raise kind(f"{path} {reason}") from error
+        kind, advice = _FAILURES.get(code, (MemoryFailure, ""))
+        raise kind(f"{path} cannot be used: {error}{advice}") from error
 
 
-def recorded_settings(path: str | Path) -> dict[str, str]:
-    """Return what the index in a file was made with; {} if there is none yet.
+def recorded_embeddings(path: str | Path) -> str | None:
+    """Return the name of the embeddings that the index in a file was made with, if there is one.
 
     Raises:
         MemoryFailure: The file cannot be opened, or holds something else.
     """
     try:
-        connection, settings = connect(str(named_path(path)), create=False)
+        connection, embeddings = connect(str(named_path(path)), create=False)
     except NoIndex:
-        return {}
+        return None
     connection.close()
-    return settings
-
-
-def _recorded(connection: sqlite3.Connection, settings: Mapping[str, str]) -> dict[str, str]:
-    sql = "SELECT key, value FROM meta"
-    if settings.keys() - dict(connection.execute(sql)).keys():
-        connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", settings.items())
-    return dict(connection.execute(sql))
+    return embeddings
 
 
 def _check_place(path: Path, *, create: bool) -> None:
@@ -210,12 +196,10 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None
     application, version = connection.execute(
         "SELECT * FROM pragma_application_id, pragma_user_version"
     ).fetchone()
-    if application != _APPLICATION_ID:
-        raise DamagedIndex(f"{path} is a database of something else; name another file")
-    if version != _VERSION:
+    if (application, version) != (_APPLICATION_ID, _VERSION):
         raise DamagedIndex(
-            f"{path} was written by another version of stepcraft (layout {version}, this one "
-            f"reads {_VERSION}); use that version, or fill a new file"
+            f"{path} is a database of something else, or of another version of stepcraft (layout "
+            f"{version}, this one reads {_VERSION}); use that version, or name another file"
         )
     connection.execute("PRAGMA cache_size = -65536")
     connection.execute("PRAGMA synchronous = NORMAL")

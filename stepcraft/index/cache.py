@@ -1,9 +1,9 @@
 """Embeddings kept in the user's cache folder, so that no text is embedded again at each start."""
 
-import hashlib
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -30,21 +30,17 @@ class CachedEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Return one vector a text, of shape (texts, dimensions)."""
-        keys = [hashlib.sha256(f"{self.name}\n{text}".encode()).digest() for text in texts]
-        vectors = dict(
-            self._execute("SELECT * FROM vectors WHERE key = ?", ((key,) for key in keys))
-        )
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
+        keys = {text: sha256(f"{self.name}\n{text}".encode()).digest() for text in texts}
+        vectors = dict(self._execute("SELECT * FROM vectors WHERE key = ?", zip(keys.values())))
+        missing = [text for text, key in keys.items() if key not in vectors]
         if missing:
-            rows = self._embedder.embed_documents(list(missing.values())).astype(np.float32)
-            vectors |= zip(missing, map(bytes, rows), strict=True)
-            self._execute(
-                "INSERT OR REPLACE INTO vectors VALUES (?, ?)",
-                ((key, vectors[key]) for key in missing),
-            )
+            rows = self._embedder.embed_documents(missing).astype(np.float32)
+            added = [(keys[text], bytes(row)) for text, row in zip(missing, rows, strict=True)]
+            self._execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", added)
+            vectors |= added
         if len(set(map(len, vectors.values()))) > 1:  # the model by this name is another one now
             return self._embedder.embed_documents(texts)
-        return np.array([np.frombuffer(vectors[key], np.float32) for key in keys])
+        return np.array([np.frombuffer(vectors[keys[text]], np.float32) for text in texts])
 
     def _execute(self, sql: str, rows: Iterable[tuple[bytes, ...]]) -> list[tuple[bytes, bytes]]:
         """Execute a statement for each row, and return what it selects."""

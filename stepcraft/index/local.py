@@ -11,9 +11,8 @@ import numpy as np
 
 from stepcraft.errors import AddReport, BadInput, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.index import _rows as rows
 from stepcraft.index._file import connect, is_read_only, plain_failures
-from stepcraft.index._rows import Entry
+from stepcraft.index._rows import Entry, entries_where
 from stepcraft.index._vectors import (
     Embedder,
     Hit,
@@ -23,7 +22,7 @@ from stepcraft.index._vectors import (
     query_vector,
     vectors_of,
 )
-from stepcraft.index._words import WordRanking
+from stepcraft.index._words import WordRanking, spaced
 from stepcraft.text.clean import clean
 
 Merge = Callable[[Entry, Entry], Entry]
@@ -43,12 +42,11 @@ class LocalIndex:
         path: The file, made when missing; ":memory:" for none.
         embedder: The embedding model; None to search by words alone. Its name is recorded in the
             file, and a file that was made with another one is refused.
-        settings: Further values to record when the file is made; a file with others is refused.
         create: Whether a missing file is made.
 
     Raises:
         BadInput: There is no such file or folder.
-        MemoryFailure: The file cannot be opened, or was made with another embedder or settings.
+        MemoryFailure: The file cannot be opened, or was made with another embedder.
     """
 
     def __init__(
@@ -56,28 +54,24 @@ class LocalIndex:
         path: str | Path,
         embedder: Embedder | None = None,
         *,
-        settings: Mapping[str, str] | None = None,
         create: bool = True,
     ) -> None:
         self.path = str(named_path(path))
         self.read_only = is_read_only(self.path)
         self._embedder = embedder
-        wanted = {**(settings or {}), "embeddings": embedder.name if embedder else "none"}
-        self._connection, made_with = connect(self.path, wanted, create=create)
+        name = embedder.name if embedder else "none"
+        self._connection, self._embeddings = connect(self.path, name, create=create)
         # An index that nobody uses any more closes its file at once.
         self._close = weakref.finalize(self, self._connection.close)
         self._vectors = vectors_of(self.path)
         self._words = WordRanking()
-        self._embeddings = made_with["embeddings"]
-        if not embedder:  # a file with vectors may be opened to search by words
-            del wanted["embeddings"]
-        for name, value in wanted.items():
-            if made_with[name] != value:
-                self.close()
-                raise MemoryFailure(
-                    f"{self.path} was made with {name} {made_with[name]!r:.200}, not "
-                    f"{value!r:.200}: open it with the former, or fill a new file"
-                )
+        # A file with vectors may be opened to search by words.
+        if embedder and self._embeddings != name:
+            self.close()
+            raise MemoryFailure(
+                f"{self.path} was made with embeddings {self._embeddings!r:.200}, not "
+                f"{name!r:.200}: open it with the former, or fill a new file"
+            )
 
     def put(
         self,
@@ -163,7 +157,7 @@ class LocalIndex:
                 scores[np.searchsorted(numbers, matching)] += by_words
             ranked = best(numbers, scores, k)
             best_rows = json.dumps([number for number, _ in ranked])
-            entries = dict(rows.entries_where(self._connection, f"seq {_AMONG}", best_rows))
+            entries = dict(entries_where(self._connection, f"seq {_AMONG}", best_rows))
             return [Hit(entries[number], score) for number, score in ranked]
 
     def get(self, id: str) -> Entry | None:  # noqa: A002 - a field
@@ -181,9 +175,7 @@ class LocalIndex:
         last = 0
         while True:
             with self._transaction():
-                page = rows.entries_where(
-                    self._connection, "seq > ? ORDER BY seq LIMIT ?", last, _PAGE
-                )
+                page = entries_where(self._connection, "seq > ? ORDER BY seq LIMIT ?", last, _PAGE)
             if not page:
                 return
             yield from (entry for _, entry in page)
@@ -204,7 +196,7 @@ class LocalIndex:
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Entry]:
         wanted = json.dumps(list(ids))
-        entries = rows.entries_where(self._connection, f"id {_AMONG}", wanted)
+        entries = entries_where(self._connection, f"id {_AMONG}", wanted)
         return {entry.id: entry for _, entry in entries}
 
     def _store(
@@ -229,27 +221,36 @@ class LocalIndex:
                 for entry in changed
                 if entry.id not in stored or stored[entry.id].text != entry.text
             ]
-            vectors |= self._embed([text for text in texts if text not in vectors])
+            if self._embedder:
+                vectors |= embedded(self._embedder, [text for text in texts if text not in vectors])
+            elif texts and self._embeddings != "none":
+                raise MemoryFailure(
+                    f"{self.path} was made with embeddings {self._embeddings!r}: "
+                    "open it with them to add"
+                )
             with self._transaction("IMMEDIATE"):
                 if self._stored(ids) != stored:
                     continue
                 for vector in itertools.islice(vectors.values(), 1):
                     self._check_dimensions(len(vector))
-                rows.write(self._connection, changed, vectors)
+                # In place of entries with the same ids, or after all others.
+                self._connection.executemany(
+                    "INSERT INTO entries (id, text, payload, spaced) VALUES (?, ?, ?, ?)"
+                    " ON CONFLICT (id) DO UPDATE SET"
+                    " text = excluded.text, payload = excluded.payload, spaced = excluded.spaced",
+                    (
+                        (entry.id, entry.text, json.dumps(entry.payload), spaced(entry.text))
+                        for entry in changed
+                    ),
+                )
+                self._connection.executemany(
+                    "INSERT OR REPLACE INTO vectors SELECT seq, ? FROM entries WHERE id = ?",
+                    ((vectors[entry.text], entry.id) for entry in changed if entry.text in vectors),
+                )
                 then()
             updated = sum(entry.id in stored for entry in changed)
             report = AddReport(len(changed) - updated, len(entries) - len(changed), updated)
             return entries, report
-
-    def _embed(self, texts: Sequence[str]) -> dict[str, bytes]:
-        if self._embedder:
-            return embedded(self._embedder, texts)
-        if texts and self._embeddings != "none":
-            raise MemoryFailure(
-                f"{self.path} was made with embeddings {self._embeddings!r}: "
-                "open it with them to add"
-            )
-        return {}
 
     def _check_dimensions(self, size: int) -> None:
         """Refuse vectors of another size in bytes than the stored ones."""

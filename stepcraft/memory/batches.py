@@ -8,7 +8,7 @@ from itertools import islice
 
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure
-from stepcraft.memory.feedback import VOTES, joined_votes
+from stepcraft.memory.feedback import VOTES, Counts, counts
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory, changed
 
@@ -31,7 +31,8 @@ def merged(stored: Procedure, added: Procedure) -> Procedure:
     metadata = {name: stored.metadata[name] for name in names if name in stored.metadata}
     metadata |= added.metadata
     if VOTES in stored.metadata:
-        metadata[VOTES] = joined_votes(stored, added)
+        # The higher of each counter, so that an export imported again counts no vote twice.
+        metadata[VOTES] = Counts(*map(max, counts(stored), counts(added)))._asdict()
     return replace(added, metadata=metadata) if metadata != added.metadata else added
 
 

@@ -68,15 +68,7 @@ def with_vote(procedure: Procedure, vote: Literal[1, -1], *, call: str = "") -> 
     return replace(procedure, metadata={**procedure.metadata, VOTES: votes, **last})
 
 
-def joined_votes(stored: Procedure, added: Procedure) -> dict[str, int]:
-    """Return the counters of two copies of a procedure: of each counter the higher one.
-
-    So an export that is imported again counts no vote twice.
-    """
-    return dict(zip(Counts._fields, map(max, counts(stored), counts(added)), strict=True))
-
-
-def adjustment(procedure: Procedure, weight: float = FEEDBACK_WEIGHT) -> float:
+def adjustment(procedure: Procedure, weight: float) -> float:
     """Return by how much a score moves: between minus twice the weight and the weight."""
     up, down = counts(procedure)
     stale = 1 if procedure.metadata.get("stale") else 0

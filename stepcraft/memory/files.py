@@ -1,4 +1,4 @@
-"""Reading procedures from JSONL, JSON and CSV files, and writing them to JSONL."""
+"""Reading procedures from text files, and writing them to JSONL."""
 
 import json
 import logging
@@ -10,14 +10,14 @@ from typing import Any
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
 from stepcraft.memory.procedure import Procedure, is_uuid
-from stepcraft.records import check_file, records
+from stepcraft.records import Record, records
 from stepcraft.text.lists import read_steps
 
 FIELDS = ("output", "input", "steps", "source", "id", "metadata")
 """The fields of a record; any others go into the metadata."""
 
-MAX_BYTES = 200_000_000
-"""The largest file that is a memory itself; larger ones can be imported."""
+_MAY_BE_JSON = {"input", "steps", "metadata"}
+"""The fields that may be texts of JSON, as in a CSV file."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,18 +40,14 @@ def read_procedures(
         BadInput: The file cannot be read, or none of its records is a procedure.
     """
     names = {field: field for field in FIELDS} | dict(fields or {})
-    reason = "it is empty"
-    is_read = False
+    reason, is_read = "it is empty", False
     for record in records(Path(path)):
-        reason = record.reason
-        if record.values is not None:
-            try:
-                yield _procedure(record.values, names)
-                is_read = True
-                continue
-            except BadInput as error:
-                reason = str(error)
-        failed.append(Failed(f"{path}:{record.line}", reason))
+        try:
+            yield _procedure(record, names)
+            is_read = True
+        except BadInput as error:
+            reason = str(error)
+            failed.append(Failed(f"{path}:{record.line}", reason))
     if not is_read:
         raise BadInput(
             f"no record of {path} is a procedure: {reason}. Say what its fields are called, as in "
@@ -63,14 +59,8 @@ def read_all(path: str | Path) -> list[Procedure]:
     """Return all procedures of a file; a warning is logged for each record that is none.
 
     Raises:
-        BadInput: As `read_procedures`, or the file is too large to be held in memory.
+        BadInput: As `read_procedures`.
     """
-    check_file(Path(path))
-    if named_path(path).stat().st_size > MAX_BYTES:
-        raise BadInput(
-            f"{path} is larger than {MAX_BYTES // 1_000_000} MB, too large to be read into memory; "
-            "import it into a .db file"
-        )
     failed: list[Failed] = []
     procedures = list(read_procedures(path, failed))
     for failure in failed:
@@ -108,21 +98,21 @@ def json_line(procedure: Procedure) -> str:
     return json.dumps(procedure.to_dict(), ensure_ascii=False)
 
 
-def _procedure(values: Mapping[str, Any], names: Mapping[str, str]) -> Procedure:
-    rest = {name: value for name, value in values.items() if value not in (None, "")}
+def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
+    if record.values is None:
+        raise BadInput(record.reason)
+    rest = {name: value for name, value in record.values.items() if value not in (None, "")}
     fields = {field: rest.pop(name) for field, name in names.items() if name in rest}
-    if missing := [names[field] for field in FIELDS[:3] if field not in fields]:
-        raise BadInput(
-            f"it has no {' and no '.join(map(repr, missing))}; it has {', '.join(values)[:300]}"
-        )
-    metadata = _parsed(fields.pop("metadata", {}))
     if "id" in fields and not is_uuid(str(fields["id"])):
         rest["id"] = fields.pop("id")
-    needs, steps = _parsed(fields["input"]), _parsed(fields["steps"])
-    if isinstance(needs, list):
+    fields |= {field: _parsed(fields[field]) for field in _MAY_BE_JSON & fields.keys()}
+    if isinstance(needs := fields.get("input"), list):
         fields["input"] = ", ".join(map(str, needs))
-    fields["steps"] = read_steps(steps) or [steps] if isinstance(steps, str) else steps
-    return Procedure(**fields, metadata={**rest, **dict(metadata)})
+    if isinstance(steps := fields.get("steps"), str):
+        fields["steps"] = read_steps(steps) or [steps]
+    if isinstance(metadata := fields.setdefault("metadata", {}), dict):
+        fields["metadata"] = {**rest, **metadata}
+    return Procedure.from_dict({**rest, "id": "", **fields})
 
 
 def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -1,15 +1,16 @@
 """A memory in a SQLite file, or in this process, read from a text file."""
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepcraft.errors import AddReport, BadInput, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import CachedEmbedder, Embedder, Entry, LocalIndex, recorded_settings
+from stepcraft.index import CachedEmbedder, Embedder, Entry, LocalIndex, recorded_embeddings
 from stepcraft.memory.batches import BatchedMemory, merged
 from stepcraft.memory.files import read_all
-from stepcraft.memory.procedure import TEMPLATE, Found, Procedure
+from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ALPHA, changed
 from stepcraft.memory.urls import is_text
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
+_log = logging.getLogger(__name__)
+
+
 class LocalMemory(BatchedMemory):
     """Procedures in one SQLite file, for several threads and processes at once.
 
     Args:
-        path: The file; ":memory:" for none. The procedures of a JSONL, JSON or CSV file are read
+        path: The file; ":memory:" for none. The procedures of a JSONL or CSV file are read
             into memory, and cannot be changed.
         embeddings: As in `open_memory`.
         create: Whether a missing file is created.
@@ -30,10 +34,12 @@ class LocalMemory(BatchedMemory):
 
     Raises:
         BadInput: The embedding model is unknown, or no record of a text file is a procedure.
-        MemoryFailure: The file cannot be opened, or was made with another model or template.
+        MemoryFailure: The file cannot be opened, or was made with another model.
     """
 
     batch = 1000
+    large = 500_000
+    """With how many procedures a warning names Weaviate when the memory is opened."""
 
     def __init__(
         self,
@@ -47,18 +53,22 @@ class LocalMemory(BatchedMemory):
         is_read = is_text(Path(path))
         procedures = read_all(path) if is_read else []
         place = ":memory:" if is_read else path
-        recorded = recorded_settings(place).get("embeddings")
-        embedder = recorded_embedder(self.name, embeddings, recorded)
+        embedder = recorded_embedder(self.name, embeddings, recorded_embeddings(place))
         # The name that an object gets does not tell it from another one of its class.
         if embedder and is_read and isinstance(embeddings, str | None):
             embedder = CachedEmbedder(embedder)
-        self._index = LocalIndex(
-            place, embedder, settings={"template": TEMPLATE}, create=create or is_read
-        )
+        self._index = LocalIndex(place, embedder, create=create or is_read)
         self.read_only = self._index.read_only
         if is_read:
             self.add(procedures)
             self.read_only = True
+        if (count := self.count()) >= self.large:
+            _log.warning(
+                "%s holds %d procedures, whose vectors are all kept in this process; Weaviate "
+                "(weaviate://host:8080/Collection) suits a memory of this size better",
+                self.name,
+                count,
+            )
 
     def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
         """Read a procedure, change it and write it; no change of another process is lost.

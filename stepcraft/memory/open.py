@@ -29,9 +29,9 @@ def open_memory(
     """Open a memory by its URL.
 
     Args:
-        url: `procedures.db` (a SQLite file), `procedures.jsonl`, `.json` or `.csv` (read into
-            memory, read-only), `store:` or `store:name/space` (LangGraph's store, passed as
-            `store`), `store+postgresql://user@host/database/name/space` (such a store in a
+        url: `procedures.db` (a SQLite file), `procedures.jsonl` or `.csv` (read into memory,
+            read-only), `store:` or `store:name/space` (LangGraph's store, passed as `store`),
+            `store+postgresql://user@host/database/name/space` (such a store in a
             database, see PostgresMemory), `weaviate://host:8080/Collection`,
             `weaviate+embedded:///folder/Collection` or `weaviate+cloud://cluster/Collection` (see
             WeaviateMemory). None means the URL in STEPCRAFT_MEMORY, or else the procedures that

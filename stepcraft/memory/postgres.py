@@ -161,7 +161,6 @@ class PostgresMemory(StoreMemory):
 
     def close(self) -> None:
         """Close the connections."""
-        super().close()
         self._pool.close()
 
     def _write(

@@ -10,9 +10,6 @@ from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
-TEMPLATE = "how to {output} using {input}\n{steps}"
-"""The text of a procedure; `{steps}` becomes the numbered steps."""
-
 MAX_CHARACTERS = 100_000
 """The length of the longest procedure that is accepted, all fields together."""
 
@@ -92,10 +89,10 @@ class Procedure:
         procedure.__dict__.update(values, steps=tuple(fields["steps"]))
         return procedure
 
-    def text(self, template: str = TEMPLATE) -> str:
+    def text(self) -> str:
         """Return the procedure as one text, as it is embedded and shown to a model (AAG §3.2)."""
         numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
-        return template.format(output=self.output, input=self.input, steps=numbered)
+        return f"how to {self.output} using {self.input}\n{numbered}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, which `from_dict` reads."""
@@ -108,7 +105,7 @@ class Procedure:
         Raises:
             BadInput: A field is missing or has another type.
         """
-        missing = [name for name in ("input", "output", "steps") if name not in record]
+        missing = [name for name in ("output", "input", "steps") if name not in record]
         if missing:
             raise BadInput(
                 f"the procedure has no {' and no '.join(map(repr, missing))}; "

@@ -8,20 +8,11 @@ from typing import TYPE_CHECKING, Self
 
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import AddReport, BadInput
-from stepcraft.memory.procedure import TEMPLATE, Found, Procedure
+from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
-
-__all__ = [
-    "ALPHA",
-    "Found",
-    "ProcedureMemory",
-    "by_short_id",
-    "changed",
-    "check_memory",
-]
 
 ALPHA = 0.7
 """The weight of vectors in a hybrid search by default: 1 is vectors alone (the AAG paper), 0 is
@@ -39,9 +30,6 @@ class ProcedureMemory(ABC):
     more. The commands that count, list, export or delete also need `count`, `__iter__` and
     `delete`. All methods are called from several threads.
     """
-
-    template: str = TEMPLATE
-    """How a procedure is written as one text, to be embedded and to be shown to a model."""
 
     read_only: bool = False
     """Whether `add` and `delete` raise ReadOnlyMemory."""
@@ -144,10 +132,6 @@ class ProcedureMemory(ABC):
 
     def close(self) -> None:  # noqa: B027 - a memory need have nothing to close
         """Close files and connections, if there are any."""
-
-    async def aclose(self) -> None:
-        """As `close`, without blocking the event loop."""
-        await asyncio.to_thread(self.close)
 
     def __enter__(self) -> Self:
         return self

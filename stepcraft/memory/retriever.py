@@ -1,60 +1,36 @@
 """A procedural memory as a LangChain retriever."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForRetrieverRun,
-    CallbackManagerForRetrieverRun,
-)
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, Field
 
 from stepcraft.memory.feedback import FEEDBACK_WEIGHT, fetched, reranked
-from stepcraft.memory.procedure import Found
+from stepcraft.retriever import Source
 
 
-class ProcedureRetriever(BaseRetriever):
+class ProcedureRetriever(Source):
     """A retriever of procedures from a memory, best first.
 
     The content of a document is the whole procedure as one text. Its metadata are `id`, `title`
-    (the output of the procedure), `source` and `score`. `k` may also be given with a call,
-    as in `retriever.invoke(query, k=5)`.
-    `ainvoke` does not block the event loop.
+    (the output of the procedure), `source` and `score`. `k` may also be given with a call, as in
+    `retriever.invoke(query, k=5)`. `ainvoke` does not block the event loop.
     """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     memory: Any
     """The ProcedureMemory to search."""
-    k: int = Field(default=3, ge=1)
+    k: int = 3
     """How many procedures to return."""
-    alpha: float | None = Field(default=None, ge=0, le=1)
+    alpha: float | None = None
     """The weight of vectors; None for the memory's default."""
-    feedback_weight: float = Field(default=FEEDBACK_WEIGHT, ge=0, le=1)
+    feedback_weight: float = FEEDBACK_WEIGHT
     """By how much votes and stale marks move a score at most; 0 switches them off."""
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        del run_manager
-        return self._documents(self.memory.search(query, self._fetched(k), alpha=self.alpha), k)
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        del run_manager
-        hits = await self.memory.asearch(query, self._fetched(k), alpha=self.alpha)
-        return self._documents(hits, k)
-
-    def _fetched(self, k: int | None) -> int:
-        return fetched(k or self.k, self.feedback_weight)
-
-    def _documents(self, hits: Sequence[Found], k: int | None) -> list[Document]:
+    def _search(self, query: str, k: int) -> list[Document]:
+        count = fetched(k, self.feedback_weight)
+        hits = self.memory.search(query, count, alpha=self.alpha)
         return [
             Document(
-                page_content=hit.procedure.text(self.memory.template),
+                page_content=hit.procedure.text(),
                 metadata={
                     "id": hit.procedure.id,
                     "title": hit.procedure.output,
@@ -63,5 +39,5 @@ class ProcedureRetriever(BaseRetriever):
                 },
                 id=hit.procedure.id,
             )
-            for hit in reranked(hits, k or self.k, self.feedback_weight)
+            for hit in reranked(hits, k, self.feedback_weight)
         ]

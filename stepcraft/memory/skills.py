@@ -6,9 +6,7 @@ the body since counts, and the id stays.
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import yaml
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path, open_regular
+from stepcraft.memory.files import json_line
 from stepcraft.memory.procedure import Procedure
 from stepcraft.text.clean import normalised
 from stepcraft.text.lists import numbered, read_bullets, read_steps
@@ -60,7 +59,7 @@ def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
         try:
             yield _procedure(file)
         except (BadInput, OSError) as error:
-            failed.append(Failed(str(file), getattr(error, "strerror", None) or str(error)))
+            failed.append(Failed(str(file), str(error)))
 
 
 def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
@@ -76,25 +75,18 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
     root, written = named_path(folder), 0
     try:
         root.mkdir(parents=True, exist_ok=True)
-        places: dict[str, Path] = {}
-        for file in sorted(root.glob(f"*/{FILE}")):
-            with suppress(BadInput, OSError):  # somebody else's
-                places |= {stored.id: file for stored in [_parts(file)[2]] if stored}
-        taken = {entry.name.casefold() for entry in root.iterdir()}
         for procedure in procedures:
-            name = _name(procedure)
-            if name in taken:
-                name = f"{name[: MAX_NAME - 37]}-{procedure.id}"
-            file = places.get(procedure.id, root / name / FILE)
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(_skill_text(procedure, file.parent.name), "utf-8", newline="\n")
-            taken.add(file.parent.name)
+            short = procedure.id[:8]
+            earlier = next(root.glob(f"*-{short}"), None)
+            place = earlier or root / f"{_name(procedure)}-{short}"
+            place.mkdir(exist_ok=True)
+            text = _skill_text(procedure, place.name)
+            (place / FILE).write_text(text, "utf-8", newline="\n")
             written += 1
     except MemoryFailure:  # of the memory that is exported; it is an OSError, too
         raise
     except OSError as error:
-        reason = f"{error.filename or root} cannot be written: {error.strerror}"
-        raise MemoryFailure(reason) from error
+        raise MemoryFailure(f"{root} cannot be written: {error.strerror}") from error
     return written
 
 
@@ -164,14 +156,13 @@ def _skill_text(procedure: Procedure, name: str) -> str:
     front = {
         "name": name,
         "description": description[:MAX_DESCRIPTION],
-        "metadata": {_PROCEDURE: json.dumps(procedure.to_dict(), ensure_ascii=False)},
+        "metadata": {_PROCEDURE: json_line(procedure)},
     }
     dumped = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=float("inf"))
     return f"---\n{dumped}---\n{_body(procedure)}"
 
 
 def _name(procedure: Procedure) -> str:
-    """Return the name of a skill, in lower-case letters, digits and hyphens."""
-    plain = unicodedata.normalize("NFKD", procedure.output).encode("ascii", "ignore").decode()
-    name = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:MAX_NAME].strip("-")
+    """Return the beginning of a skill's name, in lower-case letters, digits and hyphens."""
+    name = re.sub(r"[^a-z0-9]+", "-", procedure.output.lower())[: MAX_NAME - 9].strip("-")
     return name or "procedure"

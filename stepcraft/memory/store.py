@@ -49,7 +49,7 @@ class StoreMemory(ServedMemory):
         self._namespace = checked_namespace(namespace)
         self.name = f"store:{'/'.join(self._namespace)}"
         self._words = LocalMemory(":memory:", embeddings="none")
-        self._versions: dict[str, datetime] = {}
+        self._versions: set[tuple[str, datetime]] = set()
         self._reading = Lock()
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
@@ -82,24 +82,22 @@ class StoreMemory(ServedMemory):
         return len(stored)
 
     def is_empty(self) -> bool:
-        """Tell whether there is no procedure; reads one item where that one is a procedure."""
-        return not any(map(self._own, self._items(1))) and next(iter(self), None) is None
+        """Tell whether there is no procedure."""
+        return not any(self)
 
     def __iter__(self) -> Iterator[Procedure]:
         """All procedures, in the store's order."""
         return (procedure for item in self._all_items() if (procedure := self._own(item)))
-
-    def close(self) -> None:
-        """Close the index of words; the store stays open."""
-        self._words.close()
 
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
     ) -> list[Failed]:
         del stored
         # Writers that lock rows in one order do not wait for each other in a circle.
-        values = [(id_, self._value(procedures[id_])) for id_ in sorted(procedures)]
-        self._batch([PutOp(self._namespace, id_, value, index=["text"]) for id_, value in values])
+        items = [(item, item.text()) for _, item in sorted(procedures.items())]
+        # Postgres takes a run of Chinese or Japanese characters for one word.
+        values = [{"text": text, "cjk": cjk_words(text), **item.to_dict()} for item, text in items]
+        self._batch([PutOp(self._namespace, each["id"], each, index=["text"]) for each in values])
         return []
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
@@ -115,11 +113,6 @@ class StoreMemory(ServedMemory):
         """Return the procedure of an item; None if the item belongs to a namespace below."""
         return procedure_of(item.value) if tuple(item.namespace) == self._namespace else None
 
-    def _value(self, procedure: Procedure) -> dict[str, Any]:
-        text = procedure.text(self.template)
-        # Postgres takes a run of Chinese or Japanese characters for one word.
-        return {"text": text, "cjk": cjk_words(text), **procedure.to_dict()}
-
     def _batch(self, operations: list[Op]) -> list[Any]:
         with self._plain_failures():
             return self._store.batch(operations) if operations else []
@@ -131,13 +124,10 @@ class StoreMemory(ServedMemory):
         store's order has ties, two pages may show one item twice and another not at all.
         """
         limit = _PAGE
-        while len(items := self._items(limit)) == limit:
-            limit *= 8
-        return items
-
-    def _items(self, limit: int) -> list[SearchItem]:
         with self._plain_failures():
-            return self._store.search(self._namespace, limit=limit)
+            while len(items := self._store.search(self._namespace, limit=limit)) == limit:
+                limit *= 8
+        return items
 
     def _nearest(self, query: str, count: int) -> dict[str, Found] | None:
         """Return the nearest procedures with their cosines; None without a vector index."""
@@ -161,20 +151,15 @@ class StoreMemory(ServedMemory):
     def _best_words(self, query: str, count: int) -> dict[str, Found]:
         """Return the procedures that fit best by words.
 
-        The index of words is updated first, because others may have written to the store.
+        Others may have written to the store: what has changed since is indexed again.
         """
         with self._reading:
-            items = {
-                item.key: item
-                for item in self._all_items()
-                if tuple(item.namespace) == self._namespace
-            }
-            changed = [
-                id_ for id_, item in items.items() if self._versions.get(id_) != item.updated_at
-            ]
-            self._words.delete([*changed, *(self._versions.keys() - items.keys())])
-            self._words.add(filter(None, (procedure_of(items[id_].value) for id_ in changed)))
-            self._versions = {id_: item.updated_at for id_, item in items.items()}
+            items = self._all_items()
+            versions = {(item.key, item.updated_at) for item in items}
+            if versions != self._versions:
+                self._words = LocalMemory(":memory:", embeddings="none")
+                self._words.add(filter(None, map(self._own, items)))
+                self._versions = versions
             hits = self._words.search(query, count, alpha=0)
         return {hit.procedure.id: hit for hit in hits}
 

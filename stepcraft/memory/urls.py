@@ -12,10 +12,10 @@ POSTGRES = "store+postgresql"
 """The scheme of a memory in Postgres."""
 
 _KNOWN = (
-    "a .db, .jsonl, .json or .csv file, weaviate://host:8080/Collection, "
+    "a .db, .jsonl or .csv file, weaviate://host:8080/Collection, "
     f"{POSTGRES}://host/database/name, or store: for LangGraph's store"
 )
-_TEXT_FILES = {".jsonl", ".ndjson", ".json", ".csv"}
+_TEXT_FILES = {".jsonl", ".csv"}
 _DATABASES = {".db", ".sqlite", ".sqlite3"}
 
 
@@ -33,8 +33,7 @@ def path_of(url: str) -> Path:
     """
     scheme = scheme_of(url)
     path = named_path(unquote(url.partition("://")[2]) if scheme == "file" else url)
-    is_known = path.suffix.lower() in _TEXT_FILES | _DATABASES or path.is_dir()
-    if scheme not in ("", "file") or not is_known:
+    if scheme not in ("", "file") or path.suffix.lower() not in _TEXT_FILES | _DATABASES:
         raise BadInput(f"{excerpt(url)} does not say what kind of memory it is; name {_KNOWN}")
     return path
 

@@ -1,6 +1,5 @@
 """Embedding models by name: wordllama's static vectors, without a key, or any of LangChain's."""
 
-import asyncio
 import functools
 import logging
 import os
@@ -8,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,6 @@ from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
-
-T = TypeVar("T")
 
 VARIABLE = "STEPCRAFT_EMBEDDINGS"
 """The environment variable that names the embedding model where a caller names none."""
@@ -89,10 +86,6 @@ class WordLlamaEmbedder:
         vector: NDArray[np.float32] = self.embed_documents([text])[0]
         return vector
 
-    async def aembed_query(self, text: str) -> NDArray[np.float32]:
-        """As `embed_query`, in a thread."""
-        return await asyncio.to_thread(self.embed_query, text)
-
 
 class LangChainEmbedder:
     """A LangChain embedding model.
@@ -122,11 +115,7 @@ class LangChainEmbedder:
         """
         return self._embedded(self._model.embed_query, text)
 
-    async def aembed_query(self, text: str) -> NDArray[np.float32]:
-        """As `embed_query`, in a thread."""
-        return await asyncio.to_thread(self.embed_query, text)
-
-    def _embedded(self, embed: Callable[[T], object], text: T) -> NDArray[np.float32]:
+    def _embedded(self, embed: Callable[[Any], object], text: object) -> NDArray[np.float32]:
         try:
             return np.asarray(embed(text), np.float32)
         except Exception as error:
@@ -152,11 +141,6 @@ def _from_name(name: str) -> "Embeddings":
 
     try:
         return init_embeddings(name)
-    except ImportError as error:
-        package = f"langchain-{name.partition(':')[0].replace('_', '-')}"
-        raise BadInput(
-            f"embeddings {name!r} need another package: pip install {package}"
-        ) from error
     except Exception as error:
         # LangChain raises a page on all providers for a name that it does not know.
         reason = "" if isinstance(error, ValueError) else f": {excerpt(error, 200)}"
@@ -171,6 +155,8 @@ def _from_object(model: "Embeddings") -> Embedder:
     kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
     if not hasattr(model, "embed_documents"):
         raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")
-    provider = package.removeprefix("langchain_") if package.startswith("langchain_") else kind
     version = getattr(model, "model", None) or getattr(model, "model_name", None)
-    return LangChainEmbedder(model, f"{provider}:{version}" if isinstance(version, str) else kind)
+    return LangChainEmbedder(
+        model,
+        f"{package.removeprefix('langchain_')}:{version}" if isinstance(version, str) else kind,
+    )

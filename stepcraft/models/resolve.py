@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
 
-from stepcraft.concurrency import OncePerKey
+from stepcraft.concurrency import OncePerKey, in_thread
 from stepcraft.errors import ModelUnknown
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.secrets import without_secrets
@@ -16,8 +17,8 @@ EXTRACTIVE = "extractive"
 """The name of the keyless model, the default."""
 
 _models: OncePerKey[str, BaseChatModel] = OncePerKey()
-_Tasks: TypeAlias = dict[str, asyncio.Task[BaseChatModel]]
-_loop_models: dict[asyncio.AbstractEventLoop, tuple[_Tasks, AsyncGenerator[None]]] = {}
+_Futures: TypeAlias = dict[str, Future[BaseChatModel]]
+_loop_models: dict[asyncio.AbstractEventLoop, tuple[_Futures, AsyncGenerator[None]]] = {}
 
 
 def resolve_model(choice: BaseChatModel | str) -> BaseChatModel:
@@ -37,17 +38,17 @@ async def aresolve_model(choice: BaseChatModel | str) -> BaseChatModel:
     A connection works only on the event loop that opened it, so every loop has its own model of a
     name; its connections are closed when the loop shuts down.
     """
-    if isinstance(choice, BaseChatModel) or choice == EXTRACTIVE:
-        return resolve_model(choice)
+    if isinstance(choice, BaseChatModel):
+        return choice
     loop = asyncio.get_running_loop()
     if loop not in _loop_models:
         _loop_models[loop] = {}, _close_with(loop)
         await anext(_loop_models[loop][1])
-    tasks, _ = _loop_models[loop]
-    task = tasks.get(choice)
-    if task is None or (task.done() and (task.cancelled() or task.exception())):
-        task = tasks[choice] = asyncio.create_task(asyncio.to_thread(_build, choice))
-    return await asyncio.shield(task)
+    futures, _ = _loop_models[loop]
+    future = futures.get(choice)
+    if future is None or (future.done() and future.exception()):
+        future = futures[choice] = in_thread(partial(_build, choice))
+    return await asyncio.wrap_future(future)
 
 
 async def _close_with(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
@@ -55,10 +56,10 @@ async def _close_with(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        tasks, _ = _loop_models.pop(loop)
-        for task in tasks.values():
-            is_built = task.done() and not task.cancelled() and not task.exception()
-            client = getattr(task.result(), "root_async_client", None) if is_built else None
+        futures, _ = _loop_models.pop(loop)
+        for future in futures.values():
+            is_built = future.done() and not future.exception()
+            client = getattr(future.result(), "root_async_client", None) if is_built else None
             if client is not None:
                 await client.close()
 
@@ -76,15 +77,11 @@ def _build(name: str) -> BaseChatModel:
         options = {"stream_usage": True, "http_async_client": DefaultAsyncHttpxClient()}
     try:
         model: BaseChatModel = init_chat_model(name, **options)
-    except ImportError as error:
-        raise ModelUnknown(
-            f"the model {name!r} needs a package that is not installed: {error}"
-        ) from error
     except Exception as error:
-        reason = without_secrets(str(error)).splitlines()[0]
+        reason = without_secrets(str(error)).partition("\n")[0].rstrip(".")
         raise ModelUnknown(
-            f"the model {name!r} cannot be used: {reason} Name it as "
-            '"provider:model", for example "openai:gpt-5-mini", and set the key of its provider.'
+            f"the model {name!r} cannot be used: {reason}; name it as provider:model, "
+            "such as openai:gpt-5-mini, and install the package and set the key of its provider"
         ) from error
     return model
 

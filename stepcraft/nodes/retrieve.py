@@ -71,7 +71,7 @@ class Retrieve(Runnable[Any, dict[str, Any]]):
             return {}
         self._announce(queries)
         seconds = limits_of(input).seconds_left(settings)
-        searched = await self.resources.target.aopen(settings, store_of_run())
+        searched = await asyncio.to_thread(self.resources.target.open, settings, store_of_run())
         k = self._k(input, settings.k)
         searches = [_asearch(each, queries, k, config, seconds) for each in searched]
         return self._update(input, queries, searched, await asyncio.gather(*searches))

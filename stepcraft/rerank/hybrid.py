@@ -1,15 +1,16 @@
 """The reranker that needs no key: the words and the vectors of plan and sentence together."""
 
-import math
 from collections import Counter
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
+from typing import Any
 
 import numpy as np
+from langchain_core.cross_encoders import BaseCrossEncoder
 from numpy.typing import NDArray
 
-from stepcraft.index import Embedder, query_vector, unit_vectors
-from stepcraft.rerank import Sentence
+from stepcraft.index import query_vector, unit_vectors
+from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.text.clean import clean, stems, terms
 
 _ALPHA = 0.3
@@ -18,46 +19,47 @@ _K1, _B = 1.2, 0.75
 """The usual constants of BM25."""
 
 
-class HybridReranker:
+class HybridReranker(BaseCrossEncoder):
     """A reranker by the words that plan and sentence share, and by their vectors.
 
     Args:
-        name: Its name in warnings and traces.
-        embedder: The embedding model; None for words alone.
+        embeddings: As `resolve_embeddings` takes them; "none" for words alone.
     """
 
     threshold = 0.13
     """Keeps 9 of 10 gold sentences of HotpotQA's ten passages, and none of another question's in 19
     of 20."""
 
-    def __init__(self, name: str, embedder: Embedder | None) -> None:
-        self.name = name
-        self.embedder = embedder
-        self._vectors = lru_cache(8)(self._embedded)  # the same sentences meet several plans
+    def __init__(self, embeddings: str | None = None) -> None:
+        self._embedder: Callable[[], Any] = cache(partial(resolve_embeddings, embeddings))
+        self._vectors = lru_cache(8)(unit_vectors)  # the same sentences meet several plans
 
-    def scores(self, plan: str, sentences: Sequence[Sentence]) -> list[float]:
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
         """Return how well each fits beside the others, times how well the best fits at all.
 
         The second factor is needed because words count by the best match, which a plan about
         something else has, too.
 
+        Args:
+            text_pairs: The sentences, each behind the plan, which is the same for all.
+
         Raises:
+            BadInput: There are no such embeddings.
             MemoryFailure: The embedder failed.
         """
-        if not sentences:
+        if not text_pairs:
             return []
-        texts = tuple(sentence.titled for sentence in sentences)
-        words, covered = _words(stems(plan), texts)
-        vector = query_vector(self.embedder, clean(plan)) if self.embedder else None
-        alpha = _ALPHA if self.embedder else 0.0
-        cosines = np.zeros(len(texts)) if vector is None else self._vectors(texts) @ vector
+        (plan, *_), texts = zip(*text_pairs, strict=True)
+        ranks, covered = _words(stems(plan), texts)
+        embedder = self._embedder()
+        alpha = _ALPHA if embedder else 0.0
+        vector = query_vector(embedder, clean(plan)) if embedder else None
+        cosines = (
+            np.zeros(len(texts)) if vector is None else self._vectors(embedder, texts) @ vector
+        )
         best = alpha * max(0.0, float(cosines.max())) + (1 - alpha) * covered
-        scores: list[float] = (best * (alpha * cosines + (1 - alpha) * words)).tolist()
+        scores: list[float] = (best * (alpha * cosines + (1 - alpha) * ranks)).tolist()
         return scores
-
-    def _embedded(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
-        assert self.embedder  # noqa: S101 - called with an embedder alone
-        return unit_vectors(self.embedder, list(texts))
 
 
 def _words(wanted: frozenset[str], texts: Sequence[str]) -> tuple[NDArray[np.float64], float]:
@@ -65,16 +67,11 @@ def _words(wanted: frozenset[str], texts: Sequence[str]) -> tuple[NDArray[np.flo
 
     The part is the largest sum of the rarities of words that one text has.
     """
-    lengths = [len(terms(text)) for text in texts]
-    mean = sum(lengths) / len(lengths) or 1.0
+    lengths = np.array([len(terms(text)) for text in texts])
     counts = [Counter(stem for term in terms(text) for stem in stems(term)) for text in texts]
-    ranks, covered = np.zeros(len(texts)), np.zeros(len(texts))
-    total = 0.0
-    for stem in sorted(wanted):
-        frequencies = np.array([count[stem] for count in counts], float)
-        rarity = math.log(1 + len(texts) / (1 + np.count_nonzero(frequencies)))
-        norm = _K1 * (1 - _B + _B * np.array(lengths) / mean)
-        ranks += rarity * frequencies * (_K1 + 1) / (frequencies + norm)
-        covered += rarity * (frequencies > 0)
-        total += rarity
-    return ranks / (ranks.max() or 1.0), float(covered.max()) / (total or 1.0)
+    norms = _K1 * (1 - _B + _B * lengths / (lengths.mean() or 1.0))
+    frequencies = np.array([[count[stem] for stem in sorted(wanted)] for count in counts], float)
+    rarities = np.log(1 + len(texts) / (1 + np.count_nonzero(frequencies, axis=0)))
+    ranks = frequencies * (_K1 + 1) / (frequencies + norms[:, np.newaxis]) @ rarities
+    covered = (frequencies > 0) @ rarities
+    return ranks / (ranks.max() or 1.0), float(covered.max() / (rarities.sum() or 1.0))

@@ -11,6 +11,7 @@ from stepcraft.concurrency import OncePerKey
 from stepcraft.memory.open import MEMORY_VARIABLE, open_memory
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import fingerprint, scheme_of
+from stepcraft.models.embeddings import default_embeddings
 from stepcraft.sources import CorpusRetriever, open_source
 
 # Nobody closes what is opened: it is closed when it has been displaced by later ones and no run
@@ -38,7 +39,7 @@ def opened_memory(
         BadInput, MemoryFailure: As `open_memory`.
     """
     where = _with_fields((url if url is not None else os.environ.get(MEMORY_VARIABLE, "")).strip())
-    named = embeddings if embeddings is not None else os.environ.get("STEPCRAFT_EMBEDDINGS", "")
+    named = embeddings if embeddings is not None else default_embeddings()
     identity = named if isinstance(named, str) else id(named)
     key = (where, identity, id(store) if scheme_of(where) == "store" else 0, create)
     version = fingerprint(where)
@@ -52,7 +53,7 @@ def opened_memory(
 
 def _with_fields(url: str) -> str:
     """Return a store's URL with the fields of its namespace, such as {user}, filled for the run."""
-    if not scheme_of(url).startswith("store") or "{" not in url:
+    if not scheme_of(url).startswith("store"):
         return url
     scheme, _, rest = url.partition(":")
     return f"{scheme}:{'/'.join(fill_namespace(tuple(rest.split('/'))))}"

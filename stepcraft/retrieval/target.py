@@ -1,6 +1,5 @@
 """The memories and sources registered when a graph was built, opened as retrievers."""
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,10 +39,6 @@ class Searched:
     """The memory behind the retriever, if it is one."""
     is_web: bool = False
 
-    def is_empty(self) -> bool:
-        """Tell whether this is a memory without procedures."""
-        return self.memory is not None and self.memory.is_empty()
-
 
 @dataclass(frozen=True)
 class RetrievalTarget:
@@ -78,7 +73,13 @@ class RetrievalTarget:
         if not isinstance(sources, Mapping):
             listed: Sequence[Any] = sources if isinstance(sources, list | tuple) else [sources]
             wanted = [source for source in listed if source is not None]
-            sources = {_name_of(source, place): source for place, source in enumerate(wanted, 1)}
+            sources = {
+                # Names are shown to those who start runs.
+                without_secrets(
+                    source if isinstance(source, str) else f"{type(source).__name__}-{place}"
+                ): source
+                for place, source in enumerate(wanted, 1)
+            }
         for value in memories.values():
             check_memory(value)
         for source in sources.values():
@@ -118,12 +119,6 @@ class RetrievalTarget:
             searched.insert(0, Searched(memory.name, retriever, memory))
         return searched
 
-    async def aopen(
-        self, settings: SearchSettings, store: BaseStore | None = None
-    ) -> list[Searched]:
-        """As `open`, without blocking the event loop."""
-        return await asyncio.to_thread(self.open, settings, store)
-
     def warnings(self, settings: SearchSettings, searched: Sequence[Searched]) -> list[str]:
         """Return what a reader of the answer should know of what is searched."""
         if searched[0].label != BUNDLED or self.memories or getattr(settings, "memory", None):
@@ -147,8 +142,3 @@ def _open_source(name: str, source: Source) -> Searched:
     retriever = opened_source(source) if isinstance(source, str) else source
     is_web = isinstance(source, str) and source.partition(":")[0] == "web"
     return Searched(without_secrets(name), RetrieverAdapter.of(retriever, name), is_web=is_web)
-
-
-def _name_of(source: object, place: int) -> str:
-    name = source if isinstance(source, str) else f"{type(source).__name__}-{place}"
-    return without_secrets(name)  # names are shown to those who start runs

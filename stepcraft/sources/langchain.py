@@ -1,8 +1,7 @@
 """Any LangChain retriever as a source of evidence."""
 
 import inspect
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -11,19 +10,16 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.errors import SourceFailure, StepcraftError
+from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
-from stepcraft.sources.base import Source
-
-_SOURCE_KEYS = ("source", "url", "link", "path", "file_path")
 
 
 class RetrieverAdapter(Source):
     """A LangChain retriever that takes `k` with each call, and gives titles and scores.
 
     Asking for more documents than the retriever gives by default works where it takes `k` with a
-    call, has a field `k`, or has `search_kwargs`. Missing scores are filled in from the rank. A
-    retriever without async methods runs in a thread of its
-    own rather than in the event loop's pool, where a few hung searches would hold up all else.
+    call, has a field `k`, or has `search_kwargs`. Missing scores are filled in from the rank. The
+    retriever runs in a thread rather than on an event loop, which a hung search would hold up.
 
     Raises:
         SourceFailure: The retriever raised something else than an interrupt or an error of ours.
@@ -43,39 +39,22 @@ class RetrieverAdapter(Source):
         return cls(retriever=retriever, spec=name)
 
     def _search(self, query: str, k: int) -> list[Document]:
-        retriever, options = self._giving(k, type(self.retriever)._get_relevant_documents)
-        with self._failures():
-            return [*map(_complete, retriever.invoke(query, **options)[:k], count(1))]
-
-    async def _asearch(self, query: str, k: int) -> list[Document]:
-        method = type(self.retriever)._aget_relevant_documents
-        if method is BaseRetriever._aget_relevant_documents:
-            return await super()._asearch(query, k)
-        retriever, options = self._giving(k, method)
-        with self._failures():
-            documents = await retriever.ainvoke(query, **options)
-        return [*map(_complete, documents[:k], count(1))]
-
-    def _giving(
-        self, k: int, method: Callable[..., object]
-    ) -> tuple[BaseRetriever, dict[str, Any]]:
-        """Return a retriever whose method gives so many documents, called with these options."""
         retriever = self.retriever
-        if _takes_k(method):
-            return retriever, {"k": k}
-        arguments = {**(getattr(retriever, "search_kwargs", None) or {}), "k": k}
-        values = {"k": k, "search_kwargs": arguments}
-        update = {name: values[name] for name in values.keys() & type(retriever).model_fields}
-        return retriever.model_copy(update=update), {}
-
-    @contextmanager
-    def _failures(self) -> Generator[None]:
+        options: dict[str, Any] = {}
+        if _takes_k(type(retriever)._get_relevant_documents):
+            options["k"] = k
+        else:
+            arguments = {**(getattr(retriever, "search_kwargs", None) or {}), "k": k}
+            values = {"k": k, "search_kwargs": arguments}
+            fields = values.keys() & type(retriever).model_fields
+            retriever = retriever.model_copy(update={name: values[name] for name in fields})
         try:
-            yield
+            documents = retriever.invoke(query, **options)[:k]
         except (StepcraftError, GraphBubbleUp):
             raise
         except Exception as error:
             raise SourceFailure(f"the source {self.spec} failed: {excerpt(error, 300)}") from error
+        return [*map(_complete, documents, count(1))]
 
 
 def _takes_k(method: Callable[..., object]) -> bool:
@@ -86,7 +65,8 @@ def _takes_k(method: Callable[..., object]) -> bool:
 def _complete(document: Document, rank: int) -> Document:
     """Return a document with title, source and score filled in where they are missing."""
     facts = document.metadata
-    source = str(next(filter(None, map(facts.get, _SOURCE_KEYS)), ""))
+    origins = map(facts.get, ("source", "url", "link", "path", "file_path"))
+    source = str(next(filter(None, origins), ""))
     title = str(facts.get("title") or source or " ".join(document.page_content.split()[:8]))
     score = facts.get("score", facts.get("relevance_score", 1 / rank))
     complete = {**facts, "title": title, "source": source, "score": score}

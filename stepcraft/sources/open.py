@@ -12,12 +12,6 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
 
-KINDS = (
-    "corpus:PATH (files and folders, several with commas between them), web, memory or memory:URL "
-    "(procedures), or package.module:attribute (a LangChain retriever of your own)"
-)
-"""The kinds of source, for messages."""
-
 _ATTRIBUTE = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*(?:\.\w+)*)")
 
 
@@ -74,7 +68,11 @@ def open_source(
             f"{spec} is a {type(retriever).__name__}; name a LangChain retriever, or a function "
             "without arguments that makes one"
         )
-    raise BadInput(f"{excerpt(spec)} is no source of evidence; name {KINDS}")
+    raise BadInput(
+        f"{excerpt(spec)} is no source of evidence; name corpus:PATH (files and folders, several "
+        "with commas between them), web, memory or memory:URL (procedures), or "
+        "package.module:attribute (a LangChain retriever of your own)"
+    )
 
 
 def corpus_paths(text: str) -> list[str]:

@@ -6,8 +6,7 @@ a deadline). It works on characters, so each distinct token is encoded as one.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from diff_match_patch import diff_match_patch
@@ -32,11 +31,20 @@ def word_diff(old: str, new: str) -> list[Piece]:
     """Return the pieces that lead from the old text to the new one, in reading order.
 
     Joining the pieces that are not "added" gives the old text, joining those that are not "removed"
-    the new one. No piece is empty. Two changes with at most two words between them are merged into
-    one, which reads better.
+    the new one. No piece is empty.
     """
-    pieces = _merged(_compared(_TOKEN.findall(old), _TOKEN.findall(new)))
-    return _merged(_without_slivers(pieces))
+    codes: dict[str, str] = {}
+    encoded = [  # above the surrogates
+        "".join(codes.setdefault(token, chr(0xE000 + len(codes))) for token in _TOKEN.findall(text))
+        for text in (old, new)
+    ]
+    tokens = {code: token for token, code in codes.items()}
+    engine = diff_match_patch()
+    engine.Diff_Timeout = 2.0  # seconds; what is not compared by then is reported as replaced
+    return [
+        Piece(_KINDS[operation], "".join(map(tokens.__getitem__, text)))
+        for operation, text in engine.diff_main(*encoded, checklines=False)
+    ]
 
 
 def shortened(pieces: Sequence[Piece], keep: int = 80) -> list[Piece]:
@@ -51,40 +59,6 @@ def shortened(pieces: Sequence[Piece], keep: int = 80) -> list[Piece]:
         else Piece(kind, text)
         for place, (kind, text) in enumerate(pieces)
     ]
-
-
-def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[Piece]:
-    codes: dict[str, str] = {}
-    for token in (*old, *new):
-        codes.setdefault(token, chr(0xE000 + len(codes)))  # above the surrogates
-    tokens = {code: token for token, code in codes.items()}
-    engine = diff_match_patch()
-    engine.Diff_Timeout = 2.0  # seconds; what is not compared by then is reported as replaced
-    encoded = ("".join(map(codes.__getitem__, text)) for text in (old, new))
-    for operation, text in engine.diff_main(*encoded, checklines=False):
-        yield Piece(_KINDS[operation], "".join(map(tokens.__getitem__, text)))
-
-
-def _merged(pieces: Iterable[Piece]) -> list[Piece]:
-    """Merge neighbours of one kind; within a change, removed text comes before added text."""
-    merged: list[Piece] = []
-    for _, group in groupby(pieces, key=lambda piece: piece.kind == "same"):
-        texts = dict.fromkeys(_KINDS.values(), "")
-        for kind, text in group:
-            texts[kind] += text
-        merged += [Piece(kind, text) for kind, text in texts.items() if text]
-    return merged
-
-
-def _without_slivers(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Treat unchanged text of at most two words between two changes as part of them."""
-    for place, (kind, text) in enumerate(pieces):
-        between = kind == "same" and 0 < place < len(pieces) - 1
-        short = between and "\n" not in text and len(text) <= 40
-        if short and sum(not token.isspace() for token in _TOKEN.findall(text)) <= 2:
-            yield from (Piece("removed", text), Piece("added", text))
-        else:
-            yield Piece(kind, text)
 
 
 def _cut(text: str, start: int, end: int) -> str:

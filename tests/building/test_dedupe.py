@@ -11,7 +11,7 @@ from stepcraft.building.duplicates import Placer
 from stepcraft.building.ledger import Ledger
 from stepcraft.building.provenance import Provenance
 from stepcraft.memory.local import LocalMemory
-from stepcraft.memory.protocol import Found
+from stepcraft.memory.procedure import Found
 from tests.scripted import ScriptedModel
 from tests.teas import BREAD, BREWED, GREEN, ICED, SAME, taster
 

@@ -1,6 +1,6 @@
-"""An evaluation in a process of its own: `python -m tests.evals.asked DIRECTORY CALLS [LIMIT]`.
+"""An evaluation in a process of its own: `python -m tests.evals.asked DIRECTORY CALLS`.
 
-Each question that the model is asked is appended to the file CALLS. With LIMIT no file may grow beyond so many bytes.
+Each question that the model is asked is appended to the file CALLS.
 """
 
 import asyncio
@@ -12,6 +12,8 @@ from stepcraft.evals.methods import Method
 from stepcraft.evals.samples import Sample
 from tests.scripted import ScriptedModel
 
+COUNT = 20
+
 
 def samples(count: int) -> list[Sample]:
     """Questions whose answer is their number."""
@@ -21,26 +23,22 @@ def samples(count: int) -> list[Sample]:
     ]
 
 
-def main(directory: str, calls: str, limit: str = "") -> None:
-    """Run it."""
-    if limit:
-        import resource  # noqa: PLC0415 - not on Windows
+def number_in(prompt: str) -> str:
+    """The number of the question in a prompt."""
+    return prompt.partition("Question ")[2].partition("?")[0]
 
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+
+def main(directory: str, calls: str) -> None:
+    """Run it."""
     log = Path(calls).open("ab", buffering=0)  # noqa: SIM115 - open until the process is killed
 
     def reply(_node: str, prompt: str) -> str:
-        number = prompt.partition("Question ")[2].partition("?")[0]
-        if not limit:
-            log.write(f"{number}\n".encode())
-        return number * 20
+        log.write(f"{number_in(prompt)}\n".encode())
+        return number_in(prompt)
 
     model = ScriptedModel(reply, latency=0.1)
-    asyncio.run(
-        evaluate(
-            [Method("direct", "direct", options={"model": model})], samples(40), Path(directory)
-        )
-    )
+    method = Method("direct", "direct", options={"model": model})
+    asyncio.run(evaluate([method], samples(COUNT), Path(directory)))
 
 
 if __name__ == "__main__":

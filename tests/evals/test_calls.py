@@ -1,25 +1,18 @@
 """The calls behind an outcome, the cache of replies, and benchmarks of other packages."""
 
-import asyncio
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.globals import get_llm_cache, set_llm_cache
-from typer.testing import CliRunner
 
 from stepcraft import BadInput
-from stepcraft.cli import app
 from stepcraft.evals.benchmark import Benchmark, Questions, benchmark_names, get_benchmark
 from stepcraft.evals.cache import ReplyCache
-from stepcraft.evals.directory import read_calls, read_outcomes
-from stepcraft.evals.evaluate import evaluate
-from stepcraft.evals.methods import Method
+from stepcraft.evals.directory import read_calls, read_configuration, read_outcomes
 from stepcraft.evals.samples import Sample
-from tests.evals.asked import samples
-from tests.scripted import ScriptedModel
+from tests.evals.runs import KEY, questions, run, stepcraft
 from tests.servers.openai_server import OpenAIServer
 
 
@@ -30,82 +23,44 @@ def no_cache() -> Iterator[None]:
     set_llm_cache(None)
 
 
-def run(directory: Path, model: ScriptedModel, **options: Any) -> None:
-    method = Method("direct", "direct", options={"model": model})
-    asyncio.run(evaluate([method], samples(2), directory, concurrency=1, **options))
-
-
 def test_the_calls_of_each_sample_are_kept(tmp_path: Path) -> None:
-    failing = True
+    is_failing = True
 
     def reply(_node: str, prompt: str) -> Any:
-        return RuntimeError("overloaded") if failing and "Question 1?" in prompt else "0"
+        return RuntimeError("overloaded") if is_failing and "Question 1?" in prompt else "0"
 
-    model = ScriptedModel(reply)
-    run(tmp_path, model, keep_calls=True)
+    outcome, _ = run(tmp_path, reply, 2, keep_calls=True)
     [call] = read_calls(tmp_path)["direct", "0"]
-    assert (call["node"], call["model"], call["reply"], call["error"]) == (
-        "answer",
-        "scripted",
-        "0",
-        "",
-    )
+    assert (call["node"], call["model"]) == ("answer", "scripted")
+    assert (call["reply"], call["error"]) == ("0", "")
     assert [role for role, _ in call["prompt"]] == ["system", "human"]
     assert "Question 0?" in call["prompt"][1][1]
-    [outcome] = [one for one in read_outcomes(tmp_path) if one["id"] == "0"]
     assert call["tokens"]["input_tokens"] == outcome["usage"]["input_tokens"] > 0
     [failed] = read_calls(tmp_path)["direct", "1"]
     assert (failed["error"], failed["reply"]) == ("RuntimeError: overloaded", "")
-    failing = False
-    run(tmp_path, model, keep_calls=True, retry_errors=True)
+    is_failing = False
+    run(tmp_path, reply, 2, keep_calls=True, retry_errors=True)
     assert read_calls(tmp_path)["direct", "1"][0]["reply"] == "0", "those of the last run count"
 
 
-def test_without_the_option_no_calls_are_kept(tmp_path: Path) -> None:
-    run(tmp_path, ScriptedModel(lambda *_: "0"))
-    assert read_calls(tmp_path) == {}
-    assert not (tmp_path / "calls.jsonl").exists()
-
-
 def test_secrets_in_calls_are_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "opensesame-opensesame")
-    run(tmp_path, ScriptedModel(lambda *_: "opensesame-opensesame"), keep_calls=True)
-    assert "opensesame" not in (tmp_path / "calls.jsonl").read_text("utf-8")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    run(tmp_path, lambda *_: KEY, keep_calls=True)
+    assert KEY not in (tmp_path / "calls.jsonl").read_text("utf-8")
 
 
-def test_a_sample_in_flight_costs_nothing_again(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda *_: "0")
-
-    def stopping(_sample: Sample, _output: object) -> dict[str, float]:
-        raise KeyboardInterrupt
-
-    set_llm_cache(ReplyCache(tmp_path / "cache"))
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "run", model, scorers=[stopping])
-    assert list(read_outcomes(tmp_path / "run")) == []
-    assert len(model.calls) == 1
-    set_llm_cache(ReplyCache(tmp_path / "cache"))
-    run(tmp_path / "run", model)
-    assert len(model.calls) == 2, "the first of two samples is not asked again"
-    first, second = read_outcomes(tmp_path / "run")
-    assert first["usage"]["calls"] == second["usage"]["calls"] == 1
-    assert first["usage"]["input_tokens"] == second["usage"]["input_tokens"] > 0
-
-
-def test_the_cache_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "questions.jsonl"
-    file.write_text('{"question": "Who?", "answer": "yes"}\n')
-    monkeypatch.setenv("OPENAI_API_KEY", "x")
-    command = ["eval", "run", str(file), "--methods", "direct", "--model", "openai:test"]
+def test_the_cache_of_the_command(tmp_path: Path) -> None:
+    options = f"--methods direct --model openai:test --cache {tmp_path / 'cache'}"
+    command = f"run {questions(tmp_path, 1)} {options}"
     with OpenAIServer(lambda _body: "yes") as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         for name in ("one", "two"):
-            into = ["--into", str(tmp_path / name), "--cache", str(tmp_path / "cache")]
-            ran = CliRunner().invoke(app, [*command, *into, "--keep-calls"])
+            ran = stepcraft(f"{command} --keep-calls --into {tmp_path / name}", server)
             assert ran.exit_code == 0, ran.output
         assert len(server.bodies) == 1
     assert isinstance(get_llm_cache(), ReplyCache)
-    assert read_calls(tmp_path / "two")["direct", "1"][0]["reply"] == "yes"
+    assert read_calls(tmp_path / "two")["direct", "0"][0]["reply"] == "yes"
+    [first], [second] = (read_outcomes(tmp_path / name) for name in ("one", "two"))
+    assert first["usage"] == second["usage"], "what a method uses is told as if it had asked"
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
@@ -129,30 +84,30 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = tmp_path / "site/some_benchmarks-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-benchmarks\nVersion: 1\n")
-    entries = [
-        EntryPoint("sums", "tests.evals.test_calls:SUMS", "stepcraft.benchmarks"),
-        EntryPoint("wrong", "tests.evals.test_calls:NONE", "stepcraft.benchmarks"),
-    ]
-    lines = [f"{entry.name} = {entry.value}" for entry in entries]
-    (info / "entry_points.txt").write_text("\n".join(["[stepcraft.benchmarks]", *lines]))
+    (info / "entry_points.txt").write_text(
+        "[stepcraft.benchmarks]\n"
+        "sums = tests.evals.test_calls:SUMS\n"
+        "wrong = tests.evals.test_calls:NONE\n"
+    )
     monkeypatch.syspath_prepend(tmp_path / "site")
 
 
 @pytest.mark.usefixtures("installed")
 def test_a_benchmark_of_another_package_is_run_by_its_name(tmp_path: Path) -> None:
     assert {"lgstep-val", "sums"} <= {*benchmark_names()}
-    command = ["eval", "run", "sums", "--limit", "2", "--allow-keyless", "--methods", "direct"]
-    ran = CliRunner().invoke(app, [*command, "--into", str(tmp_path / "run"), "--data", "a.csv"])
+    command = "run sums --limit 2 --allow-keyless --methods direct"
+    ran = stepcraft(f"{command} --into {tmp_path / 'run'} --data a.csv")
     assert ran.exit_code == 0, ran.output
     assert "sums: from https://example.org; licence: MIT; paper: A paper." in ran.stdout
-    outcomes = list(read_outcomes(tmp_path / "run"))
-    assert sorted(one["sample"]["question"] for one in outcomes) == ["a.csv 0?", "a.csv 1?"]
-    configuration = (tmp_path / "run/configuration.json").read_text("utf-8")
-    assert '"temperature": 0.7' in configuration, "what is for one graph goes before the rest"
-    chosen = [*command, "--set", "temperature=0.9", "--into", str(tmp_path / "chosen")]
-    assert CliRunner().invoke(app, chosen).exit_code == 0
-    configuration = (tmp_path / "chosen/configuration.json").read_text("utf-8")
-    assert '"temperature": "0.9"' in configuration, "and what the user chooses before both"
+    questions = sorted(each["sample"]["question"] for each in read_outcomes(tmp_path / "run"))
+    assert questions == ["a.csv 0?", "a.csv 1?"]
+    stepcraft(f"{command} --into {tmp_path / 'chosen'} --set temperature=0.9")
+    settings = [
+        read_configuration(tmp_path / name)["methods"]["direct"]["settings"]
+        for name in ("run", "chosen")
+    ]
+    # What is for one graph goes before the rest, and what the user chooses before both.
+    assert [each["temperature"] for each in settings] == [0.7, "0.9"]
 
 
 @pytest.mark.usefixtures("installed")

@@ -1,48 +1,52 @@
-"""What a report of evaluations shows: the page, Markdown, CSV, LaTeX and the comparison of two methods."""
+"""What a report of evaluations shows: the page, Markdown, CSV, the comparison of two methods."""
 
 import base64
-import csv
 import gzip
-import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from stepcraft.cli import app
 from stepcraft.evals.compare import paired_methods
-from stepcraft.evals.directory import SAMPLES, Outcome, run_directory
+from stepcraft.evals.directory import CALLS, SAMPLES, Outcome, read_outcomes, run_directory
 from stepcraft.evals.reports.markdown import markdown, warnings
 from stepcraft.evals.reports.page import page
 from stepcraft.evals.summary import summarise
+from stepcraft.evals.votes import VOTES
+from tests.evals.judged import outcome, passage
+from tests.evals.runs import problem_of, stepcraft
 from tests.report.reports import HOSTILE, Reader, poisoned
 from tests.servers.chromium import Tab, listener, opened
 
-PASSAGE = {
-    "id": "p",
-    "title": "Stari Most",
-    "text": "The bridge has one arch.",
-    "source": "",
-    "score": 1.0,
-}
 TAGS = set(
     re.findall(
         r"\w+",
-        """html head meta title style body header nav main section footer div p h1 h2 h3 ul ol li a span details summary
-        table thead tbody tr th td svg g line circle text figure figcaption noscript label select input button script""",
+        """html head meta title style body header nav main section footer div p h1 h2 h3 ul ol li
+        a span details summary table thead tbody tr th td svg g line circle text figure figcaption
+        noscript label select input button script""",
     )
 )
+VERDICTS = {"w": "win", "l": "loss", "t": "tie", "u": "unreadable"}
+CALL = {
+    "node": "draft",
+    "model": "openai:writer",
+    "prompt": [["system", "Answer."], ["human", "Question 0?"]],
+    "reply": "Answer 0.",
+    "error": "",
+    "tokens": {"input_tokens": 7, "output_tokens": 2},
+    "seconds": 0.25,
+}
 
 
 def evaluation(
     directory: Path,
     scores: Mapping[str, Sequence[float | None]],
     *,
-    votes: Mapping[str, str] | None = None,
+    votes: str = "",
     benchmark: str = "",
     poison: str = "",
 ) -> Path:
@@ -51,96 +55,65 @@ def evaluation(
     Args:
         directory: Where it is made.
         scores: The scores by method; the first is the cheapest.
-        votes: For other methods, the verdicts of the judge: a letter (w, l, t, u) for each sample.
+        votes: For "rat", the verdicts of the judge: a letter (w, l, t, u) for each sample.
         benchmark: The name of the benchmark.
-        poison: Text at the end of every text.
+        poison: Text at the end of every text and name.
     """
-    kinds = {"w": "win", "l": "loss", "t": "tie", "u": "unreadable"}
     poison = poison.replace("\ud800", "")  # which no configuration holds
-    names = [f"{name}{poison}" for name in scores]
+    about = poisoned({"graph": "rag", "settings": {}, "model": "openai:writer"}, poison)
+    origin = {"name": benchmark, "licence": "MIT", "citation": "A paper of 2021"}
     configuration = {
-        "methods": {
-            name: {"graph": "rag", "settings": {}, "model": f"openai:writer{poison}"}
-            for name in names
-        },
-        "benchmark": {"name": benchmark, "licence": "MIT", "citation": "A paper of 2021"}
-        if benchmark
-        else {},
+        "methods": {poisoned(name, poison): about for name in scores},
+        "benchmark": origin if benchmark else {},
     }
-    with run_directory(directory, configuration, SAMPLES) as [kept]:
-        for place, (name, own) in enumerate(zip(names, scores.values(), strict=True)):
-            for number, score in enumerate(own):
-                output = {"answer": f"Answer {number} of {name}.", "evidence": [PASSAGE]}
-                outcome = Outcome(
-                    method=name,
-                    id=f"q{number}",
-                    sample={
-                        "id": f"q{number}",
-                        "question": f"Question {number}?",
-                        "answers": [f"Right {number}"],
-                    },
-                    output={} if score is None else output,
-                    error="ValueError: no such luck" if score is None else "",
-                    scores={} if score is None else {f"right{poison}": score},
-                    usage={
-                        "calls": 1 + place,
-                        "input_tokens": 100 * (1 + place),
-                        "output_tokens": 10,
-                    },
-                    seconds=1.0 + place,
-                    warnings=["nothing was found"] if number == 1 else [],
-                )
-                safe = {
-                    "method",
-                    "scores",
-                    "usage",
-                    "seconds",
-                    *(["error"] if score is not None else []),
-                }
-                hostile = {
-                    key: value if key in safe else poisoned(value, poison)
-                    for key, value in outcome.items()
-                }
-                kept.add(hostile if poison else outcome)  # type: ignore[arg-type]
-    lines = [
-        {
-            "kind": "vote", "judge": f"openai:judge{poison}", "method": f"{name}{poison}", "against": names[0],
-            "id": f"q{number}" + (f" {poison}" if poison else ""), "number": 0, "reply": "", "error": "", "usage": {}, "verdict": kinds[letter],
-            "shown_first": number % 2 == 0,
-        }
-        for name, letters in (votes or {}).items()
-        for number, letter in enumerate(letters)
-    ]  # fmt: skip
-    if poison:
-        call = {
-            "node": poison,
-            "model": poison,
-            "prompt": [[poison, poison]],
-            "reply": poison,
-            "error": "",
-            "tokens": {},
-            "seconds": 0.1,
-        }
-        for name in names:
-            line = {"method": name, "id": "q0", "calls": [call]}
-            with (directory / "calls.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(poisoned(line, "")) + "\n")
-    if lines:
-        support = {
-            **lines[0],
-            "kind": "support",
-            "against": "",
-            "sentences": [1, 2],
-            "unsupported": [2],
-        }
-        text = "".join(json.dumps(line) + "\n" for line in [*lines, support])
-        (directory / "votes.jsonl").write_text(text, "utf-8")
+    with run_directory(directory, configuration, SAMPLES, VOTES, CALLS) as files:
+        for file, lines in zip(files, _lines(scores, votes, poison), strict=True):
+            for line in lines:
+                file.add(poisoned(line, poison))
     return directory
 
 
-def page_of(*directories: Path, **given: Any) -> str:
+def _lines(
+    scores: Mapping[str, Sequence[float | None]], votes: str, poison: str
+) -> Iterator[Iterator[Mapping[str, Any]]]:
+    """The lines of the files of samples, of votes and of calls."""
+
+    def scored(place: int, name: str, number: int, score: float | None) -> Outcome:
+        evidence = [passage("p", "Stari Most", "The bridge has one arch.")]
+        output = {"answer": f"Answer {number} of {name}.", "evidence": evidence}
+        is_done = score is not None
+        return outcome(
+            name,
+            number,
+            output if is_done else None,
+            right={"answers": [f"Right {number}"]},
+            scores={poisoned("right", poison): score} if is_done else {},
+            usage={"calls": place, "input_tokens": 100 * place, "output_tokens": 10},
+            seconds=float(place),
+            warnings=["nothing was found"] if number == 1 else [],
+        )
+
+    yield (
+        scored(place, name, number, score)
+        for place, (name, each) in enumerate(scores.items(), 1)
+        for number, score in enumerate(each)
+    )
+    line = {"judge": "openai:judge", "method": "rat", "reply": "", "error": "", "usage": {}}
+    vote = {**line, "kind": "vote", "against": "rag", "number": 0}
+    support = {**line, "kind": "support", "against": "", "id": "0", "number": 0}
+    yield chain(
+        (
+            {**vote, "id": str(n), "verdict": VERDICTS[letter], "shown_first": n % 2 == 0}
+            for n, letter in enumerate(votes)
+        ),
+        [{**support, "sentences": [1, 2], "unsupported": [2]}] if votes else [],
+    )
+    yield ({"method": name, "id": "0", "calls": [CALL]} for name in scores)
+
+
+def page_of(*directories: Path) -> str:
     named = {directory.name: directory for directory in directories}
-    return page(named, {name: summarise(directory) for name, directory in named.items()}, **given)
+    return page(named, {name: summarise(directory) for name, directory in named.items()})
 
 
 def samples_of(text: str) -> Any:
@@ -149,8 +122,10 @@ def samples_of(text: str) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
-def stepcraft(*arguments: object) -> Any:
-    return CliRunner().invoke(app, ["eval", *map(str, arguments)])
+def rewrite(run: Path, before: str, after: str) -> None:
+    """Replace a text in the samples."""
+    file = run / SAMPLES
+    file.write_text(file.read_text("utf-8").replace(before, after), "utf-8")
 
 
 HALF = [1, 0, 1, 0, 1, 0, 1, 0]
@@ -159,22 +134,19 @@ BETTER = [1, 1, 1, 1, 1, 1, 1, 0]
 
 def test_the_page_has_the_figures_of_the_summary(tmp_path: Path) -> None:
     run = evaluation(
-        tmp_path / "run", {"rag": HALF, "rat": BETTER}, votes={"rat": "wwwwwwtu"}, benchmark="gsm8k"
+        tmp_path / "run", {"rag": HALF, "rat": BETTER}, votes="wwwwwwtu", benchmark="gsm8k"
     )
     seen = Reader(page_of(run))
     assert seen.texts("h1") == ["gsm8k"]
-    assert {"2 methods", "8 samples", "openai:writer"} <= set(seen.texts("li"))
-    cells = seen.texts("td")
+    facts, cells = seen.texts("li"), seen.texts("td")
+    assert {"2 methods", "8 samples", "openai:writer"} <= set(facts)
     assert any(cell.startswith("0.500 (") for cell in cells)
     assert "0.25" in cells  # the signs of three wins
     assert "gsm8k: licence: MIT; paper: A paper of 2021." in seen.texts("p", "note")
     [verdict] = seen.texts("p", "verdict")
     assert "No difference in right could be shown between rat and rag" in verdict
-    assert (
-        "rat takes 2.0 times the calls, 1.9 times the tokens and 2.0 times the seconds of rag."
-        in verdict
-    )
-    assert "The judge openai:judge prefers rat to rag" in verdict
+    assert "rat takes 2.0 times the calls, 1.9 times the tokens and 2.0 times the sec" in verdict
+    assert "openai:judge prefers rat to rag (rat: 6 wins, 0 losses, 1 ties, p 0.031)" in verdict
     plots = [str(plot.attributes["aria-label"]) for plot in seen.all("svg")]
     assert [plot.partition(". ")[0] for plot in plots] == [
         "right against tokens a sample",
@@ -183,79 +155,59 @@ def test_the_page_has_the_figures_of_the_summary(tmp_path: Path) -> None:
         "Difference in right",
         "Support, judge openai:judge",
     ]
-    assert "1 of 8 replies of openai:judge on rat and rag could not be read" in " ".join(
-        seen.texts("li")
-    )
+    unreadable = "1 of 8 replies of openai:judge on rat and rag could not be read"
+    assert any(fact.startswith(unreadable) for fact in facts)
 
 
 def test_costs_are_compared_on_the_samples_that_both_methods_have(tmp_path: Path) -> None:
     run = evaluation(tmp_path / "run", {"rag": [1, 1, 1, 1], "rat": [0, 0, None, None]})
-    file = run / "samples.jsonl"
-    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    lines = list(read_outcomes(run))
     for line in lines:
         line["usage"]["input_tokens"] = 190 if line["method"] == "rat" else 90
-        line["usage"]["input_tokens"] *= 100 if line["id"] in {"q2", "q3"} else 1
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    summary = summarise(run)
-    [comparison] = summary.comparisons
-    assert (comparison.against, comparison.factors["tokens"]) == ("rag", 2.0)
+        line["usage"]["input_tokens"] *= 100 if line["id"] in {"2", "3"} else 1
+    (run / SAMPLES).write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     assert (
         "rat takes 2.0 times the calls, 2.0 times the tokens and 2.0 times the seconds of rag."
-        in markdown(summary)
+        in markdown(summarise(run))
     )
 
 
 def test_of_right_and_wrong_the_exact_test_decides(tmp_path: Path) -> None:
     """Five wins of twenty: the t-test has p = 0.021, the exact sign test 2/32."""
-    [few] = summarise(
-        evaluation(tmp_path / "a", {"rag": [0] * 20, "rat": [1] * 5 + [0] * 15})
-    ).comparisons
-    assert (few.wins, few.losses, few.p, few.sign_p, few.is_shown) == (5, 0, 2 / 32, 2 / 32, False)
-    assert few.difference.p < 0.05
-    [partly] = summarise(
-        evaluation(tmp_path / "b", {"rag": [0] * 20, "rat": [0.5] * 5 + [0] * 15})
-    ).comparisons
-    assert (partly.sign_p, partly.p, partly.is_shown) == (2 / 32, partly.difference.p, True)
+    for score, is_shown in ((1, False), (0.5, True)):
+        scores = {"rag": [0] * 20, "rat": [score] * 5 + [0] * 15}
+        [comparison] = summarise(evaluation(tmp_path / str(score), scores)).comparisons
+        assert (comparison.wins, comparison.losses, comparison.sign_p) == (5, 0, 2 / 32)
+        assert comparison.difference.p < 0.05
+        assert comparison.is_shown == is_shown
 
 
 def test_directories_stand_side_by_side_and_share_their_samples(tmp_path: Path) -> None:
-    one = evaluation(tmp_path / "mini", {"rag": HALF})
-    two = evaluation(tmp_path / "large", {"rag": BETTER})
-    text = page_of(one, two)
-    assert Reader(text).texts("h1") == ["mini · large"]
-    held = samples_of(text)
-    assert len(held) == 8
-    assert {name: run["scores"]["right"] for name, run in held[1]["runs"].items()} == {
-        "mini: rag": 0,
-        "large: rag": 1,
-    }
-
-
-def test_figures_of_judges_name_their_directory(tmp_path: Path) -> None:
-    one = evaluation(tmp_path / "mini", {"rag": HALF, "rat": BETTER}, votes={"rat": "wwwwwwtu"})
-    cells = Reader(page_of(one, evaluation(tmp_path / "large", {"rag": BETTER}))).texts("td")
-    assert cells.count("mini: rat") == 2  # votes and support
+    small = evaluation(tmp_path / "mini", {"rag": HALF, "rat": BETTER}, votes="wwwwwwtu")
+    text = page_of(small, evaluation(tmp_path / "large", {"rag": BETTER}))
+    seen, samples = Reader(text), samples_of(text)
+    assert seen.texts("h1") == ["mini · large"]
+    assert seen.texts("td").count("mini: rat") == 2, "of votes and support"
+    assert len(samples) == 8
+    scores = {name: run["scores"]["right"] for name, run in samples[1]["runs"].items()}
+    assert scores == {"mini: rag": 0, "mini: rat": 1, "large: rag": 1}
 
 
 def test_warnings_stand_on_every_page(tmp_path: Path) -> None:
     run = evaluation(tmp_path / "run", {"rag": [1, None], "rat": [1, 1]})
-    file = run / "samples.jsonl"
-    file.write_text(
-        file.read_text("utf-8").replace("nothing was found", "there is no language model"), "utf-8"
-    )
-    told = warnings(summarise(run))
-    assert told[0].startswith("The keyless model wrote these answers")
-    assert told[1].startswith("rag failed on 1 of 2 samples; what failed has no score")
-    shown = Reader(page_of(run)).texts("li")
-    assert set(told) <= set(shown)
-    assert all(f"**{one}**" in markdown(summarise(run)) for one in told)
-    assert told[0] in stepcraft("compare", run, "rag", "rat").stdout
+    rewrite(run, "nothing was found", "there is no language model")
+    keyless, failed = warnings(summarise(run))
+    assert keyless.startswith("The keyless model wrote these answers")
+    assert failed.startswith("rag failed on 1 of 2 samples; what failed has no score")
+    assert {keyless, failed} <= set(Reader(page_of(run)).texts("li"))
+    text = markdown(summarise(run))
+    assert all(f"**{warning}**" in text for warning in (keyless, failed))
+    assert keyless in stepcraft(f"compare {run} rag rat").stdout
 
 
 def test_long_texts_are_cut(tmp_path: Path) -> None:
     run = evaluation(tmp_path / "run", {"rag": [1] * 2})
-    file = run / "samples.jsonl"
-    file.write_text(file.read_text("utf-8").replace("Answer 1", "x" * 5_000), "utf-8")
+    rewrite(run, "Answer 1", "x" * 5_000)
     page = page_of(run)
     assert "Texts are cut after 4,000 characters" in page
     assert len(samples_of(page)[1]["runs"]["rag"]["answer"]) == 4_001
@@ -263,65 +215,52 @@ def test_long_texts_are_cut(tmp_path: Path) -> None:
 
 def test_the_calls_of_a_sample_are_on_the_page(tmp_path: Path) -> None:
     run = evaluation(tmp_path / "run", {"rag": [1]})
-    call = {
-        "node": "draft",
-        "model": "openai:writer",
-        "prompt": [["system", "Answer."], ["human", "Question 0?"]],
-        "reply": "Answer 0.",
-        "error": "",
-        "tokens": {"input_tokens": 7, "output_tokens": 2},
-        "seconds": 0.25,
-    }
-    line = {"method": "rag", "id": "q0", "calls": [call]}
-    (run / "calls.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
-    assert samples_of(page_of(run))[0]["runs"]["rag"]["calls"] == [call]
+    assert samples_of(page_of(run))[0]["runs"]["rag"]["calls"] == [CALL]
 
 
 def test_what_is_hostile_is_text(tmp_path: Path) -> None:
     run = evaluation(
-        tmp_path / "run", {"rag": HALF, "rat": BETTER}, votes={"rat": "wwwwwwtu"}, poison=HOSTILE
+        tmp_path / "run", {"rag": HALF, "rat": BETTER}, votes="wwwwwwtu", poison=HOSTILE
     )
     text = page({f"run{HOSTILE}": run}, {f"run{HOSTILE}": summarise(run)})
     seen = Reader(text)
     assert {element.tag for element in seen.seen} <= TAGS
     assert len(seen.all("script")) == 2
-    assert not {
-        name
-        for one in seen.seen
-        for name in one.attributes
-        if name.startswith(("on", "src", "style"))
-    }
+    attributes = {name for element in seen.seen for name in element.attributes}
+    assert not [name for name in attributes if name.startswith(("on", "src", "style"))]
     assert not re.search(
         "[\x00-\x08\x0b-\x1f\u202e\ud800]", text + json.dumps(samples_of(text), ensure_ascii=False)
     )
     [policy] = re.findall('Content-Security-Policy" content="([^"]+)"', text)
-    assert re.fullmatch(
-        r"default-src 'none'; style-src 'sha256-[^ ]+'; script-src 'sha256-[^ ]+'; require-trusted-types-for 'script'; "
-        r"base-uri 'none'; form-action 'none'",
-        policy,
+    assert re.sub("sha256-[^ ]+'", "…'", policy) == (
+        "default-src 'none'; style-src '…'; script-src '…'; require-trusted-types-for 'script'; "
+        "base-uri 'none'; form-action 'none'"
     )
 
 
 @pytest.fixture(scope="module")
-def hostile(
-    browser: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Tab, list[str]]]:
-    """The page of an evaluation that a hostile model wrote, and what was requested from it."""
+def server() -> Iterator[tuple[int, list[str]]]:
+    """A port, and what is requested from it."""
+    with listener() as listening:
+        yield listening
+
+
+@pytest.fixture(scope="module")
+def tab(
+    browser: str, server: tuple[int, list[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tab]:
+    """The page of an evaluation that a hostile model wrote."""
     folder = tmp_path_factory.mktemp("page")
-    with listener() as (port, asked):
-        poison = f" {HOSTILE} ".replace("PORT", str(port))
-        scores: dict[str, list[float | None]] = {
-            "rag": [1, 0, None, *[1.0] * 60],
-            "rat": [1, 1, 0.5, *[0.5] * 60],
-        }
-        run = evaluation(folder / "run", scores, votes={"rat": "wlt"}, poison=poison)
-        (folder / "page.html").write_text(page_of(run), "utf-8")
-        with opened(folder / "page.html", folder / "profile") as tab:
-            tab.js(
-                "new Promise(done => { const look = () => document.querySelector('#list li') ? done() : "
-                "requestAnimationFrame(look); look(); })"
-            )
-            yield tab, asked
+    poison = f" {HOSTILE} ".replace("PORT", str(server[0]))
+    scores = {"rag": [1, 0, None, *[1.0] * 60], "rat": [1, 1, 0.5, *[0.5] * 60]}
+    run = evaluation(folder / "run", scores, votes="wlt", poison=poison)
+    (folder / "page.html").write_text(page_of(run), "utf-8")
+    with opened(folder / "page.html", folder / "profile") as tab:
+        tab.js(
+            "new Promise(done => { const look = () => document.querySelector('#list li')"
+            " ? done() : requestAnimationFrame(look); look(); })"
+        )
+        yield tab
 
 
 def drawn(tab: Tab) -> None:
@@ -329,91 +268,72 @@ def drawn(tab: Tab) -> None:
     tab.js("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-def told(tab: Tab, selector: str) -> str:
+def fold(tab: Tab, *, is_open: bool) -> None:
+    """Fold or open all samples."""
+    each = f"each.open = {json.dumps(is_open)}"
+    tab.js(f"document.querySelectorAll('#list details').forEach(each => {{ {each}; }})")
+    drawn(tab)
+
+
+def text_of(tab: Tab, selector: str) -> str:
     return str(tab.js(f"document.querySelector({json.dumps(selector)}).innerText"))
 
 
 def choose(tab: Tab, name: str, value: str) -> str:
     """Choose in a filter and return what is said of the list."""
     tab.js(
-        f"(chosen => {{ chosen.value = {json.dumps(value)}; chosen.dispatchEvent(new Event('change')); }})"
+        f"(filter => {{ filter.value = {json.dumps(value)};"
+        " filter.dispatchEvent(new Event('change')); })"
         f"(document.getElementById({json.dumps(name)}))"
     )
-    return told(tab, "#count")
+    return text_of(tab, "#count")
 
 
-def test_a_hostile_page_runs_and_fetches_nothing(hostile: tuple[Tab, list[str]]) -> None:
-    tab, asked = hostile
-    tab.js("document.querySelectorAll('#list details').forEach(one => { one.open = true; })")
-    drawn(tab)
-    assert "<script>console.error" in told(tab, "#list .answer")
+def test_a_hostile_page_runs_and_fetches_nothing(tab: Tab, server: tuple[int, list[str]]) -> None:
+    fold(tab, is_open=True)
+    assert "<script>console.error" in text_of(tab, "#list .answer")
     assert not str(tab.js("document.title")).startswith("owned")
-    assert (
-        tab.js(
-            "document.querySelectorAll('#list img, #list iframe, #list style, base, link').length"
-        )
-        == 0
-    )
-    assert asked == []
-    tab.js("document.querySelectorAll('#list details').forEach(one => { one.open = false; })")
+    elements = "#list img, #list iframe, #list style, base, link"
+    assert tab.js(f"document.querySelectorAll('{elements}').length") == 0
+    assert server[1] == []
+    fold(tab, is_open=False)
 
 
-def test_filters_find_samples(hostile: tuple[Tab, list[str]]) -> None:
-    tab, _ = hostile
-    assert told(tab, "#count") == "63 of 63 samples; the first 50 are listed."
-    assert choose(tab, "show", "failed").startswith("1 of 63")
-    assert choose(tab, "show", "right").startswith("61 of 63")
-    assert choose(tab, "show", "worse").startswith("1 of 63")
-    assert choose(tab, "show", "warned").startswith("1 of 63")
-    assert choose(tab, "show", "differs").startswith("61 of 63")
-    assert told(tab, "#list li").startswith("q1")  # the largest difference is first
+def test_filters_find_samples(tab: Tab) -> None:
+    assert text_of(tab, "#count") == "63 of 63 samples; the first 50 are listed."
+    counts = {"failed": 1, "right": 61, "worse": 1, "warned": 1, "differs": 61}
+    for filter_, count in counts.items():
+        assert choose(tab, "show", filter_).startswith(f"{count} of 63")
+    assert text_of(tab, "#list li").startswith("1")  # the largest difference is first
     choose(tab, "show", "all")
-    tab.js("document.getElementById('words').value = 'ANSWER q17 rat'")
-    assert choose(tab, "score", str(tab.js("document.getElementById('score').value"))).startswith(
-        "1 of 63"
-    )
+    tab.js("document.getElementById('words').value = 'ANSWER 17? rat'")
+    score = str(tab.js("document.getElementById('score').value"))
+    assert choose(tab, "score", score).startswith("1 of 63")
     tab.js("document.getElementById('words').value = ''")
     choose(tab, "show", "all")
     tab.click("#more")
-    assert told(tab, "#count") == "63 of 63 samples; the first 63 are listed."
+    assert text_of(tab, "#count") == "63 of 63 samples; the first 63 are listed."
 
 
-def test_a_sample_is_opened_by_keyboard_with_both_outputs(hostile: tuple[Tab, list[str]]) -> None:
-    tab, _ = hostile
+def test_a_sample_is_opened_by_keyboard_with_both_outputs(tab: Tab) -> None:
     choose(tab, "show", "all")
     tab.js("document.getElementById('words').focus()")
     tab.press("Tab")
     tab.press("Tab")
     tab.press("Enter")
     drawn(tab)
-    shown = told(tab, "#list details[open]")
-    for part in (
-        "Question 1?",
-        "Right 1",
-        "Answer 1 of rag",
-        "Answer 1 of rat",
-        "Warnings",
-        "beside rag",
-        "Stari Most",
-    ):
-        assert part in shown
+    sample = text_of(tab, "#list details[open]")
+    for part in ("Question 1?", "Right 1", "Answer 1 of rag", "Answer 1 of rat", "Warnings"):
+        assert part in sample
+    assert "beside rag" in sample
+    assert "Stari Most" in sample
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_is_wider_than_the_screen(hostile: tuple[Tab, list[str]], width: int) -> None:
-    tab, _ = hostile
+def test_nothing_is_wider_than_the_screen(tab: Tab, width: int) -> None:
     tab.resize(width, 800)
-    tab.js("document.querySelectorAll('#list details').forEach(one => { one.open = true; })")
+    fold(tab, is_open=True)
     assert tab.js("document.documentElement.scrollWidth") <= width
-
-
-def test_it_prints_figures_and_samples(hostile: tuple[Tab, list[str]]) -> None:
-    tab, _ = hostile
-    choose(tab, "show", "failed")
-    text = tab.printed()
-    assert "Scores and costs" in text
-    assert "Question 2?" in text
-    assert "Beside" not in text
 
 
 @pytest.fixture
@@ -422,98 +342,49 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_files_of_the_report(run: Path, tmp_path: Path) -> None:
-    files = {name: tmp_path / f"report.{name}" for name in ("md", "html", "csv")}
-    options = [
-        "--to",
-        files["md"],
-        "--html",
-        files["html"],
-        "--csv",
-        files["csv"],
-    ]
-    ran = stepcraft("report", run, *options)
+    report = tmp_path / "report"
+    ran = stepcraft(f"report {run} --to {report}.md --html {report}.html --csv {report}.csv")
     assert (ran.exit_code, ran.stdout) == (0, ""), ran.output
-    assert files["md"].read_text("utf-8").strip() == stepcraft("report", run).stdout.strip()
-    assert files["html"].read_text("utf-8").startswith("<!doctype html>")
-    rows = list(csv.DictReader(io.StringIO(files["csv"].read_text("utf-8"))))
-    assert len(rows) == 16
-    assert rows[-1].pop("directory").endswith("run")
-    assert rows[-1] == {
-        "method": "rat", "id": "q7", "question": "Question 7?", "right": "0", "calls": "2",
-        "input_tokens": "200", "output_tokens": "10", "seconds": "2.0", "usd": "", "warnings": "", "error": "",
-    }  # fmt: skip
+    text = report.with_suffix(".md").read_text("utf-8")
+    assert text.strip() == stepcraft(f"report {run}").stdout.strip()
+    assert report.with_suffix(".html").read_text("utf-8").startswith("<!doctype html>")
+    _, *rows = report.with_suffix(".csv").read_text("utf-8").splitlines()
+    assert (len(rows), rows[-1]) == (16, f"{run},rat,7,Question 7?,2,200,10,2.0,,,,0")
 
 
-def test_a_text_is_no_formula_of_a_spreadsheet(tmp_path: Path) -> None:
-    run = evaluation(tmp_path / "run", {"rag": [1, None]})
-    file = run / "samples.jsonl"
-    file.write_text(file.read_text("utf-8").replace("Question 0", "=1+2"), "utf-8")
-    stepcraft("report", run, "--csv", tmp_path / "r.csv")
-    assert ",'=1+2?," in (tmp_path / "r.csv").read_text("utf-8")
+def test_a_text_is_no_formula_of_a_spreadsheet(run: Path) -> None:
+    rewrite(run, "Question 0", "=1+2")
+    stepcraft(f"report {run} --csv {run}.csv")
+    assert ",'=1+2?," in Path(f"{run}.csv").read_text("utf-8")
 
 
 def test_two_methods_are_compared_sample_by_sample(run: Path) -> None:
     methods = paired_methods(run, "rat", "rag")
-    [right] = methods.comparisons
-    assert (right.score, right.wins, right.losses, right.samples) == ("right", 3, 0, 8)
-    assert right.sign_p == 0.25
     differing = methods.most_different("right", 10)
-    assert sorted(ours["id"] for ours, _ in differing) == ["q1", "q3", "q5"]
+    assert sorted(ours["id"] for ours, _ in differing) == ["1", "3", "5"]
     assert len(methods.most_different("right", 1)) == 1
-    ran = stepcraft("compare", run, "rat", "rag")
-    assert ran.exit_code == 0, ran.output
-    assert "+0.375" in ran.stdout
-    assert "+0.375" not in stepcraft("compare", run, "rag", "rat").stdout
+    assert "+0.375" in stepcraft(f"compare {run} rat rag").stdout
+    assert "+0.375" not in stepcraft(f"compare {run} rag rat").stdout
 
 
 def test_both_outputs_for_a_sample_are_shown(run: Path) -> None:
-    ran = stepcraft("compare", run, "rag", "rat", "--sample", "q1")
-    assert re.search(r"Answer 1 of rag\..*Answer 1 of rat\.\n", ran.stdout, re.DOTALL)
-    assert ran.stdout.count("[1] Stari Most") == 2
-    assert "nothing was found" in ran.stdout
-
-
-def no_common_sample(run: Path) -> None:
-    file = run / "samples.jsonl"
-    file.write_text("".join(file.read_text("utf-8").splitlines(keepends=True)[:8]), "utf-8")
+    text = stepcraft(f"compare {run} rag rat --sample 1").stdout
+    assert re.search(r"Answer 1 of rag\..*Answer 1 of rat\.\n", text, re.DOTALL)
+    assert text.count("[1] Stari Most") == 2
+    assert "nothing was found" in text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "prepare", "problem"),
+    ("command", "problem"),
     [
-        (["compare", "{run}", "rag", "rta"], None, "'rag' and 'rta' cannot be compared"),
-        (["compare", "{run}", "rag", "rag"], None, "'rag' and 'rag' cannot be compared"),
-        (
-            ["compare", "{run}", "rag", "rat", "--sample", "q9"],
-            None,
-            "there is no sample 'q9' that both",
-        ),
-        (
-            ["compare", "{run}", "rag", "rat", "--score", "F1"],
-            None,
-            "'F1'; there is right",
-        ),
-        (
-            ["compare", "{run}", "rag", "rat"],
-            no_common_sample,
-            "no sample in {run} is finished by both",
-        ),
-        (["compare", "{run}/x", "rag", "rat"], None, "is no directory of an evaluation"),
-        (["report", "{run}", "--html", "{run}"], None, "{run} cannot be"),
-        (["report", "{run}", "--csv", "{run}/no/file.csv"], None, "{run}/no/file.csv cannot be"),
-        (
-            ["report", "{run}/x", "--csv", "{run}/file.csv"],
-            None,
-            "is no directory of an evaluation",
-        ),
+        ("compare {run} rag rta", "'rag' and 'rta' cannot be compared"),
+        ("compare {run} rag rag", "'rag' and 'rag' cannot be compared"),
+        ("compare {run} rag rat --sample 9", "there is no sample '9' that both"),
+        ("compare {run} rag rat --score F1", "'F1'; there is right"),
+        ("compare {run}/x rag rat", "is no directory of an evaluation"),
+        ("report {run} --html {run}", "{run} cannot be"),
+        ("report {run} --csv {run}/no/file.csv", "{run}/no/file.csv cannot be"),
     ],
 )
-def test_what_cannot_be_reported_is_one_line(
-    run: Path, arguments: list[str], prepare: Callable[[Path], None] | None, problem: str
-) -> None:
-    if prepare:
-        prepare(run)
-    ran = stepcraft(*(part.format(run=run) for part in arguments))
-    assert ran.exit_code == 2
-    assert problem.format(run=run) in ran.stderr
-    assert len(ran.stderr.strip().splitlines()) == 1
+def test_what_cannot_be_reported_is_one_line(run: Path, command: str, problem: str) -> None:
+    assert problem.format(run=run) in problem_of(command.format(run=run))

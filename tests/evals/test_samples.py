@@ -1,19 +1,17 @@
 """Samples: gold passages and their recall, lists in CSV, and searching the passages of a file."""
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from stepcraft import BadInput
-from stepcraft.cli import app
 from stepcraft.evals.directory import read_outcomes
-from stepcraft.evals.passages import cached, pooled
+from stepcraft.evals.passages import pooled
 from stepcraft.evals.samples import Gold, read_samples
 from stepcraft.evals.scoring import default_scores, gold_scores
+from tests.evals.runs import stepcraft
 
 GOLD = [
     Gold(title="Mostar", sentences=["It has a bridge.", "A town."]),
@@ -41,6 +39,39 @@ def test_the_gold_of_a_record(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ([], "no questions|empty"),
+        (['{"question": " "}'], "1 cannot be used: question"),
+        (['{"question": "a"}', "nonsense"], "2 cannot be read"),
+        (['{"question": "a", "id": 1}', '{"question": "b", "id": "1"}'], "2 has the id '1' of an"),
+        (['{"question": "a", "id": 0}', '{"question": "b", "id": 0}'], "2 has the id '0' of an"),
+        (['{"question": "a", "Answer": "b"}'], "1 has a field 'Answer'; names are written in low"),
+    ],
+)
+def test_questions_that_cannot_be_used(tmp_path: Path, lines: list[str], problem: str) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_text("\n".join(lines))
+    with pytest.raises(BadInput, match=problem):
+        read_samples(file)
+
+
+def test_questions_of_several_kinds(tmp_path: Path) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_text(
+        '{"question": "Who?", "answer": "Ada", "id": "one"}\n'
+        '{"question": "What?", "answers": ["a", "b"], "contains": [["x", "y"], "z"]}\n'
+        '{"output": "bake bread", "input": "flour", "steps": ["Mix.", "Bake."]}\n'
+    )
+    assert read_samples(file) == [
+        {"id": "one", "question": "Who?", "answers": ["Ada"]},
+        {"id": "2", "question": "What?", "answers": ["a", "b"], "contains": [["x", "y"], ["z"]]},
+        {"id": "3", "question": "bake bread", "resources": "flour", "steps": ["Mix.", "Bake."]},
+    ]
+    assert [sample["id"] for sample in read_samples(file, 1)] == ["one"]
+
+
 @pytest.mark.parametrize("gold", [[{"sentences": []}], [True], [{"title": 5, "sentences": [{}]}]])
 def test_gold_that_cannot_be_read(tmp_path: Path, gold: Any) -> None:
     with pytest.raises(BadInput, match=r"questions\.json:1 cannot be used: gold"):
@@ -55,16 +86,13 @@ def test_passages_that_cannot_be_read(tmp_path: Path, passage: Any) -> None:
 
 def test_lists_in_the_cells_of_csv_are_lists(tmp_path: Path) -> None:
     file = tmp_path / "questions.csv"
-    rows = [
-        ["question", "answers", "steps", "contains"],
-        ["Who?", '["Ann", "Bob"]', '["Mix.", "Bake."]', '[["x", "y"], "z"]'],
-        ["[1, 2]?", "Ann", "", "x"],
-    ]
-    with file.open("w", newline="") as lines:
-        csv.writer(lines).writerows(rows)
+    file.write_text(
+        "question,answers,contains\n"
+        'Who?,"[""Ann"", ""Bob""]","[[""x"", ""y""], ""z""]"\n'
+        '"[1, 2]?",Ann,x\n'
+    )
     first, second = read_samples(file)
     assert first["answers"] == ["Ann", "Bob"]
-    assert first["steps"] == ["Mix.", "Bake."]
     assert first["contains"] == [["x", "y"], ["z"]]
     assert default_scores(first, {"answer": "Bob"})["exact match"] == 1
     assert (second["question"], second["answers"]) == ("[1, 2]?", ["Ann"])
@@ -101,66 +129,35 @@ def test_titles_alone_have_no_sentences_to_find() -> None:
     assert gold_scores([], evidence(Una="x")) == {}
 
 
-def test_the_same_lines_are_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = cached("my file/1", [{"text": "a"}])
-    assert first == cached("my file/1", [{"text": "a"}]) != cached("my file/1", [{"text": "b"}])
-    assert first
-    assert first.read_text() == '{"text": "a"}\n'
-    assert cached("none", []) is None
-    assert len(list((tmp_path / "stepcraft/evals").iterdir())) == 2
-
-
 def test_a_file_of_ones_own_is_searched_in_its_passages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("STEPCRAFT_EMBEDDINGS", "none")
-    file = tmp_path / "own.json"
-    shared = {"title": "Rivers", "text": "A river is water that flows."}
+    memory = tmp_path / "procedures.jsonl"
+    memory.write_text('{"output": "a bridge", "input": "stones", "steps": ["Lay stones."]}\n')
     records = [
         {
             "question": f"Who built the bridge of {town}?",
             "answer": builder,
             "passages": [
-                {
-                    "title": f"Bridge of {town}",
-                    "text": f"The bridge of {town} was built by {builder}.",
-                },
-                shared,
+                {"title": f"Bridge of {town}", "text": f"The bridge of {town} is by {builder}."},
+                {"title": "Rivers", "text": "A river is water that flows."},
             ],
             "gold": [f"Bridge of {town}"],
         }
         for town, builder in (("Arvel", "Oda"), ("Brint", "Ulf"))
     ]
+    file = tmp_path / "own.json"
     file.write_text(json.dumps(records))
-    command = [
-        "eval",
-        "run",
-        str(file),
-        "--methods",
-        "rag:k=1",
-        "--allow-keyless",
-        "--into",
-        str(tmp_path / "run"),
-    ]
-    ran = CliRunner().invoke(app, command)
+    command = f"run {file} --methods rag:k=1 --allow-keyless --into {tmp_path}"
+    ran = stepcraft(f"{command}/run")
     assert ran.exit_code == 0, ran.output
-    outcomes = list(read_outcomes(tmp_path / "run"))
-    assert [one["scores"]["gold passages"] for one in outcomes] == [1.0, 1.0]
     assert "| gold passages |" in ran.stdout
-    assert CliRunner().invoke(app, command).stdout == ran.stdout
-    of_memory = CliRunner().invoke(
-        app, [*command[:-1], str(tmp_path / "memory"), "--memory", str(_memory(tmp_path))]
-    )
-    assert of_memory.exit_code == 0, of_memory.output
-    assert [one["scores"]["gold passages"] for one in read_outcomes(tmp_path / "memory")] == [
-        0.0,
-        0.0,
+    assert stepcraft(f"{command}/run").stdout == ran.stdout
+    assert stepcraft(f"{command}/memory --memory {memory}").exit_code == 0
+    scores = [
+        [outcome["scores"]["gold passages"] for outcome in read_outcomes(tmp_path / name)]
+        for name in ("run", "memory")
     ]
-
-
-def _memory(folder: Path) -> Path:
-    file = folder / "procedures.jsonl"
-    file.write_text('{"output": "a bridge", "input": "stones", "steps": ["Lay stones."]}\n')
-    return file
+    assert scores == [[1.0, 1.0], [0.0, 0.0]]

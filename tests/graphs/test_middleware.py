@@ -121,7 +121,7 @@ def test_a_wrong_answer_is_handed_back_once() -> None:
     *_, answer, changes = model.calls[1].messages
     assert answer.text == WRONG
     assert RIGHT in changes.text
-    assert "Haldruvin.md" in changes.text
+    assert '<passage id="Haldruvin">' in changes.text
 
 
 @pytest.mark.parametrize(

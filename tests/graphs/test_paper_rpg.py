@@ -8,6 +8,7 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 
 from stepcraft.contexts.paper import RpgPaperContext
 from stepcraft.graphs.paper.rpg import build_rpg_paper
+from stepcraft.rerank.hybrid import HybridReranker
 from tests.scripted import ScriptedModel
 from tests.shelf import BRIDGE, Shelf, shown
 
@@ -16,6 +17,7 @@ PLANS = ["the builder of the Oster bridge", "the mayor of Oster", "the arches"]
 SEGMENTS = ["Haldruvin built it.", "Ilse Quandt was mayor.", "It has four arches."]
 LOOP = [text for pair in zip(PLANS, SEGMENTS, strict=True) for text in pair]
 CYCLE = ["plan", "answer"]
+WORDS = HybridReranker("none")
 
 
 class Scorer(BaseCrossEncoder):
@@ -26,7 +28,7 @@ class Scorer(BaseCrossEncoder):
         return self.scores
 
 
-def run(*replies: Any, reranker: Any = "words", **context: Any) -> Any:
+def run(*replies: Any, reranker: BaseCrossEncoder = WORDS, **context: Any) -> Any:
     model, shelf = ScriptedModel(replies), Shelf()
     graph: Any = build_rpg_paper(model=model, sources=shelf, reranker=reranker)
     return asyncio.run(graph.ainvoke(QUESTION, context=RpgPaperContext(**context))), model, shelf

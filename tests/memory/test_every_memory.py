@@ -330,9 +330,7 @@ def test_an_embedding_model_that_fails_says_what_was_kept(recording):
             return super().embed_documents(texts)
 
     with recording.open(embeddings=Failing(size=4)) as memory:
-        with pytest.raises(
-            MemoryFailure, match=r"Failing failed: ConnectionError: no route.*2,000 procedures"
-        ):
+        with pytest.raises(MemoryFailure, match=r"Failing failed: .*no route.*2,000 procedures"):
             memory.add(dish(number) for number in range(3000))
         assert memory.count() == 2000
 

@@ -54,14 +54,16 @@ def memory() -> Iterator[ProcedureMemory]:
     ],
 )
 def test_one_vote_moves_little_and_many_up_to_the_weight(up: int, down: int, share: float) -> None:
-    assert adjustment(voted(dish(1), up, down)) == pytest.approx(FEEDBACK_WEIGHT * share, abs=1e-4)
+    assert adjustment(voted(dish(1), up, down), FEEDBACK_WEIGHT) == pytest.approx(
+        FEEDBACK_WEIGHT * share, abs=1e-4
+    )
     assert adjustment(voted(dish(1), up, down), 0) == 0
 
 
 def test_a_stale_procedure_moves_down_by_the_whole_weight() -> None:
     stale = replace(dish(1), metadata={"stale": "the page is gone"})
-    assert adjustment(stale) == pytest.approx(-FEEDBACK_WEIGHT)
-    assert adjustment(voted(stale, 0, 100)) == pytest.approx(-1.963 * FEEDBACK_WEIGHT, abs=1e-4)
+    assert adjustment(stale, FEEDBACK_WEIGHT) == pytest.approx(-FEEDBACK_WEIGHT)
+    assert adjustment(voted(stale, 0, 100), 1) == pytest.approx(-1.963, abs=1e-3)
 
 
 def test_a_tool_call_votes_once() -> None:
@@ -109,4 +111,4 @@ def test_votes_move_what_is_found_and_lose_nothing(memory: ProcedureMemory) -> N
 def test_a_weight_out_of_bounds() -> None:
     for weight in (-1, 2, float("nan")):
         with pytest.raises(ValueError, match="feedback_weight"):
-            ProcedureRetriever(memory=None, feedback_weight=weight)
+            ProcedureRetriever(memory=None, feedback_weight=weight).invoke(QUERY)

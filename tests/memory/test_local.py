@@ -16,8 +16,8 @@ from langgraph.store.memory import InMemoryStore
 from stepcraft.errors import BadInput
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.files import write_jsonl
+from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.open import open_memory
-from stepcraft.memory.procedure import TEMPLATE
 from tests.kitchen import dish
 
 LGSTEP = Path(__file__).parents[3] / "shared" / "data" / "lgstep"
@@ -28,11 +28,11 @@ def test_an_index_of_something_else_is_no_memory_and_what_has_the_fields_of_a_pr
 ):
     bread = {"input": "rye", "output": "a bread", "steps": ["Bake."]}
     for name, payload in (("bread.db", bread), ("book.db", {"text": "A book on bread."})):
-        with closing(LocalIndex(tmp_path / name, settings={"template": TEMPLATE})) as index:
+        with closing(LocalIndex(tmp_path / name)) as index:
             index.put([Entry("1", "a bread", payload)])
     with open_memory(tmp_path / "bread.db") as memory:
         assert memory.search("bread", 1)[0].procedure.steps == ("Bake.",)
-    refused = pytest.raises(BadInput, match="the procedure has no 'input' and no 'output'")
+    refused = pytest.raises(BadInput, match="the procedure has no 'output' and no 'input'")
     with open_memory(tmp_path / "book.db") as memory, refused:
         memory.search("bread", 1)
 
@@ -58,6 +58,20 @@ def test_the_environment_names_a_memory(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("STEPCRAFT_EMBEDDINGS", "none")
     with open_memory() as memory:
         assert [item.output for item in memory] == ["dish 1"]
+
+
+def test_a_large_memory_names_weaviate_once_when_it_is_opened(tmp_path: Path, caplog):
+    class Small(LocalMemory):
+        large = 2
+
+    for number in (1, 2):
+        with Small(tmp_path / "m.db", embeddings="none") as memory:
+            memory.add([dish(number)])
+    assert not caplog.messages
+    Small(tmp_path / "m.db").close()
+    [warning] = caplog.messages
+    assert "m.db holds 2 procedures" in warning
+    assert "kept in this process; Weaviate (weaviate://" in warning
 
 
 @pytest.mark.parametrize(
@@ -99,7 +113,6 @@ def test_texts_are_not_embedded_again_at_each_start(tmp_path: Path, monkeypatch)
 WRITER = """
 import sys
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.procedure import TEMPLATE
 from stepcraft.memory.open import open_memory
 path, name, count = sys.argv[1:]
 memory = open_memory(path, embeddings="none")

@@ -92,7 +92,6 @@ def test_any_text_makes_a_procedure_that_can_be_written_or_is_refused(
     assert not any(ord(char) < 32 and char not in "\t\n" for text in shown for char in text)
 
 
-def test_it_reads_as_the_template_says():
+def test_it_reads_as_one_text():
     procedure = Procedure(output="make tea", input="leaves, water", steps=["Boil.", "Pour."])
     assert procedure.text() == "how to make tea using leaves, water\n1. Boil.\n2. Pour."
-    assert procedure.text("{output}:\n{steps}") == "make tea:\n1. Boil.\n2. Pour."

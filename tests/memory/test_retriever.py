@@ -6,8 +6,8 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from pydantic import ValidationError
 
+from stepcraft.errors import BadInput
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.retriever import ProcedureRetriever
 
@@ -57,8 +57,8 @@ def test_a_search_shows_as_a_retriever_run():
 
 @pytest.mark.parametrize("options", [{"k": 0}, {"alpha": 2}])
 def test_options_out_of_bounds_are_refused(options):
-    with open_memory(embeddings="none") as memory, pytest.raises(ValidationError):
-        memory.as_retriever(**options)
+    with open_memory(embeddings="none") as memory, pytest.raises(BadInput, match="k must be at"):
+        memory.as_retriever(**options).invoke("stream tokens")
 
 
 async def test_k_is_given_with_a_call_on_a_loop() -> None:

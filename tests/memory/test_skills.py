@@ -103,7 +103,7 @@ def test_other_agents_can_read_what_is_exported(tmp_path: Path) -> None:
 
 def test_exporting_again_updates_and_leaves_other_files_alone(tmp_path: Path) -> None:
     foreign = written(tmp_path, FOREIGN, "dish-1")
-    beside = tmp_path / "bake-a-white-bread" / "notes.txt"
+    beside = tmp_path / f"bake-a-white-bread-{BREAD.id[:8]}" / "notes.txt"
     assert write_skills([BREAD, SEVERAL[5]], tmp_path) == 2
     beside.write_text("mine")
     changed = dish(2, id=BREAD.id)
@@ -111,9 +111,9 @@ def test_exporting_again_updates_and_leaves_other_files_alone(tmp_path: Path) ->
     assert (foreign.read_text("utf-8"), beside.read_text()) == (FOREIGN, "mine")
     assert read(beside.parent) == [changed]
     assert {path.name for path in tmp_path.iterdir()} == {
-        "bake-a-white-bread",
+        beside.parent.name,
         "dish-1",
-        f"dish-1-{SEVERAL[5].id}",
+        f"dish-1-{SEVERAL[5].id[:8]}",
     }
 
 
@@ -132,7 +132,7 @@ def test_a_skill_of_another_agent_is_read(tmp_path: Path) -> None:
 def test_what_somebody_edited_counts_and_the_id_stays(tmp_path: Path) -> None:
     bread = replace(BREAD, source="a book", metadata={"n": 1})
     write_skills([bread], tmp_path)
-    path = tmp_path / "bake-a-white-bread" / "SKILL.md"
+    path = next(tmp_path.glob("*/SKILL.md"))
     path.write_text(path.read_text().replace("3. Bake it.", "3. Fold it.\n4. Bake it."), "utf-8")
     assert read(path) == [replace(bread, steps=("Knead.", "Let it rise.", "Fold it.", "Bake it."))]
 

@@ -70,20 +70,6 @@ def test_items_that_are_no_procedures_are_passed_over(store):
         assert len(memory.search("potato soup", 5, alpha=0)) == 1
 
 
-def test_whether_it_is_empty_is_answered_by_one_item():
-    limits: list[int] = []
-
-    class Counting(InMemoryStore):
-        def search(self, namespace_prefix, /, **options):
-            limits.append(options["limit"])
-            return super().search(namespace_prefix, **options)
-
-    with open_memory("store:", store=Counting()) as memory:
-        memory.add(DISHES)
-        assert not memory.is_empty()
-    assert limits == [1]
-
-
 def test_pages_that_overlap_are_read_again():
     class Loose(InMemoryStore):
         """Orders what its order does not tell apart in another way for each page, as a database may."""

@@ -79,12 +79,11 @@ def test_names_and_objects_of_the_same_model_go_by_one_name(monkeypatch):
     assert resolve_embeddings(OpenAIEmbeddings(model="text-embedding-3-small")).name == name
 
 
-async def test_an_object_is_taken_and_named():
+def test_an_object_is_taken_and_named():
     embedder = resolve_embeddings(DeterministicFakeEmbedding(size=5))
     assert embedder.name == "DeterministicFakeEmbedding"
     assert embedder.embed_documents(["a", "b"]).shape == (2, 5)
     assert embedder.embed_query("a").dtype == np.float32
-    assert (await embedder.aembed_query("a") == embedder.embed_query("a")).all()
 
 
 @pytest.mark.parametrize("vectors", [[[1.0, 2], [3.0]], [[1.0, 2]], "no vectors", [], [[], []]])

@@ -179,12 +179,14 @@ RUNS = [
 ]
 """Graph, input and a function that returns the result."""
 
-_KEYS = {"id", "type", "kind", "found_in"}
+_KEYS = {"id", "type", "kind", "verdict", "found_in"}
 """What the page compares with other values, so that poison would hide a part of it."""
 
 
 def poisoned(value: Any, poison: str) -> Any:
     """Return a copy with the poison appended to every text, except to ids and names of forms."""
+    if not poison:
+        return value
     if isinstance(value, Mapping):
         return {
             key: part if key in _KEYS else poisoned(part, poison) for key, part in value.items()
@@ -192,7 +194,7 @@ def poisoned(value: Any, poison: str) -> Any:
     if isinstance(value, list):
         return [poisoned(part, poison) for part in value]
     is_id = value in [passage["id"] for passage in EVIDENCE]
-    return f"{value} {poison}" if isinstance(value, str) and not is_id else value
+    return f"{value} {poison}" if value and isinstance(value, str) and not is_id else value
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
@@ -14,8 +13,8 @@ from stepcraft import BadInput
 from stepcraft.graphs.aag import build_aag
 from stepcraft.graphs.rat import build_rat
 from stepcraft.graphs.rpg import build_rpg
-from stepcraft.report import StepTime, page
-from tests.report.reports import GOAL, QUESTION, RUNS, STEPS, USAGE, Reader, aag, rag, rat
+from stepcraft.report import page
+from tests.report.reports import GOAL, QUESTION, RUNS, STEPS, Reader, aag, rag, rat
 
 
 def test_question_and_figures() -> None:
@@ -57,8 +56,7 @@ def test_the_rest_of_a_long_text_is_folded() -> None:
     revision = {**rat()["revisions"][0], "before": before, "after": before.replace("1566", "1567")}
     seen = Reader(page("rat", QUESTION, rat(revisions=[revision])))
     short, whole = seen.texts("div", "diff")
-    assert (short.count("…"), len(short) < 400) == (2, True)
-    assert len(whole) > 2_000
+    assert (short.count("…"), len(short) < 400, len(whole) > 2_000) == (2, True, True)
     assert (seen.texts("del"), seen.texts("ins")) == (["1566"] * 2, ["1567"] * 2)
 
 
@@ -108,16 +106,6 @@ def test_evidence_with_scores_and_sources() -> None:
     for passage in result["evidence"]:
         line = f"{passage['score']:.2f} {passage['title']}{passage['text']}{passage['source']}"
         assert line in seen.sections()["evidence"]
-    unscored = rag(evidence=[{**result["evidence"][0], "score": 0.0}])
-    assert "0.00" not in page("rag", QUESTION, unscored)
-
-
-def test_links_lead_to_passages() -> None:
-    seen = Reader(page("aag", GOAL, aag()))
-    links = [link for link in seen.all("a") if "#passage-" in (link.attributes["href"] or "")]
-    passages = [f"#{part.attributes['id']}" for part in seen.all("div") if "id" in part.attributes]
-    assert [link.text for link in links] == ["Title 1", "Title 1"]
-    assert {link.attributes["href"] for link in links} == set(passages) == {"#passage-1"}
 
 
 @pytest.mark.parametrize("build", [build_aag, build_rat, build_rpg])
@@ -132,9 +120,6 @@ def test_the_output_of_every_method_has_a_page(build: Any) -> None:
 def test_a_graph_of_a_paper_has_answer_evidence_and_cost() -> None:
     revisions = [{"step": 1, "query": "a", "before": "b", "after": "c", "skipped": ""}]
     seen = Reader(page("rat_paper", QUESTION, rag(revisions=revisions)))
-    assert seen.texts("p", "method") == [
-        "Stepcraft · Retrieval-augmented thoughts, as in the paper"
-    ]
     assert list(seen.sections()) == ["answer", "evidence", "cost"]
 
 
@@ -145,64 +130,17 @@ def test_time_and_tokens_by_node() -> None:
     assert [bar.attributes["x"] for bar in seen.all("rect")] == ["0.00", "2.00", "28.00"]
 
 
-def test_usage_without_times() -> None:
-    seen = Reader(page("rat", QUESTION, rat(usage=USAGE)))
-    assert seen.texts("tr")[1:] == ["draft31,200345", "Total31,200345"]
-    assert "Step by step" not in seen.sections()["cost"]
-
-
-def test_a_long_timeline_is_folded() -> None:
-    many = [StepTime("step", number, number + 1) for number in range(100)]
-    details = Reader(page("rag", QUESTION, rag(), many)).all("details")
-    [folded] = [part for part in details if "Step by step" in part.text]
-    assert "open" not in folded.attributes
-
-
 @pytest.mark.parametrize(("graph", "inputs", "run"), RUNS)
 def test_a_screen_reader_finds_its_way(graph: str, inputs: Any, run: Any) -> None:
     seen = Reader(page(graph, inputs, run(), STEPS))
     levels = [int(element.tag[1]) for element in seen.seen if re.fullmatch("h[1-6]", element.tag)]
-    assert levels[0] == 1
-    assert levels.count(1) == 1
+    assert (levels[0], levels.count(1)) == (1, 1)
     assert all(below <= above + 1 for above, below in pairwise(levels))
-    landmarks = ("header", "nav", "main", "footer")
-    assert all(len(seen.all(landmark)) == 1 for landmark in landmarks)
+    for landmark in ("header", "nav", "main", "footer"):
+        assert len(seen.all(landmark)) == 1
     names = [element.attributes["id"] for element in seen.seen if "id" in element.attributes]
     assert len(names) == len(set(names))
-    for element in seen.seen:
-        assert element.attributes.get("aria-labelledby", names[0]) in names
-        if (target := element.attributes.get("href") or "").startswith("#"):
-            assert target[1:] in names
-
-
-PAIRS = [
-    *((ink, ground) for ink in ("ink", "quiet", "accent") for ground in ("paper", "card")),
-    ("added-ink", "added"),
-    ("removed-ink", "removed"),
-    ("warm-ink", "warm"),
-    ("warm-ink", "card"),
-    ("lit-ink", "lit"),
-]
-
-
-@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
-def test_every_colour_can_be_read(mode: int) -> None:
-    style = files("stepcraft.report").joinpath("page.css").read_text("utf-8")
-    colours = dict(re.findall(r"--([\w-]+): #(\w{6})", style.split(":root {")[1 + mode]))
-    for ink, ground in PAIRS:
-        darker, lighter = sorted((_brightness(colours[ink]), _brightness(colours[ground])))
-        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, f"{ink} on {ground}"
-
-
-def _brightness(colour: str) -> float:
-    """Return the relative luminance as WCAG defines it."""
-    shares = [int(colour[place : place + 2], 16) / 255 for place in (0, 2, 4)]
-    red, green, blue = (
-        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def test_strong_words_stand_without_their_marks() -> None:
-    shown = page("rag", QUESTION, rag(answer="It has **four** arches."), STEPS)
-    assert "<strong>four</strong>" in shown
+    links = [str(element.attributes.get("href")) for element in seen.seen]
+    targets = [link[1:] for link in links if link.startswith("#")]
+    labels = [element.attributes.get("aria-labelledby", names[0]) for element in seen.seen]
+    assert {*targets, *labels} <= {*names}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepcraft.report import page
-from tests.report.reports import HOSTILE, QUESTION, STEPS, poisoned, rpg
-from tests.servers.chromium import Tab, listener, opened
+from tests.report.reports import QUESTION, STEPS, rpg
+from tests.servers.chromium import Tab, opened
 
 pytestmark = pytest.mark.usefixtures("browser")
 
@@ -100,16 +99,6 @@ def test_a_link_opens_the_passage(tab: Tab) -> None:
     assert tab.js(opened) == [False, True, False]
 
 
-def test_a_mark_begins_no_line(tab: Tab) -> None:
-    ends = """[...document.querySelectorAll('.sentence')].map(sentence => [
-        [...sentence.querySelector('label').getClientRects()].at(-1).right,
-        sentence.querySelector('.mark').getBoundingClientRect().left])"""
-    for width in range(320, 640, 8):
-        tab.resize(width, 800)
-        assert all(mark >= text for text, mark in tab.js(ends)), width
-    tab.resize(1280, 800)
-
-
 def test_on_paper_it_is_notes(tab: Tab) -> None:
     assert not tab.js("document.querySelector('.footnotes').checkVisibility()")
     tab.click(".sentence label", 1)
@@ -123,19 +112,6 @@ def test_on_paper_it_is_notes(tab: Tab) -> None:
     passage = "Before it there was one of wood."
     assert passage in " ".join(after.split()), "what is folded on the screen is printed"
     assert "Time and tokens" in after
-
-
-UNSUPPORTED = ["Its state is bridge.fallen.", "It is a place of the world's heritage."]
-UNDERLINED = """[...document.querySelectorAll('.answer label, .answer > span:not(.without)')]
-    .filter(sentence => getComputedStyle(sentence).textDecorationStyle === 'dashed')
-    .map(sentence => sentence.textContent)"""
-
-
-@pytest.mark.parametrize("medium", ["screen", "print"])
-def test_unsupported_sentences_are_underlined(tab: Tab, medium: str) -> None:
-    tab.ask("Emulation.setEmulatedMedia", media=medium)
-    assert tab.js(UNDERLINED) == UNSUPPORTED
-    tab.ask("Emulation.setEmulatedMedia", media="")
 
 
 def spoken_by(tab: Tab) -> list[str]:
@@ -172,25 +148,3 @@ def test_a_screen_reader_speaks_the_evidence_of_each_sentence(tab: Tab) -> None:
         "It is a place of the world's heritage.",
     ]
     assert spoken[start + 14] == "no evidence"
-
-
-def test_evidence_without_a_name_of_the_sentence_is_opened_with_the_objection(tab: Tab) -> None:
-    tab.point(".sentence label", 2)
-    assert tab.js(SEEN) == ["evidence-3"]
-    assert tab.js("document.querySelector('#evidence-3 .objection').checkVisibility()")
-
-
-def test_hostile_evidence_is_shown_as_text(tmp_path: Path) -> None:
-    with listener() as (port, asked):
-        poison = HOSTILE.replace("PORT", str(port))
-        file = tmp_path / "page.html"
-        text = page("rpg", poisoned(QUESTION, poison), poisoned(rpg(), poison), STEPS)
-        file.write_text(text, "utf-8")
-        with opened(file, tmp_path / "profile") as tab:
-            tab.click(".sentence label")
-            [panel] = tab.js(SEEN)
-            text = tab.js(f"document.getElementById('{panel}').innerText")
-            title = tab.js("document.title")
-            tab.printed()
-    assert "<script>console.error(document.title='owned')</script>" in text
-    assert (asked, title.startswith("owned")) == ([], False)

@@ -55,12 +55,6 @@ def test_unsupported_sentences_are_marked_and_counted() -> None:
     assert seen.texts("p", "note")[0] == counts
 
 
-def test_nothing_is_marked_where_all_is_supported() -> None:
-    seen = read(rpg([("He built it.", ["p1"], True)]))
-    assert seen.texts("p", "note")[0] == "Sentences that rest on evidence: 1 of 1."
-    assert (seen.all("span", "without"), seen.all("label", "unsupported")) == ([], [])
-
-
 def test_an_answer_without_evidence() -> None:
     seen = read(rpg([("So it is.", [], False)], evidence=[]))
     assert seen.texts("div", "answer") == ["So it is.∅"]
@@ -106,27 +100,6 @@ def test_changes_are_shown_without_the_numbers_that_the_answer_does_not_use() ->
     assert "[1]" not in seen.sections()["changes"]
 
 
-def test_a_long_quotation_is_cut_and_the_passage_is_not() -> None:
-    text = "x" * 999
-    seen = read(rpg([("He did.", ["p1"], True)], evidence=[{**EVIDENCE[0], "text": text}]))
-    assert all(len(quote) < 700 and quote.endswith(" …") for quote in seen.texts("blockquote"))
-    assert text in seen.sections()["evidence"]
-
-
-def test_notes_for_paper_name_each_passage_once() -> None:
-    assert read(rpg()).texts("ol", "footnotes") == [
-        f"1 Title 1{BUILT}https://example.org/12 Title 2{ORDERED}https://example.org/2"
-        f"3 Title 3{FELL}{REBUILT}https://example.org/3"
-    ]
-
-
 @pytest.mark.parametrize("text", ["\t" * 300_000 + "y [1]", "." * 300_000 + "x", "! " * 50_000])
 def test_odd_texts(text: str) -> None:
     assert read(rpg([(text, ["p1"], True)])).texts("div", "answer")
-
-
-def test_a_passage_of_a_megabyte_is_on_the_page_once() -> None:
-    whole = "Some sentence that is here. " * 40_000
-    sentences = [("He did. ", ["p1"], True)] * 30
-    text = page("rpg", QUESTION, rpg(sentences, evidence=[{**EVIDENCE[0], "text": whole}]))
-    assert len(text) < 1_300_000

@@ -179,7 +179,7 @@ def test_a_damaged_cache_is_made_anew(
 def test_an_index_of_the_users_own_is_not_deleted(folder: Path, tmp_path: Path):
     opened(folder, index=tmp_path / "index.db").close()
     overwrite(tmp_path / "index.db")
-    with pytest.raises(SourceFailure, match=r"damaged|no SQLite database"):
+    with pytest.raises(SourceFailure, match=r"damaged|malformed|not a database"):
         opened(folder, index=tmp_path / "index.db").invoke("beside")
     assert (tmp_path / "index.db").exists()
 
@@ -214,33 +214,6 @@ def test_a_damaged_payload_is_one_sentence(tmp_path: Path, payload: str | bytes)
                 call()
             assert "\n" not in str(raised.value)
             assert len(str(raised.value)) < 500
-
-
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{output:>3000000000} {steps}",
-        "{steps.__class__}{steps}",
-        "{0}{steps}",
-        "{steps",
-        "x" * 20_000 + "{steps}",
-    ],
-)
-def test_another_template_is_never_filled_in(tmp_path: Path, template: str):
-    change = "UPDATE meta SET value = ? WHERE key = 'template'"
-    with pytest.raises(MemoryFailure, match=r"m\.db was made with template "):
-        memory(tmp_path / "m.db", change, template)
-
-
-def test_a_large_file_is_no_memory_but_can_be_imported(tmp_path: Path):
-    path = tmp_path / "large.jsonl"
-    with path.open("w") as file:
-        file.write(json.dumps(TEA.to_dict()) + "\n")
-        file.writelines(" " * 2_000_000 + "\n" for _ in range(101))
-    with pytest.raises(BadInput, match=r"is larger than 200 MB.*import it into a \.db file"):
-        open_memory(path, embeddings="none")
-    with closing(LocalMemory(":memory:", embeddings="none")) as target:
-        assert target.add(read_procedures(path, [])).added == 1
 
 
 def test_the_database_of_something_else_is_not_written_to(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_an_index_that_cannot_be_used_is_named(opened, tmp_path: Path, folder: P
     ):
         opened(embeddings="wordllama")
     (tmp_path / "text.db").write_text("this is no database, but quite a long text " * 50)
-    with pytest.raises(SourceFailure, match="no SQLite database"):
+    with pytest.raises(SourceFailure, match="file is not a database"):
         open_corpus([folder], index=tmp_path / "text.db", embeddings="none")
 
 

@@ -152,13 +152,11 @@ def test_other_encodings_are_understood(tmp_path: Path):
 def test_records_are_passages(tmp_path: Path):
     lines = [
         {"title": "Tea", "text": "About tea.", "year": 1},
-        {"Name": "Milk", "Content": "White.\nLiquid."},
         {"question": "Why?", "answer": "Because.", "votes": 2},
     ]
     expected = [
         Passage("Tea", "About tea.", ":1"),
-        Passage("Milk", "White.\nLiquid.", ":2"),
-        Passage("a.jsonl", "question: Why?\nanswer: Because.\nvotes: 2", ":3"),
+        Passage("a.jsonl", "question: Why?\nanswer: Because.\nvotes: 2", ":2"),
     ]
     text = "\n".join(json.dumps(line) for line in lines)
     assert read(tmp_path, "a.jsonl", text) == expected

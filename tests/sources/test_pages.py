@@ -63,7 +63,7 @@ def test_those_who_ask_at_the_same_time_share_a_reading(site: Site):
     assert site.reads == {"http://a.test/": 1}
 
 
-def test_pages_and_failures_are_kept_for_up_to_five_minutes(site: Site):
+def test_pages_are_kept_for_up_to_five_minutes_and_failures_are_not(site: Site):
     site.open.set()
     now = [0.0]
     pages = Pages(site.read, clock=lambda: now[0])
@@ -71,4 +71,4 @@ def test_pages_and_failures_are_kept_for_up_to_five_minutes(site: Site):
         now[0] = at
         assert pages.get("http://a.test/good").exception(10) is None
         assert pages.get("http://a.test/bad").exception(10) is not None
-    assert site.reads == {"http://a.test/good": 3, "http://a.test/bad": 3}
+    assert site.reads == {"http://a.test/good": 3, "http://a.test/bad": 5}

@@ -6,10 +6,11 @@ The planner sees the plans and the segments, not the evidence (RPG §3.2). Where
 has to be looked up, the answer is written at once.
 """
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, get_args
 
+from langchain_core.cross_encoders import BaseCrossEncoder
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
@@ -27,8 +28,7 @@ from stepcraft.nodes.paper.write_segment import write_segment
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.state import Answer, Messages
 from stepcraft.nodes.trace import TracedSentence
-from stepcraft.rerank import Reranker
-from stepcraft.rerank.resolve import resolve_reranker
+from stepcraft.rerank.hybrid import HybridReranker
 from stepcraft.schema import described
 from stepcraft.secrets import excerpt
 
@@ -60,14 +60,7 @@ Builder = StateGraph[RpgPaperState, RpgPaperContext, RpgPaperInput, RpgPaperOutp
 Graph = CompiledStateGraph[RpgPaperState, RpgPaperContext, RpgPaperInput, RpgPaperOutput]
 
 
-def _initial(
-    state: Mapping[str, Any],
-    settings: RpgPaperContext,
-    _searched: object,
-    reranker: Callable[[], Reranker],
-) -> Update:
-    if settings.retrieve and settings.select:
-        reranker()  # a name that is unknown fails before the first model call
+def _initial(state: Mapping[str, Any], settings: RpgPaperContext, _searched: object) -> Update:
     kind = settings.kind or state.get("kind") or "long"
     if kind not in get_args(Kind):
         raise BadInput(
@@ -97,25 +90,32 @@ def after_answer(state: RpgPaperState, resources: Resources[RpgPaperContext]) ->
     return "combine" if state["complete"] or len(state["plans"]) >= cycles else "plan"
 
 
-def rpg_paper_builder(*, reranker: object = None, **options: Unpack[BuilderOptions]) -> Builder:
+def rpg_paper_builder(
+    *, reranker: BaseCrossEncoder | None = None, **options: Unpack[BuilderOptions]
+) -> Builder:
     """Return the paper's RPG as an uncompiled graph.
 
     Args:
-        reranker: What scores the sentences against a plan, as `resolve_reranker` takes it; the
-        paper's is "cross-encoder:BAAI/bge-reranker-base".
+        reranker: Scores the sentences against a plan; None means by words and the default
+            embeddings. The paper's is `HuggingFaceCrossEncoder(
+            model_name="BAAI/bge-reranker-base")` of langchain-community.
         options: The arguments of every builder.
+
+    Raises:
+        BadInput: The reranker or an option is of another kind than it has to be.
     """
     resources = Resources.of("rpg_paper", RpgPaperContext, options)
-    ranks = cache(partial(resolve_reranker, reranker))
+    if reranker is None:
+        reranker = HybridReranker()
+    elif not isinstance(reranker, BaseCrossEncoder):
+        raise BadInput(f"the reranker is a cross-encoder of LangChain, not {excerpt(reranker)}")
     builder = StateGraph(
         RpgPaperState, RpgPaperContext, input_schema=RpgPaperInput, output_schema=RpgPaperOutput
     )
-    begin: Any = Begin(
-        resources, [node.name for node in MODEL_NODES], partial(_initial, reranker=ranks)
-    )
+    begin: Any = Begin(resources, [node.name for node in MODEL_NODES], _initial)
     builder.add_node("begin", begin)
     builder.add_node("retrieve", Retrieve(resources, alone=1))
-    builder.add_node("select", partial(select_sentences, resources=resources, reranker=ranks))
+    builder.add_node("select", partial(select_sentences, resources=resources, reranker=reranker))
     for node in MODEL_NODES:
         builder.add_node(node.name, node.bound(resources))
 
@@ -130,7 +130,9 @@ def rpg_paper_builder(*, reranker: object = None, **options: Unpack[BuilderOptio
     return builder
 
 
-def build_rpg_paper(*, reranker: object = None, **options: Unpack[GraphOptions]) -> Graph:
+def build_rpg_paper(
+    *, reranker: BaseCrossEncoder | None = None, **options: Unpack[GraphOptions]
+) -> Graph:
     """Build and compile the paper's RPG. The options are those of the builder and of `compile`.
 
     Raises:

@@ -50,7 +50,6 @@ _EMBEDDED = {
     "CLUSTER_BIND_ADDR": "127.0.0.1",
     "CLUSTER_DATA_BIND_PORT": "8076",
     "CLUSTER_GOSSIP_BIND_PORT": "8075",
-    "DEFAULT_VECTORIZER_MODULE": "none",
     "DISABLE_TELEMETRY": "true",
     "ENABLE_MODULES": "",
     "GO_PROFILING_DISABLE": "true",
@@ -161,6 +160,7 @@ class Connection:
 
     async def _connect(self) -> weaviate.WeaviateAsyncClient:
         address, key = self._address, self._address.key()
+        client = None
         try:
             client = weaviate.use_async_with_custom(
                 http_host=address.host,
@@ -173,30 +173,25 @@ class Connection:
                 additional_config=AdditionalConfig(timeout=_TIMEOUT),
                 skip_init_checks=True,  # they ask the package index for the newest version
             )
-        except ValueError as error:  # ports that no server can have
-            raise self._failure(error) from error
-        try:
             await client.connect()
-            self._check_version(await client.get_meta())
-            await self._check_grpc()
+            await self._check(await client.get_meta())
         except Exception as error:
-            await client.close()
+            await self._drop(client)
             if isinstance(error, StepcraftError):
                 raise
             raise self._failure(error) from error
         return client
 
-    def _check_version(self, meta: dict[str, Any]) -> None:
-        """Refuse an old server; older clients do not look when they skip their checks."""
-        version = str(meta.get("version"))
+    async def _check(self, meta: dict[str, Any]) -> None:
+        """Refuse an old server and a wrong gRPC port at once.
+
+        Clients look at no version where they skip their checks, and try a port for a minute.
+        """
+        address, version = self._address, str(meta.get("version"))
         if tuple(map(int, version.split(".")[:2])) < _OLDEST:
             raise MemoryFailure(
-                f"{self._address.name}: Weaviate {version} is not supported; use 1.27 or newer"
+                f"{address.name}: Weaviate {version} is not supported; use 1.27 or newer"
             )
-
-    async def _check_grpc(self) -> None:
-        """Have a wrong gRPC port noticed at once; the client would try it for a minute."""
-        address = self._address
         place = f"{address.grpc_host}:{address.grpc_port}"
         channel = (
             grpc.aio.secure_channel(place, grpc.ssl_channel_credentials())

@@ -29,7 +29,6 @@ from stepcraft.memory.weaviate.connection import Connection, Objects, start_embe
 from stepcraft.memory.weaviate.schema import (
     CONTENT,
     SEARCHED,
-    MadeWith,
     create_collection,
     recorded,
 )
@@ -89,19 +88,21 @@ class WeaviateMemory(ServedMemory):
         self.name = url
         self._connection = Connection(address)
         self._release = weakref.finalize(self, self._connection.close)
-        made_with = self._connection.call(recorded)
-        if not made_with and not create:
+        recorded_name = self._connection.call(recorded)
+        if not recorded_name and not create:
             raise BadInput(
                 f"{url}: there is no collection {address.collection}; check the name, or import "
                 "procedures first"
             )
-        made_name = made_with.embeddings if made_with else None
-        self._embedder = recorded_embedder(url, embeddings, made_name)
-        self._made_with = made_with or self._create()
-        if self._embedder and self._embedder.name != self._made_with.embeddings:
+        self._embedder = recorded_embedder(url, embeddings, recorded_name)
+        name = self._embedder.name if self._embedder else "none"
+        if not recorded_name:
+            self._connection.call(partial(create_collection, self._connection, name))
+        self._embeddings = recorded_name or name
+        if self._embedder and self._embeddings != name:
             raise MemoryFailure(
-                f"{url} was made with embeddings {self._made_with.embeddings!r}, not "
-                f"{self._embedder.name!r}: open it with the former, or fill a new collection"
+                f"{url} was made with embeddings {self._embeddings!r}, not {name!r}: open it with "
+                "the former, or fill a new collection"
             )
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
@@ -111,8 +112,6 @@ class WeaviateMemory(ServedMemory):
         vector = query_vector(self._embedder, clean(query)) if weight and self._embedder else None
         if vector is None:
             weight = 0
-        else:
-            self._check_length(vector)
         words = " ".join(query_words(query)) if weight < 1 else ""
         if vector is None and not words:
             return []
@@ -140,22 +139,6 @@ class WeaviateMemory(ServedMemory):
         self._release.detach()
         self._connection.close().result()
 
-    def _create(self) -> MadeWith:
-        made_with = MadeWith("none", 0)
-        if self._embedder:
-            length = len(self._embedder.embed_query("procedure"))
-            made_with = MadeWith(self._embedder.name, length)
-        self._connection.call(partial(create_collection, self._connection, made_with))
-        return made_with
-
-    def _check_length(self, vector: Matrix) -> None:
-        dimensions = self._made_with.dimensions
-        if len(vector) not in (0, dimensions):
-            raise MemoryFailure(
-                f"{self.name} holds vectors of {dimensions} dimensions, and the embedding model "
-                f"gives {len(vector)}: open it with the model that it was made with"
-            )
-
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
         items = self._connection.call(partial(_fetch, ids=list(ids)))
         return {procedure.id: procedure for procedure in filter(None, map(_procedure, items))}
@@ -167,8 +150,8 @@ class WeaviateMemory(ServedMemory):
         """
         if not (stored and self._embedder):
             return ()
-        axis = [1.0] + [0.0] * (self._made_with.dimensions - 1)
-        return self._connection.call(partial(_delete_damaged, ids=set(stored), vector=axis))
+        vector = self._embedder.embed_query("procedure").tolist()
+        return self._connection.call(partial(_delete_damaged, ids=set(stored), vector=vector))
 
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
@@ -187,19 +170,16 @@ class WeaviateMemory(ServedMemory):
             for item in self._connection.call(partial(_fetch, ids=same, vectors=True))
         }
         texts = {
-            id_: procedure.text(self.template)
-            for id_, procedure in procedures.items()
-            if id_ not in vectors
+            id_: procedure.text() for id_, procedure in procedures.items() if id_ not in vectors
         }
-        model = self._made_with.embeddings
-        if texts and not self._embedder and model != "none":
+        if texts and not self._embedder and self._embeddings != "none":
             raise MemoryFailure(
-                f"{self.name} was made with embeddings {model!r}: open it with them to add"
+                f"{self.name} was made with embeddings {self._embeddings!r}: open it with them "
+                "to add"
             )
         rows = embedded(self._embedder, list(texts.values())) if self._embedder else {}
         for id_, text in texts.items():
             vectors[id_] = np.frombuffer(rows.get(text, b""), np.float32)
-            self._check_length(vectors[id_])
         items = [_object(procedures[id_], vector) for id_, vector in vectors.items()]
         return self._connection.call(partial(_insert_all, items=items))
 
@@ -296,24 +276,23 @@ async def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:
     """
     try:
         errors = (await objects.data.insert_many(items)).errors
-        reasons = {place: error.message for place, error in errors.items()}
     except WeaviateInsertManyAllFailedError as error:
-        reasons = dict.fromkeys(range(len(items)), str(error).rpartition("set of all errors: ")[2])
+        if "read-only" in str(error):
+            raise ReadOnlyMemory(
+                f"the collection {objects.name} takes nothing more ({str(error)[:200]}); make room "
+                "on the disk of the server, and set its shards READY again"
+            ) from error
+        raise
     except WeaviateQueryError as error:
         if "larger than max" not in str(error):
             raise
         if half := len(items) // 2:
             return await _insert(objects, items[:half]) + await _insert(objects, items[half:])
-        reasons = {0: "it is larger than a message to Weaviate may be; shorten it"}
-    for reason in reasons.values():
-        if "read-only" in reason:
-            raise ReadOnlyMemory(
-                f"the collection {objects.name} takes nothing more ({reason[:200]}); make room on "
-                "the disk of the server, and set its shards READY again"
-            )
+        reason = "it is larger than a message to Weaviate may be; shorten it"
+        return [Failed(str(items[0].uuid), reason)]
     return [
-        Failed(str(items[place].uuid), " ".join(without_secrets(reason).split())[:300])
-        for place, reason in reasons.items()
+        Failed(str(items[place].uuid), " ".join(without_secrets(error.message).split())[:300])
+        for place, error in errors.items()
     ]
 
 
@@ -336,7 +315,6 @@ def _procedure(item: Any) -> Procedure | None:  # noqa: ANN401 - the client's cl
     values = {**item.properties, "id": str(item.uuid)}
     try:
         values["metadata"] = json.loads(values.get("metadata") or "{}")
-        values["source"] = values.get("source") or ""
         return Procedure.of_kept(values)
     except (BadInput, ValueError):
         return None

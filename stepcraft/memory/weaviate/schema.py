@@ -1,7 +1,6 @@
 """The collection of procedures in Weaviate: made, or read of what it was made with."""
 
 import json
-from typing import NamedTuple
 
 from weaviate.classes.config import Configure, DataType, Property, VectorDistances
 
@@ -15,16 +14,8 @@ SEARCHED = ("input", "output", "steps", "cjk")
 """The properties whose words are searched."""
 
 
-class MadeWith(NamedTuple):
-    """The embedding model behind the vectors of a collection."""
-
-    embeddings: str
-    """The name of the model; "none" for a collection without vectors."""
-    dimensions: int
-
-
-async def recorded(objects: Objects) -> MadeWith | None:
-    """Return what the collection was made with, as its description says; None if it is missing.
+async def recorded(objects: Objects) -> str | None:
+    """Return the embeddings that the collection was made with; None if it is missing.
 
     Raises:
         MemoryFailure: Somebody else made the collection.
@@ -33,20 +24,20 @@ async def recorded(objects: Objects) -> MadeWith | None:
         return None
     config = await objects.config.get()
     try:
-        return MadeWith(**json.loads(config.description or ""))
-    except (ValueError, TypeError) as error:
+        return str(json.loads(config.description or "")["embeddings"])
+    except (ValueError, TypeError, LookupError) as error:
         raise MemoryFailure(
             f"the collection {objects.name} does not say which embeddings it was made with, so "
             "that stepcraft did not make it; name another one"
         ) from error
 
 
-async def create_collection(connection: Connection, made_with: MadeWith, objects: Objects) -> None:
-    """Make the collection."""
+async def create_collection(connection: Connection, embeddings: str, objects: Objects) -> None:
+    """Make the collection for vectors of these embeddings; "none" for no vectors."""
     client = await connection.client()
     await client.collections.create(
         objects.name,
-        description=json.dumps(made_with._asdict(), ensure_ascii=False),
+        description=json.dumps({"embeddings": embeddings}, ensure_ascii=False),
         properties=[
             Property(
                 name=field,

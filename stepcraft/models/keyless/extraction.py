@@ -1,44 +1,28 @@
 """Replies of the keyless model on documents and stored procedures, for building a memory."""
 
 import re
-from collections.abc import Sequence
 
 from stepcraft.models.keyless.material import Material, statements
 from stepcraft.text.clean import normalised
-from stepcraft.text.lists import numbered, read_steps
+from stepcraft.text.lists import numbered, read_bullets, read_steps
 from stepcraft.text.markdown import lines
 from stepcraft.text.names import names_in
-from stepcraft.text.sentences import sentences
 
 _MAX_STEPS = 20
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(?!(?:Goal|At hand|Answer|Call \d+: .*)$)(.*)")
 """A heading that is not one of a transcript, which is a section as a whole."""
-_LIST = re.compile(r"(?ms)^[ \t]{0,3}\d{1,3}[.)][ \t]+\S.*")
-_BULLET = re.compile(r"(?m)^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
 _CALL = re.compile(r"(?ms)^# Call \d+: `([^\n]+)`\n\n(?>(`{3,})\n(.*?)\n\2)(?!\n\nIt failed:)")
 _ARGUMENT = re.compile(r"(?m)^(\w+): ")
 _NUMBERED_HOW_TO = re.compile(r"(?i)^(?:\d+(?:\.\d+)*[.)]?\s+)?(?:how (?:to|do you|do i)\s+)?")
-_IMPERATIVE = re.compile(
-    r"(?i)(?!.*\?$)(?:(?:first|then|next|now|finally|optionally|afterwards)[, ]+)?(?:add|adjust"
-    r"|append|apply|assign|attach|build|call|change|check|choose|clear|click|clone|close|commit"
-    r"|compile|configure|confirm|connect|copy|create|declare|define|delete|deploy|disable|download"
-    r"|edit|enable|ensure|enter|execute|export|fill|find|follow|generate|give|go to|grant|import"
-    r"|include|initiali[sz]e|insert|inspect|install|instantiate|invoke|launch|load|log in|look up"
-    r"|make|mark|modify|move|name|navigate|open|paste|pass|pick|place|prepare|press|provide|publish"
-    r"|pull|push|put|read|register|reload|remove|rename|replace|restart|return|review|run|save"
-    r"|scroll|select|send|set|share|sign in|sign up|specify|start|stop|store|submit|switch|test"
-    r"|toggle|turn|type|update|upgrade|upload|use|verify|visit|wait|wrap|write)\b(?! cases?\b)"
-)
 
 
 def find_procedures(material: Material) -> str:
-    """Make procedures of a transcript's calls, or of sections with a list or imperatives."""
+    """Make procedures of a transcript's calls, or of sections with a list."""
     title, text = material.text("titles").partition("\n")[0], material.text("text")
-    sections = [(heading or title, _steps(body), body) for heading, body in _sections(text)]
-    blocks = [_block(*section) for section in sections if section[0] and len(section[1]) > 1]
-    return "\n\n".join(blocks) or (
+    blocks = (_block(heading or title, body) for heading, body in _sections(text))
+    return "\n\n".join(filter(None, blocks)) or (
         f"REJECTED\nOutput: {title or 'a text without a title'}\n"
-        "Reason: no section has a list of steps or imperative sentences\n"
+        "Reason: no section has a list of steps\n"
         f"Sentence: {''.join(statements(text)[:1])}"
     )
 
@@ -68,22 +52,16 @@ def _calls(text: str) -> list[str]:
     ]
 
 
-def _block(heading: str, steps: Sequence[str], body: str) -> str:
+def _block(heading: str, body: str) -> str:
+    """Return the procedure of a section, whose steps are its calls, else its list; else ""."""
+    steps = list(dict.fromkeys(_calls(body) or read_bullets(body)))[:_MAX_STEPS]
+    if not heading or len(steps) < 2:
+        return ""
     output = _NUMBERED_HOW_TO.sub("", heading).strip(" ?.") or heading
     names = ", ".join(f"`{name}`" for name in [*names_in([body])][:3])
-    resources = names or f"what {heading!r} starts from"
     head = f"PROCEDURE\nHeading: {heading}\nOutput: {output[0].lower()}{output[1:]}"
+    resources = names or f"what {heading!r} starts from"
     return f"{head}\nInput: {resources}\n{numbered(steps)}"
-
-
-def _steps(body: str) -> list[str]:
-    """Return the calls, else the items of the first list, else the imperative sentences."""
-    steps = _calls(body) or read_steps("".join(_LIST.findall(body)))
-    if len(steps) < 2:
-        prose = "".join("\n" if is_code else row for row, is_code in lines(body))
-        imperatives = filter(_IMPERATIVE.match, sentences(_BULLET.sub("", prose)))
-        steps = [sentence.rstrip(":") for sentence in imperatives]
-    return list(dict.fromkeys(steps))[:_MAX_STEPS]
 
 
 def _sections(text: str) -> list[list[str]]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from stepcraft.contexts.rpg import MARKS
 from stepcraft.text.citations import with_marks
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS, stems
+from stepcraft.text.markdown import lines
 from stepcraft.text.sections import Section, parse
 from stepcraft.text.sentences import sentences
 
@@ -62,8 +63,9 @@ class Material:
 
 
 def statements(text: str) -> list[str]:
-    """Return the sentences of a text without list numbers, and without titles where possible."""
-    parts = [_LIST_NUMBER.sub("", sentence) for sentence in sentences(text)]
+    """Return the sentences of prose without list numbers, and without titles where possible."""
+    rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
+    parts = [_LIST_NUMBER.sub("", sentence) for sentence in sentences("".join(rows))]
     return [part for part in parts if _ENDED.search(part)] or parts
 
 
@@ -71,11 +73,11 @@ def scores(wanted: frozenset[str], texts: Sequence[str]) -> list[float]:
     """Return how well each text fits: the rarer a shared stem, the more; less for a longer text."""
     counts = Counter(stem for text in texts for stem in stems(text))
     # Sorted, because floats that are added in another order make another sum.
-    weights = [
+    return [
         sum(math.log(1 + len(texts) / counts[stem]) for stem in sorted(wanted & stems(text)))
+        / math.sqrt(4 + len(stems(text)))
         for text in texts
     ]
-    return [weights[place] / math.sqrt(4 + len(stems(text))) for place, text in enumerate(texts)]
 
 
 def best(wanted: frozenset[str], texts: Sequence[str], most: int, known: str = "") -> list[str]:

@@ -87,26 +87,21 @@ class ExtractiveModel(BaseChatModel):
         message = self._message(messages, stop)
         for word in _CHUNK.findall(message.text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
-        last = AIMessageChunk(
-            content="",
-            usage_metadata=message.usage_metadata,
-            response_metadata=message.response_metadata,
-            chunk_position="last",
+        yield ChatGenerationChunk(
+            message=AIMessageChunk(
+                content="",
+                usage_metadata=message.usage_metadata,
+                response_metadata=message.response_metadata,
+                chunk_position="last",
+            )
         )
-        yield ChatGenerationChunk(message=last)
 
     def _message(self, messages: Sequence[BaseMessage], stop: Sequence[str] | None) -> AIMessage:
-        text = reply_to(messages, stop)
+        material = Material([message.text for message in messages])
+        text = REPLIES.get(material.kind, begin)(material) or begin(material)
+        for end in filter(None, stop or ()):
+            text = text.partition(end)[0]
         read, written = sum(len(message.text.split()) for message in messages), len(text.split())
         usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
         metadata = {"model_name": self.model, "finish_reason": "stop"}
         return AIMessage(text, usage_metadata=usage, response_metadata=metadata)
-
-
-def reply_to(messages: Sequence[BaseMessage], stop: Sequence[str] | None = None) -> str:
-    """Return the reply to messages, up to the first stop sequence; never empty without one."""
-    material = Material([message.text for message in messages])
-    reply = REPLIES.get(material.kind, begin)(material) or begin(material)
-    for end in filter(None, stop or ()):
-        reply = reply.partition(end)[0]
-    return reply

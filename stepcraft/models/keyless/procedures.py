@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from stepcraft.models.keyless.material import Material, best, mentions, nearest, scores
+from stepcraft.models.keyless.material import Material, best, mentions, scores
 from stepcraft.text.clean import stems
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sentences import sentences
@@ -17,19 +17,33 @@ _DEPENDENT = re.compile(
 
 
 def write_steps(material: Material) -> str:
-    """Draft steps, and add what the goal needs."""
-    steps = _draft(material)
-    for step in _known_steps(material, steps):
-        steps.insert(nearest(step, steps[:-1] or steps) + 1, step)
+    """Write the steps of the example that fits best, or else an outline."""
+    examples = _examples(material)
+    titles = scores(stems(material.question), [text.partition("\n")[0] for text in examples])
+    texts = scores(stems(f"{material.question}\n{material.text('resources')}"), [*examples])
+    fits = [2 * title + text for title, text in zip(titles, texts, strict=True)]
+    if any(fits):
+        steps = [*dict.fromkeys([*examples.values()][fits.index(max(fits))])][:_MAX_STEPS]
+    else:
+        purpose = _HOW_TO.sub("", material.question.strip(" .?!:")) or "reach the goal"
+        steps = [*(f"Gather {thing}." for thing in material.resources), f"Try to {purpose}."]
     return numbered(steps)
 
 
 def missing_steps(material: Material, steps: Sequence[str]) -> list[str]:
     """Return the words of a person who rejected the steps, and two steps at most with resources."""
     reason = " ".join(material.text("reason").split())
-    unused = _unused(material, "\n".join(steps))[:1]
-    added = [step for thing in unused for step in _known_steps(material, steps, thing)[:1]]
-    absent = _unused(material, "\n".join([*steps, *added]))
+    text, goal = "\n".join(steps), stems(material.question)
+    unused = [thing for thing in material.resources if not mentions(text, thing)]
+    fitting = [
+        step
+        for example in _examples(material).values()
+        for step in example
+        if unused and mentions(step, unused[0]) and len(stems(step) & goal) > 1
+        if not _DEPENDENT.match(step)
+    ]
+    added = best(goal, fitting, 1, text)
+    absent = [thing for thing in unused if not mentions("".join(added), thing)]
     having = f"Have {', '.join(absent)} ready." if absent else ""
     return [*filter(None, [reason, *added, having])]
 
@@ -38,32 +52,3 @@ def _examples(material: Material) -> dict[str, list[str]]:
     """Return the steps of each procedure among the passages; of prose, the sentences."""
     texts = [passage.text for passage in material.named("passage")]
     return {text: read_steps(text) or sentences(text) for text in texts}
-
-
-def _draft(material: Material) -> list[str]:
-    """Return the steps of the example that fits best, or else an outline."""
-    examples = _examples(material)
-    wanted = stems(f"{material.question}\n{material.text('resources')}")
-    titles = scores(stems(material.question), [text.partition("\n")[0] for text in examples])
-    texts = scores(wanted, [*examples])
-    fits = [(2 * title + texts[rank]) * 0.85**rank for rank, title in enumerate(titles)]
-    if any(fits):
-        return [*dict.fromkeys([*examples.values()][fits.index(max(fits))])][:_MAX_STEPS]
-    purpose = _HOW_TO.sub("", material.question.strip(" .?!:")) or "reach the goal"
-    return [*(f"Gather {thing}." for thing in material.resources), f"Try to {purpose}."]
-
-
-def _known_steps(material: Material, steps: Sequence[str], thing: str = "") -> list[str]:
-    """Return what passages say on the goal, and on a thing, that no step says."""
-    text, goal = "\n".join(steps), stems(material.question)
-    fitting = [
-        step
-        for example in _examples(material).values()
-        for step in example
-        if len(stems(step) & goal) > 1 and mentions(step, thing) and not _DEPENDENT.match(step)
-    ]
-    return best((goal | stems(material.text("resources"))) - stems(text), fitting, 2, text)
-
-
-def _unused(material: Material, text: str) -> list[str]:
-    return [thing for thing in material.resources if not mentions(text, thing)]

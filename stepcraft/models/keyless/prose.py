@@ -6,16 +6,10 @@ from stepcraft.contexts.base import UNCHANGED
 from stepcraft.models.keyless.material import Material, best, nearest, statements
 from stepcraft.models.keyless.procedures import missing_steps
 from stepcraft.text.citations import with_marks_of
-from stepcraft.text.clean import CAPITALS, STOP_WORDS, stems, terms
+from stepcraft.text.clean import stems, terms
 from stepcraft.text.sentences import sentences
 
 _NOTHING = "No evidence was found for this."
-_ASKING = "|".join(STOP_WORDS) + "|name|list|give|tell|explain|describe|write|compare"
-_NAME = re.compile(
-    r"[\"\u201c\u300c\u300a][^\"\u201c-\u201f\u300a-\u300d\n]{2,60}[\"\u201d\u300d\u300b]"
-    rf"|`[^`\n]{{2,60}}`|\b(?!(?i:{_ASKING})\b)[{CAPITALS}][\w.&'\u2019-]+"
-    rf"(?:\s+(?:(?:of|the|de|la|von|van)\s+)*[{CAPITALS}0-9][\w.&'\u2019-]*)*"
-)
 _ONE_FACT = re.compile(
     r"(?i)\s*(?:who|when|where|whose|how (?:many|much|old|long|tall|far)"
     r"|(?:in )?(?:which|what) \w+ (?:was|is|did|does))\b"
@@ -35,25 +29,22 @@ _REFERS = re.compile(
 )
 _PERSON = re.compile(r"(?m)^Person: (.+)")
 _CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
-_LINE = re.compile(r"(?m)^")
 
 
 def plan(material: Material) -> str:
-    """Look up several names of the question, or else its words, and the goal with each resource."""
-    question, names = material.question, _names(material.question)
-    queries = [f"{name} {_query(_NAME.sub(' ', question))}" for name in names]
-    if len(names) < 2:
-        queries = [_query(question)]
-    queries += [f"{question} with {thing}" for thing in material.resources]
-    is_short = len(names) < 2 and _ONE_FACT.match(question)
-    head = f"KIND: {'short' if is_short else 'long'}\n" if "KIND" in material.form else ""
-    return head + "\n".join(f"- {query}" for query in queries)
+    """Look up the words of the question, and the goal with each resource."""
+    question = material.question
+    queries = [_query(question), *(f"{question} with {thing}" for thing in material.resources)]
+    lines = [f"- {query}" for query in queries]
+    if "KIND" in material.form:
+        lines.insert(0, f"KIND: {'short' if _ONE_FACT.match(question) else 'long'}")
+    return "\n".join(lines)
 
 
 def look_up(material: Material) -> str:
     """Look up each part, or the thought, by its words and those of the question."""
-    head, parts = f"{material.question} {material.text('thought')}", material.named("part")
-    lines = [f"PART {part.id}: {_query(f'{head} {part.text}')}" for part in parts]
+    head = f"{material.question} {material.text('thought')}"
+    lines = [f"PART {part.id}: {_query(f'{head} {part.text}')}" for part in material.named("part")]
     return "\n".join(lines) or _query(head)
 
 
@@ -63,10 +54,7 @@ def _query(text: str) -> str:
 
 def draft(material: Material) -> str:
     """Write sentences of passages; without any, ask, which claims nothing."""
-    if material.statements:
-        return write(material)
-    asked = [f"{name}: what is known of it?" for name in _names(material.question)]
-    return "\n\n".join([*asked, f"{material.question.rstrip(' .?!')}?"])
+    return write(material) if material.statements else f"{material.question.rstrip(' .?!')}?"
 
 
 def reason(material: Material) -> str:
@@ -90,16 +78,14 @@ def write_shortly(material: Material) -> str:
 
 def change(material: Material) -> str:
     """Add what the parts lack, each to the part that fits best, or as a step behind it."""
-    parts = material.named("part")
-    texts = [part.text * ("Answer:" not in part.text) for part in parts]
+    parts = [part for part in material.named("part") if "Answer:" not in part.text]
+    texts = [part.text for part in parts]
     label, added = "ADD", _missing(material, material.text("part"))
     if any(f" {statement}" in material.text("part") for statement in material.statements):
         added = []  # a statement that begins no paragraph was added by an earlier check
     if "AFTER:" in material.form:
         label, added = "AFTER", missing_steps(material, texts)
-    blocks = [
-        f"PART {parts[nearest(text, texts)].id}\n{label}: {text}" for text in added if any(texts)
-    ]
+    blocks = [f"PART {parts[nearest(text, texts)].id}\n{label}: {text}" for text in added if parts]
     return "\n\n".join(blocks) or UNCHANGED
 
 
@@ -109,9 +95,11 @@ def _missing(material: Material, text: str) -> list[str]:
     Which say most does not depend on the text: once they are added, nothing is missing.
     """
     wanted = stems(material.question)
-    chosen = best(wanted, material.statements, 2)
-    on_topic = [each for each in chosen if len(stems(each) & wanted) > 1]
-    return [each for each in on_topic if best(wanted, [each], 1, text)]
+    return [
+        statement
+        for statement in best(wanted, material.statements, 2)
+        if len(stems(statement) & wanted) > 1 and best(wanted, [statement], 1, text)
+    ]
 
 
 def write_article(material: Material) -> str:
@@ -122,7 +110,7 @@ def write_article(material: Material) -> str:
 def write_code(material: Material) -> str:
     """Join the code blocks of the text; a text without any becomes comments."""
     text = material.text("text")
-    return f"```\n{''.join(_CODE.findall(text)) or _LINE.sub('# ', text)}\n```"
+    return f"```\n{''.join(_CODE.findall(text)) or re.sub('(?m)^', '# ', text)}\n```"
 
 
 def route(material: Material) -> str:
@@ -137,8 +125,3 @@ def begin(material: Material) -> str:
     """Return the first sentences of the passages, or else of the last message."""
     text = material.text("passage") or material.last_message
     return " ".join(sentences(text[:2000])[:3]) or "There is nothing to work with."
-
-
-def _names(text: str) -> list[str]:
-    names = (match[0].strip(" .'`\"\u2019\u201c\u201d") for match in _NAME.finditer(text))
-    return list(dict.fromkeys(names))

@@ -19,7 +19,7 @@ from stepcraft.sources.corpus.content import (
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
-VERSION = 4
+VERSION = 5
 """The version of how files are read and split; a change of it has every file indexed again."""
 
 CHARACTERS = 1000
@@ -28,8 +28,6 @@ CHARACTERS = 1000
 MAX_FENCE = 3000
 """The most characters of a fenced block that is kept whole."""
 
-_TITLES = ("title", "name", "heading", "headline", "subject")
-_TEXTS = ("text", "content", "page_content", "body", "passage", "abstract")
 _PART = re.compile(
     rf"""
     .{{1,{CHARACTERS}}} \Z
@@ -111,15 +109,14 @@ def _of_records(path: Path) -> Iterator[Passage]:
 
 
 def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
-    """Return title and text by common field names; without such a text, all fields are it."""
+    """Return the fields `title` and `text`; without a text, all fields are it."""
     fields = {
-        name.lower(): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in values.items()
         if value
     }
-    title, text = (next(filter(None, map(fields.get, names)), "") for names in (_TITLES, _TEXTS))
-    whole = "\n".join(f"{name}: {value}" for name, value in fields.items())
-    return " ".join(clean(title).split())[:MAX_HEADING], clean(text or whole)
+    text = fields.get("text") or "\n".join(f"{name}: {value}" for name, value in fields.items())
+    return " ".join(clean(fields.get("title", "")).split())[:MAX_HEADING], clean(text)
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:

@@ -18,10 +18,11 @@ from stepcraft.evidence import NOTES
 from stepcraft.files import named_path
 from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, in_group
 from stepcraft.models.embeddings import resolve_embeddings
-from stepcraft.sources.base import Source, passage_of
+from stepcraft.retriever import Source
 from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
 from stepcraft.sources.corpus.passages import VERSION, passages
 from stepcraft.sources.isolated import Unreadable
+from stepcraft.sources.passage import passage_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -161,9 +162,8 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
-    choices = embedder and embedder.name, [*map(str, roots)]
 
-    def opened() -> CorpusRetriever:
+    def opened(path: Path) -> CorpusRetriever:
         corpus = CorpusRetriever(index=GroupedIndex(path, embedder), roots=roots, k=k)
         try:
             corpus.refresh()
@@ -173,22 +173,19 @@ def open_corpus(
         return corpus
 
     try:
-        path = _cache_file(repr(choices)) if index is None else named_path(index)
-        if index is None:
-            with suppress(DamagedIndex):
-                return opened()
-            for file in path.parent.glob(f"{path.name}*"):  # with -wal and -shm
-                file.unlink()
-        return opened()
+        if index is not None:
+            return opened(named_path(index))
+        folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
+        folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
+        choices = repr((embedder and embedder.name, [*map(str, roots)]))
+        path = folder / f"{_digest(choices)}.db"
+        with suppress(DamagedIndex):
+            return opened(path)
+        for file in folder.glob(f"{path.name}*"):  # with -wal and -shm
+            file.unlink()
+        return opened(path)
     except (MemoryFailure, OSError) as error:
         raise SourceFailure(f"the index of the corpus cannot be used: {error}") from error
-
-
-def _cache_file(options: str) -> Path:
-    """Return the index in the cache folder for these options."""
-    folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
-    folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
-    return folder / f"{_digest(options)}.db"
 
 
 def _digest(text: str) -> str:

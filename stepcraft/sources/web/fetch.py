@@ -26,9 +26,6 @@ from stepcraft.sources.web.urls import allowed_hosts, checked_url, is_public, sh
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a host and port; raises OSError or ValueError if there are none."""
 
-TYPES = ("text/html", "application/xhtml+xml", "text/plain", "text/markdown", "text/x-markdown")
-"""The content types of pages."""
-
 _HEADERS = {
     "User-Agent": f"stepcraft/{version('stepcraft')}",
     "Accept": "text/html, application/xhtml+xml, text/markdown, text/plain;q=0.8, */*;q=0.1",
@@ -120,7 +117,13 @@ class Fetcher:
     """Seconds for all of it, redirects included."""
     redirects: int = 5
     """The most redirects that are followed."""
-    types: Sequence[str] = TYPES
+    types: Sequence[str] = (
+        "text/html",
+        "application/xhtml+xml",
+        "text/plain",
+        "text/markdown",
+        "text/x-markdown",
+    )
     """The content types that are read."""
     resolve: Resolve = _system_addresses
     network: Callable[[], httpx.AsyncBaseTransport] = _network

@@ -7,18 +7,19 @@ from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from langchain_core.documents import Document
 
-from stepcraft.concurrency import OncePerKey, in_thread, shared_lock
+from stepcraft.concurrency import OncePerKey, shared_lock
 from stepcraft.errors import FetchFailed
 from stepcraft.index import Embedder, Entry, LocalIndex
-from stepcraft.sources.base import passage_of
 from stepcraft.sources.corpus.content import markdown_content
 from stepcraft.sources.corpus.passages import passages_of
 from stepcraft.sources.isolated import Unreadable, isolated
+from stepcraft.sources.passage import passage_of
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.urls import shown
 from stepcraft.text.clean import clean
@@ -33,7 +34,7 @@ _PARSER = "stepcraft.sources.parse.article:article"
 _SECONDS = 8.0
 """The processor time to parse a page."""
 _KEPT_S = 300
-"""Seconds for which a page, or its failure, is not requested again."""
+"""Seconds for which a page is not requested again."""
 _CHARSETS = re.compile(
     r"utf-8|us-ascii|iso-8859-([1-9]|1[013-6])|windows-125[0-8]|gb(2312|k|18030)|big5|shift_jis"
     r"|euc-(jp|kr)|koi8-[ru]"
@@ -70,8 +71,8 @@ def readable(fetched: Fetched) -> Page:
     if len(text) < _SHORTEST:
         raise FetchFailed(f"{shown(fetched.url)} cannot be read: there is no text on it")
     parts = urlsplit(fetched.url)
-    name = parts.path.rstrip("/").rpartition("/")[2] or parts.netloc
-    return Page(fetched.url, title or name, text, fetched.cut)
+    title = title or PurePosixPath(parts.path).name or parts.netloc
+    return Page(fetched.url, title, text, fetched.cut)
 
 
 def ranked_passages(
@@ -106,8 +107,8 @@ def ranked_passages(
 class Pages:
     """A cache that reads pages in threads, from each host one at a time. Thread-safe.
 
-    Those who ask for a page at the same time share one reading; a page, or its failure, is kept for
-    up to five minutes.
+    Those who ask for a page at the same time share one reading; a page is kept for up to five
+    minutes.
 
     Args:
         read: Reads the page at a URL, in bounded time.
@@ -119,22 +120,12 @@ class Pages:
     ) -> None:
         self._read = read
         self._clock = clock
-        self._kept: OncePerKey[tuple[str, float], Page | FetchFailed] = OncePerKey(100)
+        self._kept: OncePerKey[tuple[str, float], Page] = OncePerKey(100)
 
     def get(self, url: str) -> Future[Page]:
         """Return the future of the page at a URL; never block."""
-        return in_thread(partial(self._page, url))
+        return self._kept.start((url, self._clock() // _KEPT_S), partial(self._page, url))
 
     def _page(self, url: str) -> Page:
-        now = self._clock() // _KEPT_S
-        outcome = self._kept.get((url, now), partial(self._outcome, url))
-        if isinstance(outcome, FetchFailed):
-            raise outcome
-        return outcome
-
-    def _outcome(self, url: str) -> Page | FetchFailed:
-        try:
-            with shared_lock(("page", urlsplit(url).netloc)):
-                return self._read(url)
-        except FetchFailed as error:
-            return error
+        with shared_lock(("page", urlsplit(url).netloc)):
+            return self._read(url)

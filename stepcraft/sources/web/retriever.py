@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable
+from concurrent.futures import Future
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urldefrag
@@ -13,8 +14,8 @@ from pydantic import Field
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.models.embeddings import resolve_embeddings
+from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
-from stepcraft.sources.base import Source
 from stepcraft.sources.web import engines
 from stepcraft.sources.web.engines import Search
 from stepcraft.sources.web.fetch import Fetcher
@@ -53,15 +54,16 @@ class WebSource(Source):
         urls = list(dict.fromkeys(urldefrag(url).url for url in self.search(text, 4 * self.pages)))
         pages: list[Page] = []
         notes: list[str] = []
+        reading: list[Future[Page]] = []
         deadline = time.monotonic() + self.pages_s
         for place, url in enumerate(urls):
             missing = self.pages - len(pages)
             if not missing:
                 break
-            # As many as are missing are read at the same time; the reader shares its readings.
-            reading = [self.reader.get(following) for following in urls[place : place + missing]]
+            # As many as are missing are read at the same time.
+            reading += map(self.reader.get, urls[len(reading) : place + missing])
             try:
-                pages.append(reading[0].result(max(0, deadline - time.monotonic())))
+                pages.append(reading[place].result(max(0, deadline - time.monotonic())))
             except TimeoutError:
                 notes.append(f"{url} did not come within {self.pages_s:g} s")
             except SourceFailure as failure:

@@ -1,4 +1,4 @@
-"""The base class of the sources of this package."""
+"""The base class of the retrievers of this package."""
 
 import asyncio
 from functools import partial
@@ -12,15 +12,6 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
 from stepcraft.concurrency import in_thread
-from stepcraft.index import Hit
-
-
-def passage_of(hit: Hit, source: str) -> Document:
-    """Return a passage whose entry is its title and, on the lines that follow, its text."""
-    title = str(hit.entry.payload["title"])
-    metadata = {"title": title, "source": source, "score": hit.score}
-    text = hit.entry.text.removeprefix(f"{title}\n")
-    return Document(text, id=hit.entry.id, metadata=metadata)
 
 
 class Source(BaseRetriever):
@@ -35,9 +26,6 @@ class Source(BaseRetriever):
         """Return the k passages that fit best, best first; it may block."""
         raise NotImplementedError
 
-    async def _asearch(self, query: str, k: int) -> list[Document]:
-        return await asyncio.wrap_future(in_thread(partial(self._search, query, k)))
-
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
@@ -48,4 +36,5 @@ class Source(BaseRetriever):
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        return await self._asearch(query, self.k if k is None else k)
+        search = partial(self._search, query, self.k if k is None else k)
+        return await asyncio.wrap_future(in_thread(search))
