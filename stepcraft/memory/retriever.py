@@ -24,10 +24,13 @@ class ProcedureRetriever(Source):
     """The weight of vectors; None for the memory's default."""
     feedback_weight: float = FEEDBACK_WEIGHT
     """By how much votes and stale marks move a score at most; 0 switches them off."""
+    least_score: float = float("-inf")
+    """What scores less, before votes count, is left out."""
 
     def _search(self, query: str, k: int) -> list[Document]:
         count = fetched(k, self.feedback_weight)
         hits = self.memory.search(query, count, alpha=self.alpha)
+        fits = [hit for hit in hits if hit.score >= self.least_score]
         return [
             Document(
                 page_content=hit.procedure.text(),
@@ -39,5 +42,5 @@ class ProcedureRetriever(Source):
                 },
                 id=hit.procedure.id,
             )
-            for hit in reranked(hits, k, self.feedback_weight)
+            for hit in reranked(fits, k, self.feedback_weight)
         ]

@@ -225,3 +225,11 @@ def test_the_keyless_model_answers_with_a_warning(build: Any) -> None:
     result = build(sources=Shelf()).invoke(QUESTION)
     assert result["answer"]
     assert "keyless" in str(result["warnings"])
+
+
+def test_bundled_procedures_of_another_trade_are_not_used() -> None:
+    graph = build_aag(model="extractive")
+    pension = graph.invoke({"question": "transfer a pension to another insurer"})
+    agent = graph.invoke({"question": "add long-term memory to a chat agent"})
+    assert (pension["evidence"], bool(agent["evidence"])) == ([], True)
+    assert any("bundled procedures" in warning for warning in pension["warnings"])
