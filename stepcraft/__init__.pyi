@@ -24,8 +24,6 @@ from .graphs.chat import ChatContext as ChatContext
 from .graphs.chat import build_chat as build_chat
 from .graphs.embed import as_tool as as_tool
 from .graphs.memory_tools import memory_tools as memory_tools
-from .graphs.middleware import CheckAnswerMiddleware as CheckAnswerMiddleware
-from .graphs.middleware import ProceduralMemoryMiddleware as ProceduralMemoryMiddleware
 from .graphs.rat import RatContext as RatContext
 from .graphs.rat import RatInput as RatInput
 from .graphs.rat import RatOutput as RatOutput
@@ -44,6 +42,8 @@ from .memory.open import open_memory as open_memory
 from .memory.procedure import Found as Found
 from .memory.procedure import Procedure as Procedure
 from .memory.protocol import ProcedureMemory as ProcedureMemory
+from .middleware import CheckAnswerMiddleware as CheckAnswerMiddleware
+from .middleware import ProceduralMemoryMiddleware as ProceduralMemoryMiddleware
 from .secrets import anonymizer as anonymizer
 from .sources.open import open_source as open_source
 from .tracing import configure_tracing as configure_tracing

@@ -8,6 +8,7 @@ from website.drawings import FILES, imports, parts
 LAYERS = [
     "cli",
     "server",
+    "middleware",
     "building",
     "evals",
     "report",

@@ -66,9 +66,8 @@ def test_the_remembering_agent(show: Show) -> None:
     assert saved.endswith("ai: The procedure is in the memory now.\n")
 
 
-def test_the_middleware(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    example("middleware")["main"](TASK)
-    assert capsys.readouterr().out.endswith("let its nodes search the store.\n")
+def test_the_middleware(show: Show) -> None:
+    assert show("middleware", TASK).endswith("let its nodes search the store.\n")
 
 
 def test_the_review_by_a_person(show: Show) -> None:
