@@ -108,20 +108,24 @@ RIGHT = "Haldruvin built the Oster bridge in 1873."
 CHANGE = "PART 1\nOLD: 1884\nNEW: 1873"
 
 
-def checked(replies: list[Any], check: list[Any], **shelf: Any) -> tuple[Any, ToolModel]:
+def checked(replies: list[Any], check: list[Any], **shelf: Any) -> tuple[list[Any], ToolModel]:
     model, shelves = ToolModel(replies), Shelf(**shelf)
     middleware = [CheckAnswerMiddleware(shelves, model=ScriptedModel(check))]
     agent = create_agent(model, [search], middleware=middleware)
     return agent.invoke({"messages": [("human", "Who built the bridge?")]})["messages"], model
 
 
-def test_a_wrong_answer_is_handed_back_once() -> None:
-    messages, model = checked([WRONG, RIGHT], [CHANGE])
-    assert [message.text for message in messages] == ["Who built the bridge?", RIGHT]
-    *_, answer, changes = model.calls[1].messages
-    assert answer.text == WRONG
-    assert RIGHT in changes.text
-    assert '<passage id="Haldruvin">' in changes.text
+def test_a_wrong_answer_is_corrected_before_the_user_sees_it() -> None:
+    messages, model = checked([searching("bridge"), WRONG], [CHANGE])
+    assert [message.type for message in messages] == ["human", "ai", "tool", "ai"]
+    assert (messages[-1].text, len(model.calls)) == (RIGHT, 2)
+
+
+async def test_on_an_event_loop_too() -> None:
+    middleware = [CheckAnswerMiddleware(Shelf(), model=ScriptedModel([CHANGE]))]
+    agent = create_agent(ToolModel([WRONG]), middleware=middleware)
+    result = await agent.ainvoke({"messages": [("human", "Who built the bridge?")]})
+    assert result["messages"][-1].text == RIGHT
 
 
 @pytest.mark.parametrize(
