@@ -150,14 +150,22 @@ class PostgresMemory(StoreMemory):
         return int(row["count"])
 
     def __iter__(self) -> Iterator[Procedure]:
-        """All procedures in the order of their ids, a page at a time."""
-        last = ""
-        while page := self._rows(
-            "SELECT key, value FROM store WHERE prefix = %s AND key > %s ORDER BY key LIMIT %s",
-            (self._prefix, last, _PAGE),
+        """All procedures in the order of their ids, a page at a time.
+
+        One query is open meanwhile: without statistics on the table, as after an import, a query
+        for a page is planned as a scan of all.
+        """
+        query = "SELECT value FROM store WHERE prefix = %s ORDER BY key"
+        with (
+            self._plain_failures(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+            connection.cursor(name="procedures") as cursor,
         ):
-            yield from filter(None, (procedure_of(row["value"]) for row in page))
-            last = page[-1]["key"]
+            cursor.itersize = _PAGE
+            for row in cursor.execute(query, (self._prefix,)):
+                if procedure := procedure_of(row["value"]):
+                    yield procedure
 
     def close(self) -> None:
         """Close the connections."""
