@@ -1,3 +1,5 @@
+__version__: str
+
 from .building.extract import build_extract as build_extract
 from .building.settings import ExtractContext as ExtractContext
 from .errors import AddReport as AddReport

@@ -3,13 +3,13 @@
 import ast
 import json
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+import stepcraft
 from stepcraft.cli import app
 from stepcraft.graphs.registry import GRAPHS, context_of, get_graph
 from website.drawings import with_drawings
@@ -107,7 +107,7 @@ def test_servers_serve_the_graphs_of_the_registry() -> None:
 
 def test_the_citation_names_the_version_of_the_package_and_the_papers() -> None:
     citation = yaml.safe_load(read("CITATION.cff"))
-    assert citation["version"] == tomllib.loads(read("pyproject.toml"))["project"]["version"]
+    assert citation["version"] == stepcraft.__version__
     readme = read("README.md")
     for paper in citation["references"]:
         [identifier] = paper["identifiers"]

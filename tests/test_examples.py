@@ -51,10 +51,23 @@ def test_the_agent(show: Show) -> None:
     assert printed.endswith("The agent: The answer above has its sources.\n")
 
 
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
 def test_the_supervisor(show: Show) -> None:
-    printed = show("supervisor", TASK)
-    assert "\nwrite_procedure, 3 model calls:\n1. Create" in printed
-    assert printed.endswith("The steps above do it.\n")
+    progress, _, conversation = show("supervisor", TASK).partition("human: ")
+    assert progress.count("\naag: ") > 5
+    assert "ai: 1. Create" in conversation
+    assert conversation.endswith("The steps above do it.\n")
+
+
+def test_the_deep_agent(show: Show) -> None:
+    reviewed, _, answer = show("deep_agent", TASK).partition("\nThe agent: ")
+    assert "\n1. Create" in reviewed
+    assert answer == "The steps are written.\n"
+
+
+def test_the_swarm(show: Show) -> None:
+    printed = show("swarm", "How does an agent stream?", "How is a graph deployed?")
+    assert printed.count("\nrat: ") == 2
 
 
 def test_the_remembering_agent(show: Show) -> None:

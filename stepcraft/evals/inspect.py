@@ -16,12 +16,12 @@ from inspect_ai.scorer import Score, Target, mean, scorer, stderr, value_to_floa
 from inspect_ai.scorer import Scorer as InspectScorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from stepcraft import __version__
 from stepcraft.evals.calls import Calls, no_tokens
 from stepcraft.evals.directory import SAMPLES, Outcome, read_outcomes, run_directory
 from stepcraft.evals.methods import AnyMethod
 from stepcraft.evals.samples import Sample, fingerprint
 from stepcraft.evals.scoring import Scorer, default_scores
-from stepcraft.llm.resources import VERSION
 
 
 def task(
@@ -94,7 +94,7 @@ def import_logs(logs: Sequence[str | Path], directory: Path) -> None:
     outcomes = [outcome for name, log in read.items() for outcome in _outcomes(name, log)]
     samples = {outcome["id"]: outcome["sample"] for outcome in outcomes}
     configuration = {
-        "version": VERSION,
+        "version": __version__,
         "methods": {
             name: {"graph": "inspect_ai", "settings": {}, "model": log.eval.model}
             for name, log in read.items()

@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, update_wrapper
-from importlib.metadata import version
 from typing import Any, Generic, TypedDict, TypeVar
 
 from langchain_core.embeddings import Embeddings
@@ -12,12 +11,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.config import get_config
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
+from stepcraft import __version__
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput
 from stepcraft.models.resolve import EXTRACTIVE
@@ -25,8 +26,8 @@ from stepcraft.registered import MODELS, chosen, registered
 from stepcraft.retrieval.target import Memories, RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
 
-VERSION = version("stepcraft")
-"""The installed version of Stepcraft."""
+NESTED = "|"
+"""Stands in the checkpoint namespace of a node whose graph runs within another."""
 
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
@@ -43,8 +44,8 @@ class BuilderOptions(TypedDict, total=False):
     """The procedural memory: an object, a URL for `open_memory`, or several by the names that runs
     may choose."""
     sources: Sources
-    """The sources of evidence: a LangChain retriever, a spec for `open_source`, several, or several
-    by name."""
+    """The sources of evidence: a retriever or a search tool of LangChain, a spec for
+    `open_source`, several, or several by name."""
     embeddings: Embeddings | str | None
     """The embeddings of a memory that is named by a URL."""
     settings: Settings
@@ -122,11 +123,23 @@ class Resources(Generic[S]):
 
         A context of this graph's own holds. Without one, as where a run is resumed, those hold that
         the run began with, and else the builder's. A parent's own context object is not ours.
+
+        Raises:
+            BadInput: The run, which is no parent's, has the context of another graph.
         """
         runtime: Any = get_runtime()
         context = runtime.context if runtime else None
         if isinstance(context, self.settings_type) and context.model_fields_set:
             return context
+        if (
+            isinstance(context, Settings)
+            and not isinstance(context, self.settings_type)
+            and NESTED not in get_config().get("configurable", {}).get("checkpoint_ns", "")
+        ):
+            raise BadInput(
+                f"the context of {self.graph} is a {self.settings_type.__name__}, "
+                f"not {excerpt(context)}"
+            )
         if state and (values := state.get("settings")):
             return self.settings_type(**values)
         return self.defaults
@@ -159,7 +172,7 @@ def compiled(
         for key in BuilderOptions.__annotations__
         if key in compile_options
     }
-    metadata = {"stepcraft_graph": graph, "stepcraft_version": VERSION}
+    metadata = {"stepcraft_graph": graph, "stepcraft_version": __version__}
     return (
         make_builder(**for_builder)
         .compile(**compile_options)

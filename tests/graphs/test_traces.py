@@ -6,8 +6,7 @@ import pytest
 from langchain_core.tracers import LangChainTracer
 from langsmith import Client
 
-from stepcraft import anonymizer
-from stepcraft.llm.resources import VERSION
+from stepcraft import __version__, anonymizer
 from tests.graphs.test_every_graph import REPLIES, scripted
 from tests.servers.langsmith_server import LangSmithServer
 from tests.shelf import QUESTION
@@ -28,6 +27,6 @@ def test_every_node_is_a_run_with_the_graphs_labels(name: str) -> None:
     children = {run["name"] for run in runs if run.get("parent_run_id") == root["id"]}
     assert children >= {"begin", "retrieve", "split", "edit", *model.nodes}
     labels = root["extra"]["metadata"]
-    assert (labels["stepcraft_graph"], labels["stepcraft_version"]) == (name, VERSION)
+    assert (labels["stepcraft_graph"], labels["stepcraft_version"]) == (name, __version__)
     assert [run["run_type"] for run in runs].count("llm") == len(REPLIES[name])
     assert "hunter22" not in str(runs)
