@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool
 from langgraph.store.base import BaseStore
 
 from stepcraft.contexts.base import SearchSettings, Settings
@@ -29,7 +30,7 @@ at least this score, and 17 of 30 goals of other trades find none.
 """
 
 Memory: TypeAlias = ProcedureMemory | str
-Source: TypeAlias = BaseRetriever | str
+Source: TypeAlias = BaseRetriever | BaseTool | str
 Memories: TypeAlias = Memory | Mapping[str, Memory] | None
 Sources: TypeAlias = Source | Sequence[Source] | Mapping[str, Source] | None
 
@@ -89,11 +90,16 @@ class RetrievalTarget:
             }
         for value in memories.values():
             check_memory(value)
+        if not isinstance(embeddings, Embeddings | str | None):
+            raise BadInput(
+                "embeddings are an object of LangChain's Embeddings or their name, "
+                f"not {type(embeddings).__name__}: {excerpt(embeddings)}"
+            )
         for source in sources.values():
-            if not isinstance(source, BaseRetriever | str):
+            if not isinstance(source, BaseRetriever | BaseTool | str):
                 raise BadInput(
-                    "a source is a LangChain retriever or a spec such as corpus:docs/, "
-                    f"not {type(source).__name__}: {excerpt(source)}"
+                    "a source is a retriever or a search tool of LangChain, or a spec such as "
+                    f"corpus:docs/, not {type(source).__name__}: {excerpt(source)}"
                 )
         return cls(dict(memories), dict(sources), embeddings, prefers_memory)
 

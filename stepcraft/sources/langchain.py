@@ -1,17 +1,26 @@
-"""Any LangChain retriever as a source of evidence."""
+"""Any retriever and any search tool of LangChain as a source of evidence."""
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 from langgraph.errors import GraphBubbleUp
 
-from stepcraft.errors import SourceFailure, StepcraftError
+from stepcraft.concurrency import in_thread
+from stepcraft.errors import BadInput, SourceFailure, StepcraftError
 from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
+
+_PASSAGE = 1_500
+"""Characters of a passage of what a tool returns."""
 
 
 class RetrieverAdapter(Source):
@@ -31,8 +40,13 @@ class RetrieverAdapter(Source):
     """The name of the source in messages."""
 
     @classmethod
-    def of(cls, retriever: BaseRetriever, name: str) -> BaseRetriever:
-        """Return a retriever that takes `k` with a call: this one if it does, else an adapter."""
+    def of(cls, source: BaseRetriever | BaseTool, name: str) -> BaseRetriever:
+        """Return a retriever that takes `k` with a call: this one if it does, else an adapter.
+
+        Raises:
+            BadInput: It is a tool that cannot be called with a query alone.
+        """
+        retriever = ToolRetriever.of(source) if isinstance(source, BaseTool) else source
         kind = type(retriever)
         if _takes_k(kind._get_relevant_documents) and _takes_k(kind._aget_relevant_documents):
             return retriever
@@ -55,6 +69,53 @@ class RetrieverAdapter(Source):
         except Exception as error:
             raise SourceFailure(f"the source {self.spec} failed: {excerpt(error, 300)}") from error
         return [*map(_complete, documents, count(1))]
+
+
+class ToolRetriever(BaseRetriever):
+    """A search tool, such as one of an MCP server, as a retriever of what it returns.
+
+    It is called on an event loop of its own. A text is cut into passages where it is long.
+    """
+
+    tool: BaseTool
+    argument: str
+    """The tool's argument that takes the query."""
+
+    @classmethod
+    def of(cls, tool: BaseTool) -> "ToolRetriever":
+        """Return the retriever of a tool.
+
+        Raises:
+            BadInput: The tool cannot be called with a text alone.
+        """
+        schema: dict[str, Any] = convert_to_openai_tool(tool)["function"]["parameters"]
+        texts = [
+            name for name, each in schema["properties"].items() if each.get("type") == "string"
+        ]
+        needed = schema.get("required") or texts[:1]
+        if len(needed) != 1 or needed[0] not in texts:
+            raise BadInput(
+                f"the tool {tool.name} is no source: it has to take one text, the query, and needs "
+                f"{', '.join(needed) or 'nothing'}"
+            )
+        return cls(tool=tool, argument=needed[0])
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        del run_manager
+        call = {
+            "type": "tool_call",
+            "id": "search",
+            "name": self.tool.name,
+            "args": {self.argument: query},
+        }
+        message = in_thread(lambda: asyncio.run(self.tool.ainvoke(call))).result()
+        if message.status == "error":
+            raise SourceFailure(f"the tool {self.tool.name} failed: {excerpt(message.text, 300)}")
+        splitter = RecursiveCharacterTextSplitter(chunk_size=_PASSAGE, chunk_overlap=0)
+        texts = [str(each.get("text", "")) for each in message.content_blocks]
+        return splitter.create_documents([text for text in texts if text.strip()])
 
 
 def _takes_k(method: Callable[..., object]) -> bool:

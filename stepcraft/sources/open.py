@@ -29,8 +29,8 @@ def open_source(
         spec: `corpus:docs` or `corpus:docs,notes.md` (files and folders: see `open_corpus`), `web`
             or `web:ENGINE` (see `open_web`), `memory` (STEPCRAFT_MEMORY, else the bundled
             procedures) or `memory:procedures.db` (any URL of `open_memory`),
-            `package.module:attribute` (a LangChain retriever, or a function without arguments that
-            returns one).
+            `package.module:attribute` (a retriever or a search tool of LangChain, or a function
+            without arguments that returns one).
         k: The number of passages to find.
         embeddings: The embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take
             them.
@@ -58,15 +58,18 @@ def open_source(
         return open_memory(rest or None, embeddings=embeddings, create=False).as_retriever(k)
     if is_dotted(spec):
         from langchain_core.retrievers import BaseRetriever
+        from langchain_core.tools import BaseTool
 
-        from stepcraft.sources.langchain import RetrieverAdapter
+        from stepcraft.sources.langchain import RetrieverAdapter, ToolRetriever
 
-        retriever = named_object(spec)
-        if isinstance(retriever, BaseRetriever):
-            return RetrieverAdapter(retriever=retriever, spec=spec, k=k)
+        source = named_object(spec)
+        if isinstance(source, BaseTool):
+            source = ToolRetriever.of(source)
+        if isinstance(source, BaseRetriever):
+            return RetrieverAdapter(retriever=source, spec=spec, k=k)
         raise BadInput(
-            f"{spec} is a {type(retriever).__name__}; name a LangChain retriever, or a function "
-            "without arguments that makes one"
+            f"{spec} is a {type(source).__name__}; name a retriever or a search tool of LangChain, "
+            "or a function without arguments that makes one"
         )
     raise BadInput(
         f"{excerpt(spec)} is no source of evidence; name corpus:PATH (files and folders, several "

@@ -3,6 +3,7 @@
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import ToolException, tool
 from pydantic import Field
 
 TEXTS = [f"Tea of kind {number}." for number in range(10)]
@@ -51,6 +52,23 @@ class Failing(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
         raise ConnectionError("Bearer abcdefghijklm123 refused")
+
+
+@tool
+async def search(query: str, limit: int = 5) -> str:
+    """Search for teas."""
+    if query == "gone":
+        raise ToolException("Bearer abcdefghijklm123 refused")
+    return "\n\n".join(f"{text} {'Steep it. ' * 100}" for text in TEXTS)
+
+
+search.handle_tool_error = True
+
+
+@tool
+def compare(one: str, other: str) -> str:
+    """Compare two teas."""
+    return one + other
 
 
 fixed = Fixed()

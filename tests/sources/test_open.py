@@ -65,7 +65,7 @@ def test_k_below_one_is_refused():
 
 
 @pytest.mark.parametrize(
-    "name", ["fixed", "with_field", "over_store", "made", "Fixed", "rooms.inner"]
+    "name", ["fixed", "with_field", "over_store", "made", "Fixed", "rooms.inner", "search"]
 )
 async def test_retrievers_of_ones_own_give_as_many_as_are_asked_for(name):
     source = open_source(f"{OWN}:{name}", k=3)
@@ -88,9 +88,10 @@ def test_what_is_missing_in_their_documents_is_filled_in():
     ("name", "why"),
     [
         (f"{OWN}:nothing", "cannot be made: .*has no attribute 'nothing'"),
-        (f"{OWN}:number", "is a int; name a LangChain retriever"),
-        (f"{OWN}:makes_none", "is a str; name a LangChain retriever"),
+        (f"{OWN}:number", "is a int; name a retriever"),
+        (f"{OWN}:makes_none", "is a str; name a retriever"),
         (f"{OWN}:breaks", r"cannot be made: RuntimeError\('no key'\)"),
+        (f"{OWN}:compare", "compare is no source: .* needs one, other"),
         ("nowhere.at_all:x", "No module named 'nowhere'"),
     ],
 )
@@ -108,6 +109,8 @@ async def test_a_retriever_that_fails_is_a_failure_of_the_source():
         source.invoke("tea")
     with pytest.raises(SourceFailure, match="ConnectionError"):
         await source.ainvoke("tea")
+    with pytest.raises(SourceFailure, match=r"the tool search failed: .*Bearer \*\*\* refused"):
+        open_source(f"{OWN}:search").invoke("gone")
 
 
 def test_opening_by_name_loads_only_what_is_needed():
