@@ -1,6 +1,7 @@
 """The chat: a conversation in which the graph that fits answers each message.
 
-Each graph runs as a subgraph with the settings of the chat; sources stand under the answer.
+Each graph runs as a subgraph with the settings of the chat; sources and warnings stand under the
+answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -110,7 +111,7 @@ class Method(Runnable[Any, dict[str, Any]]):
 
 
 def _update(result: Mapping[str, Any]) -> dict[str, Any]:
-    text = result["answer"] + sources_below(result["evidence"])
+    text = result["answer"] + sources_below(result["evidence"]) + warnings_below(result["warnings"])
     taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
     return {**taken, "messages": [AIMessage(text)]}
 
@@ -125,6 +126,11 @@ def sources_below(evidence: Sequence[Evidence], most: int = 10) -> str:
     if len(evidence) > most:
         lines.append(f"and {len(evidence) - most} more")
     return "\n".join(["\n\nSources:", *lines]) if lines else ""
+
+
+def warnings_below(warnings: Sequence[str]) -> str:
+    """Return what failed and is therefore unchecked, as lines below an answer; "" if nothing is."""
+    return "\n- ".join(["\n\nTo be minded:", *warnings]) if warnings else ""
 
 
 def _initial(

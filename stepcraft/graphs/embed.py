@@ -3,6 +3,7 @@
 As a node of a parent it needs no adapter: call it in a function, or share keys.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_type_hints
 
@@ -13,7 +14,7 @@ from pydantic import Field, ValidationError, create_model
 
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput, StepcraftError
-from stepcraft.graphs.chat import sources_below
+from stepcraft.graphs.chat import sources_below, warnings_below
 from stepcraft.graphs.registry import GRAPHS
 from stepcraft.secrets import excerpt
 
@@ -46,8 +47,8 @@ def as_tool(
         context: The settings of all runs; a mapping is validated now.
 
     Raises:
-        BadInput: The graph is none of this package, there is no such argument, or the context is of
-            another kind.
+        BadInput: The graph is none of this package, there is no such argument, the context is of
+            another kind, or the name has characters that models' providers refuse.
     """
     context_type: Any = getattr(graph, "context_schema", None)
     if not (isinstance(context_type, type) and issubclass(context_type, Settings)):
@@ -60,6 +61,11 @@ def as_tool(
         raise BadInput(
             f"the context is a {type(context).__name__}; "
             f"{graph.name} takes {context_type.__name__}, or a mapping"
+        )
+    tool_name = name or str(graph.name)
+    if not re.fullmatch(r"[\w-]{1,64}", tool_name, re.ASCII):
+        raise BadInput(
+            f"{excerpt(tool_name)} is no name of a tool, which has letters, digits, _ and - alone"
         )
     shown = graph.get_input_jsonschema().get("properties", {})
     question: Any = (str, Field(description=shown["question"].get("description")))
@@ -77,7 +83,6 @@ def as_tool(
         except StepcraftError as error:
             raise ToolException(str(error)) from error
 
-    tool_name = name or str(graph.name)
     return StructuredTool.from_function(
         run,
         arun,
@@ -125,9 +130,8 @@ def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reply(result: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the content for the model and the artifact for the program."""
-    warnings = "".join(f"\n- {warning}" for warning in result["warnings"])
-    notes = f"\n\nTo be minded:{warnings}" if warnings else ""
-    return result["answer"] + sources_below(result["evidence"], MAX_SOURCES) + notes, dict(result)
+    below = sources_below(result["evidence"], MAX_SOURCES) + warnings_below(result["warnings"])
+    return result["answer"] + below, dict(result)
 
 
 def argument_sentence(error: Any) -> str:

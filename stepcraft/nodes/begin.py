@@ -1,6 +1,6 @@
 """The first node of every graph: check the input, open what the run needs, and reset the state."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -40,6 +40,9 @@ class Begin:
         initial: Makes the rest of the state from the input, the settings and what is searched;
             raises BadInput.
         searches: Whether the graph searches at all.
+
+    Raises:
+        BadInput: The builder names a model for a node that asks none.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Begin:
         self.model_nodes = model_nodes
         self.initial = initial
         self.searches = searches
+        self._check_nodes(resources.node_models or {})
 
     def __call__(self, state: Any) -> dict[str, Any]:
         """Return the state that the run starts with.
@@ -64,12 +68,7 @@ class Begin:
         """
         settings = self.resources.settings()
         question = asked_question(state)
-        node_models = {**(self.resources.node_models or {}), **settings.node_models}
-        if unknown := sorted(set(node_models) - set(self.model_nodes)):
-            raise BadInput(
-                f"node_models names {unknown[0]!r}; "
-                f"the nodes with a model are {', '.join(self.model_nodes)}"
-            )
+        self._check_nodes(settings.node_models)
         models = [resolve_model(self.resources.choice(node, settings)) for node in self.model_nodes]
         warnings = [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in models) else []
         searched: list[Searched] = []
@@ -87,6 +86,13 @@ class Begin:
             "warnings": Overwrite([*warnings, *initial.get("warnings", [])]),
             "usage": Overwrite(no_usage()),
         }
+
+    def _check_nodes(self, named: Iterable[str]) -> None:
+        if unknown := sorted(set(named) - set(self.model_nodes)):
+            raise BadInput(
+                f"node_models names {unknown[0]!r}; "
+                f"the nodes with a model are {', '.join(self.model_nodes)}"
+            )
 
 
 def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[str, Any]:

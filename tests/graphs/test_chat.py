@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -41,6 +43,38 @@ def test_a_conversation_goes_on_with_its_thread() -> None:
     assert texts == ["Hi", "Hello.", "Thanks", "Welcome."]
     assert shown(model.calls[2].prompt, "conversation") == ["Person: Hi\n\nAssistant: Hello."]
     assert result["usage"]["calls"] == 2
+
+
+def test_a_source_that_dies_in_the_middle_of_a_chat_costs_its_passages() -> None:
+    faults: list[Exception] = []
+
+    def fail(_query: str) -> None:
+        for fault in faults:
+            raise fault
+
+    route = "KIND: REASON\nQUESTION: Who built the Oster bridge?"
+    model = ScriptedModel(
+        {"route": [route] * 3, "draft": ["Haldruvin."] * 3, "revise": ["NO CHANGE"] * 2}
+    )
+    graph = build_chat(model=model, sources=Shelf(fail=fail), checkpointer=InMemorySaver())
+    results: list[Any] = []
+    for fault in ([], [ConnectionError("the wire is cut")], []):
+        faults[:] = fault
+        results.append(graph.invoke({"messages": [("human", "Who built it?")]}, THREAD))
+    assert [result["answer"] for result in results] == ["Haldruvin."] * 3
+    assert ["the wire is cut" in str(result["warnings"]) for result in results] == [
+        False,
+        True,
+        False,
+    ]
+    texts = [message.text for message in results[-1]["messages"][1::2]]
+    assert ["the wire is cut" in text for text in texts] == [False, True, False]
+    assert [bool(result["evidence"]) for result in results] == [True, False, True]
+    assert ["Sources:" in each.text for each in results[-1]["messages"][1::2]] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_a_graph_that_is_named_needs_no_call_for_a_single_message() -> None:

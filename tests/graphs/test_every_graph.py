@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessageChunk, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
@@ -69,6 +69,7 @@ def test_settings_that_cannot_be_used_are_refused(name: str, field: str, value: 
         {"sources": 42},
         {"sources": [42]},
         {"memory": 42},
+        {"embeddings": 42},
         {"settings": 42},
     ],
 )
@@ -81,7 +82,33 @@ def test_an_unknown_graph_and_an_unknown_node_are_refused() -> None:
     with pytest.raises(BadInput, match="rta"):
         get_graph("rta")
     with pytest.raises(BadInput, match="drfat"):
-        get_graph("rat", node_models={"drfat": "extractive"}).invoke(QUESTION)
+        get_graph("rat", node_models={"drfat": "extractive"})
+    with pytest.raises(BadInput, match="drfat"):
+        get_graph("rat").invoke(QUESTION, context={"node_models": {"drfat": "extractive"}})
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_the_answer_is_the_one_whole_message_of_a_stream(name: str) -> None:
+    graph, _ = scripted(name)
+    given = {"messages": [HumanMessage(QUESTION["question"])]}
+    streamed = [message for message, _ in graph.stream(given, stream_mode="messages")]
+    [answer] = [each for each in streamed if not isinstance(each, AIMessageChunk)]
+    assert answer is streamed[-1]
+
+
+@pytest.mark.parametrize(("name", "context"), [("aag", RatContext()), ("rat", AagContext())])
+def test_the_context_of_another_graph_is_refused(name: str, context: Settings) -> None:
+    with pytest.raises(BadInput, match=type(context).__name__):
+        get_graph(name).invoke(QUESTION, context=context)
+
+
+def test_a_parent_may_have_the_context_of_another_graph() -> None:
+    graph, _ = scripted("aag")
+    builder = StateGraph(MessagesState, context_schema=RatContext).add_node("aag", graph)
+    builder.add_edge(START, "aag")
+    parent: Any = builder.compile()
+    given = {"messages": [HumanMessage("bake")]}
+    assert parent.invoke(given, context=RatContext(rounds=1))["messages"][-1].text
 
 
 @pytest.mark.parametrize(

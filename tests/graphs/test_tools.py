@@ -72,6 +72,8 @@ def test_arguments_and_settings_of_a_tool(memory: LocalMemory) -> None:
         as_tool(graph, context={"nobody": 1})
     with pytest.raises(BadInput, match="nothing"):
         as_tool(graph, arguments=["nothing"])
+    with pytest.raises(BadInput, match="has a space"):
+        as_tool(graph, name="has a space")
 
 
 def test_a_review_within_a_tool_stops_the_agent(memory: LocalMemory) -> None:
@@ -136,3 +138,20 @@ def test_each_user_has_a_memory_of_their_own() -> None:
     assert "no procedure" in of("ben.o", search)
     (reply,) = replies(tools, search, store=store)
     assert (reply.status, "user" in reply.text) == ("error", True)
+    for forged in (
+        "../ada",
+        "ada/../ada",
+        "team/ada",
+        "ada/",
+        "{user}",
+        "*",
+        " ada",
+        "Ada",
+        "ada\0",
+    ):
+        assert "no procedure" in of(forged, search), forged
+        assert "saved" in of(forged, SAVE)
+    assert "user" in of("", search)
+    namespaces = store.list_namespaces()
+    assert {len(each) for each in namespaces} == {2}
+    assert len(namespaces) == 10
