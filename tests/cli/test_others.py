@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client, StdioServerParameters
 
 from tests.cli.shell import STEPCRAFT, data, run
 from tests.servers.openai_server import OpenAIServer
+from tests.servers.ports import Ports, listens
 
 
 @pytest.fixture(autouse=True)
@@ -56,15 +56,28 @@ def test_a_key_is_shown_with_its_table() -> None:
     assert keys.startswith('keys = ["sha256:')
 
 
-async def test_graphs_and_the_memory_are_served_over_stdio(here: Path) -> None:
-    arguments = [*STEPCRAFT[1:], "mcp", "--from", "corpus:tea.md"]
-    server = StdioServerParameters(command=sys.executable, args=arguments, cwd=here)
-    async with stdio_client(server) as streams, ClientSession(*streams) as session:
-        await session.initialize()
+async def ask_over_mcp(server: StdioServerParameters | str) -> None:
+    async with Client(server) as session:
         names = {tool.name for tool in (await session.list_tools()).tools}
         reply = await session.call_tool("rat", {"question": "How long does green tea steep?"})
     assert {"aag", "rat", "rpg", "search_procedures"} <= names
     assert "two minutes" in str(reply.content[0])
+
+
+async def test_graphs_and_the_memory_are_served_over_stdio_and_http(here: Path) -> None:
+    command = [*STEPCRAFT, "mcp", "--from", "corpus:tea.md"]
+    await ask_over_mcp(StdioServerParameters(command=command[0], args=command[1:], cwd=here))
+    with Ports(1) as (port,):
+        served = [*command, "--http", "--port", str(port)]
+        server = await asyncio.create_subprocess_exec(*served, cwd=here)
+        try:
+            while not listens(port):
+                assert server.returncode is None
+                await asyncio.sleep(0.1)
+            await ask_over_mcp(f"http://127.0.0.1:{port}/mcp")
+        finally:
+            server.kill()
+            await server.wait()
 
 
 def test_two_methods_are_compared(here: Path) -> None:
