@@ -42,6 +42,8 @@ Steps: the calls that mattered, in the order in which they have to be made, one 
 exact names of the tool and of its arguments, as in `search_orders(customer=<customer>)`. Write a
 value that belongs to this one case, or that an earlier call gave, as a name between < and >, and
 say which result it comes from; keep a value that would be the same in every case.
+Where the calls only looked up how something is done, and the answer says it, the goal is that
+thing, and the steps are those of the answer, as far as the results bear them out.
 Leave out calls that failed or led nowhere, repeated attempts, and talk. Where a failed call
 shows what a later one needs, say that in its step. Take everything from the text: add no step,
 name or value of your own.

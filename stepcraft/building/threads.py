@@ -176,7 +176,7 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
     for message in messages:
         calls = _calls(message)
         if message is messages[-1] and message.type == "ai" and not calls:
-            yield "# Answer", message.text, 2_000
+            yield "# Answer", message.text, 4_000
         elif message.text and message.type in _SPEAKERS and message is not goal:
             yield _SPEAKERS[message.type], message.text, 0
         for call in calls:
