@@ -19,12 +19,17 @@ from langgraph.store.base import BaseStore
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
 from stepcraft import __version__
+from stepcraft.concurrency import OncePerKey
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput
 from stepcraft.models.resolve import EXTRACTIVE
 from stepcraft.registered import MODELS, chosen, registered
 from stepcraft.retrieval.target import Memories, RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
+from stepcraft.sources.open import named_object
+
+_OBJECTS: OncePerKey[str, BaseChatModel] = OncePerKey()
+"""The models that a deployment registered as objects of its own."""
 
 NESTED = "|"
 """Stands in the checkpoint namespace of a node whose graph runs within another."""
@@ -148,16 +153,26 @@ class Resources(Generic[S]):
         """Return the model of a node, as an object or a name: the context's before the builder's.
 
         Raises:
-            BadInput: The context names a model that STEPCRAFT_MODELS does not have.
+            BadInput: The context names a model that STEPCRAFT_MODELS does not have, or one that
+                cannot be made.
         """
         named = settings.node_models.get(node) or settings.model
         if named:
             allowed = registered(MODELS)
             if allowed and settings is not self.defaults:
                 named = chosen("model", named, {**allowed, EXTRACTIVE: EXTRACTIVE}, MODELS)
+                if "." in named.partition(":")[0]:  # of package.module:attribute
+                    return _OBJECTS.get(named, partial(_registered_model, named))
             return named
         built_with = (self.node_models or {}).get(node) or self.model
         return built_with or os.environ.get("STEPCRAFT_MODEL") or EXTRACTIVE
+
+
+def _registered_model(spec: str) -> BaseChatModel:
+    model = named_object(spec)
+    if not isinstance(model, BaseChatModel):
+        raise BadInput(f"{MODELS} names {spec}, a {type(model).__name__}; name a chat model")
+    return model
 
 
 def compiled(

@@ -100,4 +100,4 @@ def named_object(spec: str) -> Any:  # noqa: ANN401 - whatever stands there
         target = resolve_name(spec)
         return target() if callable(target) else target
     except Exception as error:
-        raise BadInput(f"the source {spec} cannot be made: {excerpt(error, 300)}") from error
+        raise BadInput(f"{spec} cannot be made: {excerpt(error, 300)}") from error

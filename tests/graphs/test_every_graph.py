@@ -127,6 +127,20 @@ def test_a_context_names_only_what_is_registered(
         get_graph(name).invoke(QUESTION, context=context)
 
 
+OWN = ScriptedModel(["Haldruvin."])
+WRONG = 42
+
+
+def test_a_context_chooses_among_registered_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPCRAFT_MODELS", f"own={__name__}:OWN; wrong={__name__}:WRONG")
+    graph = get_graph("rag", sources=Shelf())
+    assert graph.invoke(QUESTION, context={"model": "own"})["answer"] == "Haldruvin."
+    with pytest.raises(BadInput, match="WRONG, a int"):
+        graph.invoke(QUESTION, context={"model": "wrong"})
+    with pytest.raises(BadInput, match="OWN"):
+        graph.invoke(QUESTION, context={"model": f"{__name__}:OWN"})
+
+
 def test_a_context_chooses_among_registered_sources() -> None:
     shelves = {"docs": Shelf(), "wiki": Shelf()}
     graph = get_graph("rag", model=ScriptedModel(["Haldruvin."]), sources=shelves)
