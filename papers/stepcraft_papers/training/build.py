@@ -1,0 +1,196 @@
+"""Make training samples of records, and of runs of RPG on a user's questions (RPG §3.3)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+
+from stepcraft import RpgContext, build_rpg
+from stepcraft.errors import ModelFailure, RunStopped, StepcraftError
+from stepcraft.journal import FolderLock, LineFile, read_lines
+from stepcraft.text.citations import with_marks_of
+from stepcraft.text.grounding import Grounds
+from stepcraft_papers.entries import fold
+from stepcraft_papers.training.label import Unlabelled, build_label, sentences_of, unlabelled
+from stepcraft_papers.training.records import Item
+from stepcraft_papers.training.samples import Segment, TrainingSample
+
+SAMPLES, LEFT_OUT = "samples.jsonl", "left-out.jsonl"
+"""The files of a build's folder."""
+LEAST_SEGMENT = 200
+"""Characters of a segment, except for the last."""
+_RUN_CALLS = 8
+"""Calls that a run of RPG may make."""
+
+
+@dataclass
+class Report:
+    """What came of a build."""
+
+    kept: int = 0
+    present: int = 0
+    """Items that an earlier build of the folder is done with."""
+    segments: int = 0
+    calls: int = 0
+    left_out: Counter[str] = field(default_factory=Counter[str])
+    """Segments and whole samples that were left out, by the reason."""
+    failed: dict[str, str] = field(default_factory=dict[str, str])
+    """Items that were not done, by the reason; the same command tries them again."""
+    stopped: bool = False
+    """Whether the limit of calls ended it."""
+
+
+class _Passages(BaseRetriever):
+    """The passages of one record, whatever is asked."""
+
+    passages: list[tuple[str, str]]
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int = 10
+    ) -> list[Document]:
+        del query, run_manager
+        shown = self.passages[:k]
+        return [Document(text, metadata={"title": title, "score": 1.0}) for title, text in shown]
+
+
+class _Unfit(Exception):
+    """An item of which no sample can be made."""
+
+
+@dataclass
+class Build:
+    """Makes samples into a folder; a build that was stopped goes on where it was.
+
+    Args:
+        folder: It gets `samples.jsonl`, and `left-out.jsonl` with the reasons.
+        model: The model that answers and labels, or its name.
+        sources: What RPG searches for questions without passages of their own.
+        max_calls: The most calls of all; None for no limit.
+        concurrency: Items that are worked on at the same time.
+        on_done: Gets the report after each item.
+    """
+
+    folder: Path
+    model: BaseChatModel | str
+    sources: Sequence[Any] = ()
+    max_calls: int | None = None
+    concurrency: int = 4
+    on_done: Callable[[Report], object] = lambda _report: None
+
+    def run(self, items: Iterable[Item]) -> Report:
+        """Make a sample of each item.
+
+        Raises:
+            BadInput: The folder is in use, or cannot be written.
+            RunStopped: The model refuses every call.
+        """
+        lock = FolderLock(self.folder, "samples are being made into")
+        try:
+            with (
+                LineFile(self.folder / SAMPLES) as samples,
+                LineFile(self.folder / LEFT_OUT) as left_out,
+            ):
+                return asyncio.run(self._run(items, samples, left_out))
+        finally:
+            lock.close()
+
+    async def _run(self, items: Iterable[Item], samples: LineFile, left_out: LineFile) -> Report:
+        self.report = report = Report()
+        self._label = build_label(self.model)
+        done = {line["id"] for each in (samples, left_out) for line in read_lines(each.path)}
+        waiting = iter(items)
+
+        async def work() -> None:
+            for item in waiting:
+                if item.id in done:
+                    report.present += 1
+                    continue
+                if self.max_calls is not None and report.calls >= self.max_calls:
+                    report.stopped = True
+                    return
+                try:
+                    sample = await self._sample(item)
+                    samples.add(sample.model_dump())
+                    report.kept += 1
+                    report.segments += len(sample.segments)
+                except _Unfit as reason:
+                    left_out.add({"id": item.id, "reason": str(reason)})
+                    report.left_out[str(reason)] += 1
+                except ModelFailure as error:
+                    raise RunStopped(f"{error} The same command goes on from here.") from error
+                except StepcraftError as error:
+                    report.failed[item.id] = str(error)
+                self.on_done(report)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self.concurrency):
+                    group.create_task(work())
+        except* RunStopped as stopped:
+            raise stopped.exceptions[0] from None
+        return report
+
+    async def _sample(self, item: Item) -> TrainingSample:
+        answered = item.answered or await self._answered(item)
+        if any(each["sentences"] for each in answered):
+            labelled = await self._label.ainvoke(unlabelled(item.question, answered))
+            self.report.calls += labelled["usage"]["calls"]
+            segments = [each for each in labelled["segments"] if self._is_borne_out(item, each)]
+        else:
+            segments = [Segment(plan="", support=(), text=each["text"]) for each in answered]
+        if not segments:
+            raise _Unfit("no segment is borne out by the sentences that were shown")
+        return TrainingSample(
+            id=item.id, question=item.question, origin=item.origin, segments=tuple(segments)
+        )
+
+    async def _answered(self, item: Item) -> list[Unlabelled]:
+        """Have RPG write the answer, from the item's passages or from the sources."""
+        given = bool(item.passages)
+        settings = RpgContext(kind="long", max_calls=_RUN_CALLS, k=10 if given else 3)
+        sources = [_Passages(passages=item.passages)] if given else [*self.sources]
+        rpg = build_rpg(model=self.model, sources=sources, settings=settings)
+        result = await rpg.ainvoke({"question": item.question})
+        self.report.calls += result["usage"]["calls"]
+        answer = fold(result["answer"]).casefold()
+        if item.right and not any(fold(each).casefold() in answer for each in item.right):
+            raise _Unfit("the answer lacks the right one")
+        return [*segments_of(result)]
+
+    def _is_borne_out(self, item: Item, segment: Segment) -> bool:
+        if not segment.support:
+            self.report.left_out["a segment: no sentence bears it out"] += 1
+            return False
+        shown = [item.question, *(f"{each.title} {each.text}" for each in segment.support)]
+        if Grounds("\n".join(shown)).missing([segment.text]):
+            self.report.left_out["a segment: it names what its sentences do not have"] += 1
+            return False
+        return True
+
+
+def segments_of(result: Mapping[str, Any]) -> Iterator[Unlabelled]:
+    """Yield the paragraphs of RPG's answer, each with the sentences of the passages it cites.
+
+    Headings and short paragraphs belong to the one after them.
+    """
+    passages = {each["id"]: each for each in result["evidence"]}
+    text, cited = "", dict[str, None]()
+    for number, sentence in enumerate(result["sentences"], 1):
+        text += sentence["text"]
+        cited |= dict.fromkeys(sentence["evidence"])
+        is_last = number == len(result["sentences"])
+        if is_last or (text.endswith("\n\n") and len(text) >= LEAST_SEGMENT):
+            shown = [
+                each
+                for passage in map(passages.__getitem__, cited)
+                for each in sentences_of(passage["title"], passage["text"])
+            ]
+            yield Unlabelled(text=with_marks_of(text, ()), sentences=shown)
+            text, cited = "", {}

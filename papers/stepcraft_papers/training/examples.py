@@ -1,0 +1,112 @@
+"""What a model learns of a sample: the prompts of the paper's graph, and the replies (RPG §3.4).
+
+A sample of n segments has a plan and an answer for each, and the plan that says that the answer is
+complete. They are the very prompts of `rpg_paper`, so that a trained model serves as its planner
+and its writer.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict
+
+from langchain_core.messages import BaseMessage
+from transformers import PreTrainedTokenizerBase
+
+from stepcraft.contexts.paper import RpgPaperContext
+from stepcraft.evidence import Evidence
+from stepcraft.nodes.paper.plan_segment import ask_for_plan
+from stepcraft.nodes.paper.state import Selected
+from stepcraft.nodes.paper.write_segment import ask_for_segment
+from stepcraft_papers.training.samples import Segment, TrainingSample
+
+Task = Literal["plan", "answer"]
+TASKS: tuple[Task, ...] = ("plan", "answer")
+"""The tasks, by their numbers in the prompts of multitask prompt tuning."""
+NO_INFO, COMPLETE = "<no_info>", "<complete>"
+"""The plans that say that nothing has to be looked up, and that the answer is complete."""
+IGNORED = -100
+"""The label of a token that is no part of a loss."""
+_SETTINGS = RpgPaperContext.model_validate({})
+
+
+@dataclass(frozen=True)
+class Example:
+    """A prompt, and the reply that is learned."""
+
+    task: Task
+    messages: Sequence[BaseMessage]
+    reply: str
+
+
+class Encoded(TypedDict):
+    """The tokens of an example."""
+
+    input_ids: list[int]
+    labels: list[int]
+    """The tokens of the reply and of its end; all before them are ignored."""
+    task: int
+    """The number of its task."""
+
+
+def examples(sample: TrainingSample) -> Iterator[Example]:
+    """Yield what is learned of a sample, in the order in which the graph asks for it."""
+    for number, segment in enumerate(sample.segments):
+        state = _state(sample, sample.segments[:number])
+        if segment.plan or not number:
+            yield Example("plan", ask_for_plan(state, _SETTINGS), segment.plan or NO_INFO)
+        planned: Any = {**state, "plans": [*state["plans"], segment.plan], **_selected(segment)}
+        yield Example("answer", ask_for_segment(planned, _SETTINGS), segment.text)
+    state = _state(sample, sample.segments)
+    if state["plans"]:
+        yield Example("plan", ask_for_plan(state, _SETTINGS), COMPLETE)
+
+
+def _state(sample: TrainingSample, written: Sequence[Segment]) -> Any:
+    return {
+        "question": sample.question,
+        "kind": sample.kind,
+        "plans": [each.plan for each in written if each.plan],
+        "answer": "\n\n".join(each.text for each in written),
+        "evidence": [],
+        "selected": [],
+    }
+
+
+def _selected(segment: Segment) -> dict[str, Any]:
+    titles = dict.fromkeys(each.title for each in segment.support)
+    evidence = [Evidence(id=title, title=title, text="", source="", score=1.0) for title in titles]
+    selected = [
+        Selected(passage=each.title, title=each.title, text=each.text, score=1.0)
+        for each in segment.support
+    ]
+    return {"evidence": evidence, "selected": selected}
+
+
+def prompt_text(messages: Sequence[BaseMessage], tokenizer: PreTrainedTokenizerBase) -> str:
+    """Return a prompt as the model reads it: in its chat template where it has one."""
+    if tokenizer.chat_template:
+        roles = {"system": "system", "human": "user", "ai": "assistant"}
+        chat = [{"role": roles[each.type], "content": each.text} for each in messages]
+        return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
+    return "".join(f"{each.text}\n\n" for each in messages)
+
+
+def prompt_ids(
+    messages: Sequence[BaseMessage], tokenizer: PreTrainedTokenizerBase, *, instructions: bool
+) -> list[int]:
+    """Return the tokens of a prompt, with or without the system message that instructs."""
+    shown = messages if instructions else [each for each in messages if each.type != "system"]
+    plain = not tokenizer.chat_template  # a template writes its special tokens itself
+    return list(tokenizer(prompt_text(shown, tokenizer), add_special_tokens=plain)["input_ids"])
+
+
+def encoded(example: Example, tokenizer: PreTrainedTokenizerBase, *, instructions: bool) -> Encoded:
+    """Return the tokens of an example, with those of the reply as its labels."""
+    before = prompt_ids(example.messages, tokenizer, instructions=instructions)
+    reply = list(tokenizer(example.reply, add_special_tokens=False)["input_ids"])
+    learned = [*reply, tokenizer.eos_token_id]
+    return {
+        "input_ids": [*before, *learned],
+        "labels": [*[IGNORED] * len(before), *learned],
+        "task": TASKS.index(example.task),
+    }

@@ -1,0 +1,85 @@
+"""The samples that a model is trained on: a question, and the segments of its answer (RPG §3.3)."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from stepcraft.contexts.paper import Kind
+from stepcraft.errors import BadInput
+from stepcraft.records import records
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Support(_Strict):
+    """A sentence that bears a segment out."""
+
+    title: str
+    """The title of its passage."""
+    text: str = Field(min_length=1)
+
+
+class Segment(_Strict):
+    """A part of an answer, with what it was planned as and written from."""
+
+    plan: str
+    """The topic that was looked up for it; "" where nothing had to be looked up."""
+    support: tuple[Support, ...]
+    """The sentences that bear it out, of all that were shown."""
+    text: str = Field(min_length=1)
+
+
+class TrainingSample(_Strict):
+    """A question with the segments of its answer, in order."""
+
+    id: str = Field(min_length=1)
+    question: str = Field(min_length=1)
+    kind: Kind = "long"
+    origin: Literal["self-rag", "hotpotqa", "run"]
+    """The records that it comes from, or a run of RPG on a question of a user's."""
+    segments: tuple[Segment, ...] = Field(min_length=1)
+
+
+def read_samples(path: Path) -> list[TrainingSample]:
+    """Return the samples of a file of JSON lines.
+
+    Raises:
+        BadInput: It cannot be read, or a line is no sample.
+    """
+    samples: list[TrainingSample] = []
+    for record in records(path):
+        try:
+            samples.append(TrainingSample.model_validate(record.values))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            reason = record.reason or f"{where}: {first['msg']}"
+            raise BadInput(f"{path}:{record.line} is no training sample: {reason}") from error
+    if not samples:
+        raise BadInput(f"{path} has no training samples; make some with `build`")
+    return samples
+
+
+def split(
+    samples: Sequence[TrainingSample], train: int, validation: int
+) -> tuple[list[TrainingSample], list[TrainingSample]]:
+    """Return samples to train on and others to validate with, at most so many of each.
+
+    The hash of a sample's id says where it belongs, so that it stays there as the file grows.
+
+    Raises:
+        BadInput: Nothing is left to train on.
+    """
+    order = sorted(samples, key=lambda each: hashlib.sha256(each.id.encode()).digest())
+    held_back, rest = order[:validation], order[validation:][:train]
+    if not rest:
+        raise BadInput(
+            f"of {len(samples)} samples {validation} are for validation, and none is left to train "
+            "on; lower --validation"
+        )
+    return rest, held_back
