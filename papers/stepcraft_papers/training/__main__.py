@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -48,25 +49,25 @@ def build(
     if records == "questions" and not sources:
         raise BadInput("questions are answered from sources; name them with --from")
     opened = [open_source(spec) for spec in sources or ()]
-    items = [*READERS[records](data)][:limit]
-    made = Build(into, model, opened, max_calls, concurrency, _note).run(items)
+    items = islice(READERS[records](data), limit)
+    report = Build(into, model, opened, max_calls, concurrency, _note).run(items)
     rows = [
-        ("samples made", made.kept),
-        ("segments in them", made.segments),
-        ("done before", made.present),
-        ("model calls", made.calls),
-        *((f"left out: {reason}", count) for reason, count in made.left_out.most_common()),
-        *((f"failed: {id_}: {reason}", 1) for id_, reason in made.failed.items()),
+        ("samples made", report.kept),
+        ("segments in them", report.segments),
+        ("done before", report.present),
+        ("model calls", report.calls),
+        *((f"left out: {reason}", count) for reason, count in report.left_out.most_common()),
+        *((f"failed: {id_}: {reason}", 1) for id_, reason in report.failed.items()),
     ]
     _print("", "number", rows=[(name, f"{count:,}") for name, count in rows])
-    if made.stopped:
+    if report.stopped:
         _say(f"stopped at --max-calls {max_calls}; the same command with more goes on")
 
 
 @app.command()
 def schema() -> None:
     """Print the JSON schema of a training sample."""
-    print(json.dumps(TrainingSample.model_json_schema(), indent=1))  # noqa: T201
+    _say(json.dumps(TrainingSample.model_json_schema(), indent=1), err=False)
 
 
 @app.command()
@@ -188,7 +189,7 @@ def ablations(
 
 
 @contextmanager
-def _train_extra() -> Iterator[None]:
+def _train_extra() -> Generator[None]:
     """Say which extra is missing where torch is not installed.
 
     Raises:

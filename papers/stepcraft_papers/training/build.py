@@ -83,6 +83,11 @@ class Build:
     max_calls: int | None = None
     concurrency: int = 4
     on_done: Callable[[Report], object] = lambda _report: None
+    report: Report = field(init=False, default_factory=Report)
+    """What came of it so far."""
+
+    def __post_init__(self) -> None:
+        self._label = build_label(self.model)
 
     def run(self, items: Iterable[Item]) -> Report:
         """Make a sample of each item.
@@ -102,8 +107,7 @@ class Build:
             lock.close()
 
     async def _run(self, items: Iterable[Item], samples: LineFile, left_out: LineFile) -> Report:
-        self.report = report = Report()
-        self._label = build_label(self.model)
+        report = self.report
         done = {line["id"] for each in (samples, left_out) for line in read_lines(each.path)}
         waiting = iter(items)
 
@@ -148,7 +152,11 @@ class Build:
         if not segments:
             raise _Unfit("no segment is borne out by the sentences that were shown")
         return TrainingSample(
-            id=item.id, question=item.question, origin=item.origin, segments=tuple(segments)
+            id=item.id,
+            question=item.question,
+            kind="multihop" if item.origin == "hotpotqa" else "long",
+            origin=item.origin,
+            segments=tuple(segments),
         )
 
     async def _answered(self, item: Item) -> list[Unlabelled]:

@@ -125,8 +125,8 @@ def vllm_command(folder: Path) -> str:
         BadInput: The folder holds no LoRAs.
     """
     record = folder / RECORD
-    made = json.loads(record.read_text("utf-8")) if record.exists() else {}
-    recipe = made.get("recipe", {})
+    trained = json.loads(record.read_text("utf-8")) if record.exists() else {}
+    recipe = trained.get("recipe", {})
     if recipe.get("method") != "lora" or not recipe["instructions"]:
         raise BadInput(
             f"{folder} holds no LoRAs that were trained with the instructions that the graph "
@@ -134,6 +134,6 @@ def vllm_command(folder: Path) -> str:
         )
     modules = " ".join(f"{task}={folder.resolve() / task}" for task in TASKS)
     return (
-        f"vllm serve {made['base']} --tokenizer {folder.resolve()} --enable-lora "
+        f"vllm serve {trained['base']} --tokenizer {folder.resolve()} --enable-lora "
         f"--max-lora-rank {recipe['ranks']} --lora-modules {modules}"
     )
