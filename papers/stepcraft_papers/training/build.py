@@ -116,6 +116,7 @@ class Build:
                 if item.id in done:
                     report.present += 1
                     continue
+                done.add(item.id)
                 if self.max_calls is not None and report.calls >= self.max_calls:
                     report.stopped = True
                     return

@@ -56,8 +56,6 @@ class TunedModel(BaseChatModel):
             ) from error
         self._tokenizer = loaded_tokenizer(str(self.folder))
         base = loaded_model(self._record["base"], bf16=self._record["recipe"]["bf16"])
-        if torch.cuda.is_available():
-            base = base.to("cuda")
         first, *others = [name for name in (PROMPTS, *TASKS) if (self.folder / name).exists()]
         self._adapted = PeftModel.from_pretrained(base, self.folder / first, adapter_name=first)
         for name in others:
@@ -104,8 +102,8 @@ class TunedModel(BaseChatModel):
             embedded = model.word_embeddings(ids)
             inputs = {"inputs_embeds": torch.cat([prompt.to(embedded.dtype), embedded], dim=1)}
             model = model.base_model
-        elif task in model.peft_config:
-            model.set_adapter(task)
+        else:
+            model.set_adapter(task if task in model.peft_config else "answer")
         read = next(iter(inputs.values())).shape[1]
         written: torch.Tensor = model.generate(
             **inputs,
@@ -132,7 +130,8 @@ def vllm_command(folder: Path) -> str:
             f"{folder} holds no LoRAs that were trained with the instructions that the graph "
             "sends; vLLM serves what --method lora has trained"
         )
-    modules = " ".join(f"{task}={folder.resolve() / task}" for task in TASKS)
+    loras = [folder.resolve() / task for task in TASKS if (folder / task).exists()]
+    modules = " ".join(f"{path.name}={path}" for path in loras)
     return (
         f"vllm serve {trained['base']} --tokenizer {folder.resolve()} --enable-lora "
         f"--max-lora-rank {recipe['ranks']} --lora-modules {modules}"

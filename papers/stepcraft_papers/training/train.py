@@ -36,6 +36,8 @@ from stepcraft_papers.training.samples import TrainingSample
 
 RECORD = "training.json"
 """The file of a trained folder that says what it was trained with."""
+MEASURED = 300
+"""Examples that the losses before and after are measured on."""
 CHECKPOINTS = "checkpoints"
 PROMPTS = "prompts"
 """The folder of the prompts; LoRAs are in folders named after their tasks."""
@@ -169,7 +171,7 @@ def train(
     """
     tokenizer = loaded_tokenizer(base)
     data, too_long = _encoded(samples, tokenizer, recipe)
-    measured = _encoded(validation, tokenizer, recipe)[0] or data
+    measured = (_encoded(validation, tokenizer, recipe)[0] or data)[:MEASURED]
     record: dict[str, Any] = {
         "base": _named(base),
         "recipe": asdict(recipe),
@@ -180,6 +182,7 @@ def train(
     _check_same(folder, record)
     if (folder / RECORD).exists():
         return dict(json.loads((folder / RECORD).read_text("utf-8")))
+    collator = Collator(tokenizer.pad_token_id, recipe.shared_prompt)
     # Tasks that share no weights are trained one after the other.
     groups = [[task] for task in TASKS] if recipe.method == "lora" else [list(TASKS)]
     for tasks in groups:
@@ -189,9 +192,7 @@ def train(
             continue
         set_seed(recipe.seed)
         model = get_peft_model(loaded_model(base, bf16=recipe.bf16), _adapter(recipe, base))
-        # The losses are of the tasks, whichever prompt they have.
         shown = [each for each in measured if TASKS[each["task"]] in tasks]
-        collator = Collator(tokenizer.pad_token_id, recipe.shared_prompt)
         before = task_losses(model, shown, collator)
         speed = _fit(model, learned, collator, folder / CHECKPOINTS / name, recipe)
         model.save_pretrained(str(folder / name))
@@ -205,13 +206,14 @@ def train(
 
 
 def loaded_model(base: str, *, bf16: bool = False) -> Any:
-    """Return a model of transformers.
+    """Return a model of transformers, on the GPU where there is one.
 
     Raises:
         BadInput: It cannot be loaded.
     """
     dtype = torch.bfloat16 if bf16 else torch.float32
-    return _loaded(AutoModelForCausalLM, base, dtype=dtype)
+    model = _loaded(AutoModelForCausalLM, base, dtype=dtype)
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def loaded_tokenizer(base: str) -> PreTrainedTokenizerBase:
@@ -268,15 +270,11 @@ def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     begun = folder / "begun.json"
-    given = {name: record[name] for name in ("base", "recipe", "examples")}
-    written = json.dumps(given)
-    if begun.exists() and (earlier := begun.read_text("utf-8")) != written:
-        old = json.loads(earlier)
-        changed = [
-            name
-            for name, value in {**given, **given["recipe"]}.items()
-            if name != "recipe" and json.loads(json.dumps(value)) != {**old, **old["recipe"]}[name]
-        ]
+    fields = {"base": record["base"], "examples": record["examples"], **record["recipe"]}
+    written = json.dumps(fields)
+    old = json.loads(begun.read_text("utf-8")) if begun.exists() else json.loads(written)
+    changed = [name for name, value in json.loads(written).items() if old.get(name) != value]
+    if changed:
         raise BadInput(
             f"{folder} was begun with another {', '.join(changed)}; name another folder, or "
             "delete it"
