@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -171,7 +171,7 @@ class Build:
         answer = fold(result["answer"]).casefold()
         if item.right and not any(fold(each).casefold() in answer for each in item.right):
             raise _Unfit("the answer lacks the right one")
-        return [*segments_of(result)]
+        return segments_of(result)
 
     def _is_borne_out(self, item: Item, segment: Segment) -> bool:
         if not segment.support:
@@ -184,22 +184,26 @@ class Build:
         return True
 
 
-def segments_of(result: Mapping[str, Any]) -> Iterator[Unlabelled]:
-    """Yield the paragraphs of RPG's answer, each with the sentences of the passages it cites.
+def segments_of(result: Mapping[str, Any]) -> list[Unlabelled]:
+    """Return the paragraphs of RPG's answer, each with the sentences of the passages it cites.
 
-    Headings and short paragraphs belong to the one after them.
+    A heading begins one, and a short paragraph belongs to the one after it.
     """
-    passages = {each["id"]: each for each in result["evidence"]}
-    text, cited = "", dict[str, None]()
-    for number, sentence in enumerate(result["sentences"], 1):
-        text += sentence["text"]
-        cited |= dict.fromkeys(sentence["evidence"])
-        is_last = number == len(result["sentences"])
-        if is_last or (text.endswith("\n\n") and len(text) >= LEAST_SEGMENT):
-            shown = [
-                each
-                for passage in map(passages.__getitem__, cited)
-                for each in sentences_of(passage["title"], passage["text"])
-            ]
-            yield Unlabelled(text=with_marks_of(text, ()), sentences=shown)
-            text, cited = "", {}
+    passages = {
+        each["id"]: sentences_of(each["title"], each["text"]) for each in result["evidence"]
+    }
+    groups: list[list[Any]] = [[]]
+    for sentence in result["sentences"]:
+        text = "".join(each["text"] for each in groups[-1])
+        is_whole = text.endswith("\n\n") and len(text) >= LEAST_SEGMENT
+        if is_whole or (text and sentence["text"].startswith("#")):
+            groups.append([])
+        groups[-1].append(sentence)
+    segments: list[Unlabelled] = []
+    for group in groups:
+        cited = dict.fromkeys(id_ for sentence in group for id_ in sentence["evidence"])
+        text = with_marks_of("".join(sentence["text"] for sentence in group), ())
+        segments.append(
+            Unlabelled(text=text, sentences=[s for id_ in cited for s in passages[id_]])
+        )
+    return segments

@@ -35,8 +35,8 @@ neither the question nor the answer. Where the question can be read in several w
 the reading that the segment answers. No two plans are the same.
 Then list the sentences that bear the segment out: those that somebody who checks it needs, and no
 others; of several that say the same, one. Sentences on something else bear out nothing, however
-similar they are. A segment of which a part stands in no sentence, or that says that something was
-not found, is borne out by none."""
+similar they are. What a reader would plainly infer from sentences is borne out by them. A segment
+that says more than that, or that something was not found, is borne out by none."""
 _FORMAT = """\
 For each segment, in order, three lines and nothing else:
 SEGMENT <its number>
