@@ -56,6 +56,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
         num_key_value_heads=4,
         # So that what it attends to differs from token to token without training.
         initializer_range=0.08,
+        tie_word_embeddings=False,
         pad_token_id=0,
         bos_token_id=1,
         eos_token_id=2,
