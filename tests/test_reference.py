@@ -33,7 +33,7 @@ def public_names() -> set[str]:
     inside = {"explanation", "nodes.md"}  # what they import is not public for it
     text = joined(page for page in pages if not {page.parent.name, page.name} & inside)
     for module, imported in re.findall(
-        r"^from (stepcraft\S*) import ([^()\n#]+)", text, re.MULTILINE
+        r"^from (stepcraft(?:\.\S+)?) import ([^()\n#]+)", text, re.MULTILINE
     ):
         names |= {f"{module}.{name.strip()}" for name in imported.split(",")}
     served = re.findall(r'"(stepcraft\.server\.\w+:\w+)"', joined(ROOT.glob("langgraph*.json")))
