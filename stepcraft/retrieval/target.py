@@ -17,7 +17,7 @@ from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.registered import MEMORIES, SOURCES, chosen, registered
 from stepcraft.retrieval.opening import opened_memory, opened_source
 from stepcraft.secrets import excerpt, without_secrets
-from stepcraft.sources.langchain import RetrieverAdapter
+from stepcraft.sources.langchain import RetrieverAdapter, ToolRetriever
 
 SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 """The environment variable that names the source where the graph was built with none."""
@@ -30,7 +30,8 @@ at least this score, and 17 of 30 goals of other trades find none.
 """
 
 Memory: TypeAlias = ProcedureMemory | str
-Source: TypeAlias = BaseRetriever | BaseTool | str
+Opened: TypeAlias = BaseRetriever | str
+Source: TypeAlias = Opened | BaseTool
 Memories: TypeAlias = Memory | Mapping[str, Memory] | None
 Sources: TypeAlias = Source | Sequence[Source] | Mapping[str, Source] | None
 
@@ -56,7 +57,7 @@ class RetrievalTarget:
     """
 
     memories: Mapping[str, Memory]
-    sources: Mapping[str, Source]
+    sources: Mapping[str, Opened]
     embeddings: Embeddings | str | None = None
     prefers_memory: bool = False
     """Whether the memory is searched in any case, and the sources beside it."""
@@ -73,7 +74,8 @@ class RetrievalTarget:
         """Return the target of a builder's arguments; objects of another kind are refused.
 
         Raises:
-            BadInput: A memory or a source is neither an object of its kind nor a name.
+            BadInput: A memory or a source is neither an object of its kind nor a name, or a tool
+                cannot be called with a query alone.
         """
         memories = (
             memory if isinstance(memory, Mapping) else {} if memory is None else {"memory": memory}
@@ -101,7 +103,11 @@ class RetrievalTarget:
                     "a source is a retriever or a search tool of LangChain, or a spec such as "
                     f"corpus:docs/, not {type(source).__name__}: {excerpt(source)}"
                 )
-        return cls(dict(memories), dict(sources), embeddings, prefers_memory)
+        searched = {
+            name: ToolRetriever.of(source) if isinstance(source, BaseTool) else source
+            for name, source in sources.items()
+        }
+        return cls(dict(memories), searched, embeddings, prefers_memory)
 
     def memory(self, settings: Settings, store: BaseStore | None = None) -> ProcedureMemory:
         """Return the memory of a run, opened once in the process.
@@ -144,16 +150,16 @@ class RetrievalTarget:
             f"and LangSmith; name yours with {how}"
         ]
 
-    def _sources(self, settings: SearchSettings) -> Mapping[str, Source]:
+    def _sources(self, settings: SearchSettings) -> Mapping[str, Opened]:
         if not settings.sources:
             spec = os.environ.get(SOURCE_VARIABLE, "").strip()
             return self.sources or ({spec: spec} if spec and not self.prefers_memory else {})
-        names = {**registered(SOURCES), **self.sources}
+        names: dict[str, Opened] = {**registered(SOURCES), **self.sources}
         how = f"sources={{name: source}} of the builder, or {SOURCES},"
         return {name: chosen("source", name, names, how) for name in settings.sources}
 
 
-def _open_source(name: str, source: Source) -> Searched:
+def _open_source(name: str, source: Opened) -> Searched:
     retriever = opened_source(source) if isinstance(source, str) else source
     is_web = isinstance(source, str) and source.partition(":")[0] == "web"
     return Searched(without_secrets(name), RetrieverAdapter.of(retriever, name), is_web=is_web)

@@ -40,13 +40,8 @@ class RetrieverAdapter(Source):
     """The name of the source in messages."""
 
     @classmethod
-    def of(cls, source: BaseRetriever | BaseTool, name: str) -> BaseRetriever:
-        """Return a retriever that takes `k` with a call: this one if it does, else an adapter.
-
-        Raises:
-            BadInput: It is a tool that cannot be called with a query alone.
-        """
-        retriever = ToolRetriever.of(source) if isinstance(source, BaseTool) else source
+    def of(cls, retriever: BaseRetriever, name: str) -> BaseRetriever:
+        """Return a retriever that takes `k` with a call: this one if it does, else an adapter."""
         kind = type(retriever)
         if _takes_k(kind._get_relevant_documents) and _takes_k(kind._aget_relevant_documents):
             return retriever

@@ -19,6 +19,7 @@ from stepcraft.graphs.registry import GRAPHS, context_of
 from tests.kitchen import CHANGE, DRAFT, LOOK_UP, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, THREAD, Shelf
+from tests.sources import own
 
 REPLIES = {
     "rat": ["Haldruvin built it.", "PART 1\nADD: In 1873.", "NO CHANGE"],
@@ -76,6 +77,14 @@ def test_settings_that_cannot_be_used_are_refused(name: str, field: str, value: 
 def test_objects_of_another_kind_are_refused_when_a_graph_is_built(name: str, options: Any) -> None:
     with pytest.raises(BadInput, match="42"):
         get_graph(name, **options)
+
+
+def test_a_search_tool_is_a_source_and_another_tool_is_refused() -> None:
+    graph = get_graph("rag", model=ScriptedModel(["Steep it."]), sources=own.search)
+    passages = graph.invoke(QUESTION, context={"k": 2})["evidence"]
+    assert [each["text"][:14] for each in passages] == ["Tea of kind 0.", "Tea of kind 1."]
+    with pytest.raises(BadInput, match="compare"):
+        get_graph("rag", sources=own.compare)
 
 
 def test_an_unknown_graph_and_an_unknown_node_are_refused() -> None:
