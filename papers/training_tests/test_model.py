@@ -18,10 +18,12 @@ from stepcraft_papers.training.model import TunedModel, vllm_command
 from stepcraft_papers.training.train import Recipe, train
 from tests.shelf import Shelf
 
+# Whoever comes first waits for the training.
+pytestmark = pytest.mark.timeout(900)
+
 ASKED = SAMPLES[::16]
 
 
-@pytest.mark.timeout(300)
 def test_it_plans_and_answers_its_own_questions(tuned: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = tuned
     facts = {
@@ -59,7 +61,6 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         TunedModel(tmp_path)
 
 
-@pytest.mark.timeout(300)
 def test_the_table_of_ablations(base: str, tmp_path: Path) -> None:
     name, content = OFFICIAL["asqa"]
     (tmp_path / name).write_text(content())
