@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessageChunk, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Command
+from langgraph.types import Command, RetryPolicy
 from pydantic import ValidationError
 
 from stepcraft import AagContext, BadInput, RatContext, build_aag, build_rat, build_rpg, get_graph
@@ -283,3 +283,34 @@ def test_bundled_procedures_of_another_trade_are_not_used() -> None:
     agent = graph.invoke({"question": "add long-term memory to a chat agent"})
     assert (pension["evidence"], bool(agent["evidence"])) == ([], True)
     assert any("bundled procedures" in warning for warning in pension["warnings"])
+
+
+@pytest.mark.parametrize("name", ["rat", "rpg"])
+def test_a_second_turn_of_a_thread_has_its_own_evidence_and_marks(name: str) -> None:
+    scripts = {
+        "rat": ["Oster has arches.", "NO CHANGE", "Ilse Quandt was mayor.", "NO CHANGE"],
+        "rpg": [
+            "- Oster",
+            "It has arches [1].",
+            "NO CHANGE",
+            "- mayor",
+            "Quandt [1].",
+            "NO CHANGE",
+        ],
+    }
+    graph, _ = scripted(name, replies=scripts[name], checkpointer=InMemorySaver())
+    graph.invoke({"question": "What of Oster?"}, THREAD)
+    second = graph.invoke({"question": "Who was mayor?"}, THREAD)
+    assert [each["id"] for each in second["evidence"]] == ["mayor"]
+    assert "Quandt" in second["answer"]
+    assert second["usage"]["calls"] == len(scripts[name]) // 2
+
+
+def test_a_parents_retry_policy_tries_a_model_that_is_down_again() -> None:
+    down = ConnectionError("503")
+    graph, model = scripted("rag", replies=[down, down, "Haldruvin."])
+    retry = RetryPolicy(max_attempts=3, initial_interval=0.01)
+    builder = StateGraph(MessagesState).add_node("rag", graph, retry_policy=retry)
+    parent: Any = builder.add_edge(START, "rag").compile()
+    assert parent.invoke({"messages": [HumanMessage("Who?")]})["messages"][-1].text == "Haldruvin."
+    assert len(model.calls) == 3

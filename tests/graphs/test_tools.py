@@ -68,6 +68,8 @@ def test_arguments_and_settings_of_a_tool(memory: LocalMemory) -> None:
     assert "cannot be used" in reply.text
     with pytest.raises(BadInput, match="AagContext"):
         as_tool(graph, context=RatContext())
+    with pytest.raises(BadInput, match="function"):
+        as_tool(graph, context=lambda _: {"k": 1})  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="nobody"):
         as_tool(graph, context={"nobody": 1})
     with pytest.raises(BadInput, match="nothing"):
