@@ -287,9 +287,9 @@ def published(graph: str, state: State, update: Update) -> Update:
     """
     emit_answer(graph, update["answer"])
     forget(state)
-    return (
-        {**update, "messages": [AIMessage(update["answer"])]} if state.get("messages") else update
-    )
+    left = {key: state[key] for key in ("draft", "resources", "kind") if state.get(key)}
+    messages = {"messages": [AIMessage(update["answer"])]} if state.get("messages") else {}
+    return {**update, **messages, "left": left}
 
 
 class _LimitReached(Exception):

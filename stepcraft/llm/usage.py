@@ -71,3 +71,7 @@ class RunState(TypedDict):
     """What the calls of this run are counted under."""
     settings: NotRequired[dict[str, Any]]
     """The settings that the run began with, which hold where it is resumed without a context."""
+    began: NotRequired[dict[str, str]]
+    """The question of the thread's last run, and the id of the last human message then."""
+    left: NotRequired[dict[str, str]]
+    """The optional inputs as that run left them."""

@@ -67,7 +67,9 @@ class Begin:
             MemoryFailure, SourceFailure: What is searched cannot be opened.
         """
         settings = self.resources.settings()
+        state = of_this_run(state)
         question = asked_question(state)
+        human = _last_human(state.get("messages") or [])
         self._check_nodes(settings.node_models)
         models = [resolve_model(self.resources.choice(node, settings)) for node in self.model_nodes]
         warnings = [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in models) else []
@@ -81,6 +83,7 @@ class Begin:
             "evidence": [],
             **initial,
             "question": question,
+            "began": {"question": question, "message": str(human.id) if human else ""},
             "run": uuid4().hex,
             "settings": settings.model_dump(mode="json", exclude_unset=True),
             "warnings": Overwrite([*warnings, *initial.get("warnings", [])]),
@@ -109,6 +112,28 @@ def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[s
         "rounds": 0,
         "model_queries": query == "model" or for_web,
     }
+
+
+def of_this_run(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a thread less what an earlier run's input left there.
+
+    A human message that has come since is the question of this run; a draft and the like belong to
+    the question that they came with.
+
+    Raises:
+        BadInput: As `asked_question`.
+    """
+    began, own = state.get("began"), dict(state)
+    if not began:
+        return own
+    human = _last_human(state.get("messages") or [])
+    if human and str(human.id) != began["message"] and own.get("question") == began["question"]:
+        own["question"] = ""
+    if asked_question(own) != began["question"]:
+        own |= {
+            key: "" for key, value in (state.get("left") or {}).items() if own.get(key) == value
+        }
+    return own
 
 
 def asked_question(state: Mapping[str, Any]) -> str:

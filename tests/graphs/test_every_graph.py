@@ -13,7 +13,16 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, RetryPolicy
 from pydantic import ValidationError
 
-from stepcraft import AagContext, BadInput, RatContext, build_aag, build_rat, build_rpg, get_graph
+from stepcraft import (
+    AagContext,
+    BadInput,
+    NoAnswer,
+    RatContext,
+    build_aag,
+    build_rat,
+    build_rpg,
+    get_graph,
+)
 from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, context_of
 from tests.kitchen import CHANGE, DRAFT, LOOK_UP, small_memory
@@ -285,25 +294,57 @@ def test_bundled_procedures_of_another_trade_are_not_used() -> None:
     assert any("bundled procedures" in warning for warning in pension["warnings"])
 
 
-@pytest.mark.parametrize("name", ["rat", "rpg"])
-def test_a_second_turn_of_a_thread_has_its_own_evidence_and_marks(name: str) -> None:
-    scripts = {
-        "rat": ["Oster has arches.", "NO CHANGE", "Ilse Quandt was mayor.", "NO CHANGE"],
-        "rpg": [
-            "- Oster",
-            "It has arches [1].",
-            "NO CHANGE",
-            "- mayor",
-            "Quandt [1].",
-            "NO CHANGE",
-        ],
-    }
-    graph, _ = scripted(name, replies=scripts[name], checkpointer=InMemorySaver())
-    graph.invoke({"question": "What of Oster?"}, THREAD)
-    second = graph.invoke({"question": "Who was mayor?"}, THREAD)
+TURNS = {
+    "rat": ["Oster has arches.", "NO CHANGE", "Ilse Quandt was mayor.", "NO CHANGE"],
+    "rpg": ["- Oster", "It has arches [1].", "NO CHANGE", "- mayor", "Quandt [1].", "NO CHANGE"],
+}
+
+
+def by_question(text: str) -> Any:
+    return {"question": text}
+
+
+def by_message(text: str) -> Any:
+    return {"messages": [HumanMessage(text)]}
+
+
+@pytest.mark.parametrize("name", TURNS)
+@pytest.mark.parametrize(
+    "ask", [(by_question, by_question), (by_message, by_message), (by_question, by_message)]
+)
+def test_a_second_turn_of_a_thread_has_its_own_question_and_evidence(name: str, ask: Any) -> None:
+    graph, model = scripted(name, replies=TURNS[name], checkpointer=InMemorySaver())
+    graph.invoke(ask[0]("What of Oster?"), THREAD)
+    second = graph.invoke(ask[1]("Who was mayor?"), THREAD)
+    assert "Who was mayor?" in model.calls[-1].prompt
+    assert "What of Oster?" not in model.calls[-1].prompt
     assert [each["id"] for each in second["evidence"]] == ["mayor"]
     assert "Quandt" in second["answer"]
-    assert second["usage"]["calls"] == len(scripts[name]) // 2
+    assert second["usage"]["calls"] == len(TURNS[name]) // 2
+
+
+def test_a_turn_that_failed_leaves_no_question_to_the_next() -> None:
+    replies = [ConnectionError("503"), "Ilse Quandt was mayor.", "NO CHANGE"]
+    graph, model = scripted("rat", replies=replies, checkpointer=InMemorySaver())
+    with pytest.raises(NoAnswer):
+        graph.invoke(by_message("What of Oster?"), THREAD)
+    assert "Quandt" in graph.invoke(by_message("Who was mayor?"), THREAD)["answer"]
+
+
+def test_what_came_with_a_question_is_not_the_next_ones() -> None:
+    graph, model = scripted(
+        "rat", replies=["NO CHANGE", *TURNS["rat"][2:], "NO CHANGE"], checkpointer=InMemorySaver()
+    )
+    given = {"question": "What of Oster?", "draft": "Oster has arches."}
+    graph.invoke(given, THREAD)
+    assert "Quandt" in graph.invoke(by_question("Who was mayor?"), THREAD)["answer"]
+    assert graph.invoke(given, THREAD)["answer"] == given["draft"]
+    aag, model = scripted(
+        "aag", replies=[LOOK_UP, DRAFT, "NO CHANGE"] * 2, checkpointer=InMemorySaver()
+    )
+    aag.invoke({"question": "bake a bread", "resources": "spelt"}, THREAD)
+    aag.invoke(by_question("make yoghurt"), THREAD)
+    assert ["spelt" in call.prompt for call in model.calls] == [True] * 3 + [False] * 3
 
 
 def test_a_parents_retry_policy_tries_a_model_that_is_down_again() -> None:
