@@ -325,7 +325,7 @@ def test_a_second_turn_of_a_thread_has_its_own_question_and_evidence(name: str, 
 
 def test_a_turn_that_failed_leaves_no_question_to_the_next() -> None:
     replies = [ConnectionError("503"), "Ilse Quandt was mayor.", "NO CHANGE"]
-    graph, model = scripted("rat", replies=replies, checkpointer=InMemorySaver())
+    graph, _ = scripted("rat", replies=replies, checkpointer=InMemorySaver())
     with pytest.raises(NoAnswer):
         graph.invoke(by_message("What of Oster?"), THREAD)
     assert "Quandt" in graph.invoke(by_message("Who was mayor?"), THREAD)["answer"]
