@@ -26,7 +26,7 @@ from stepcraft.llm.limits import RunLimits, forget, limits_of, too_late
 from stepcraft.llm.prompt import prompt_tokens
 from stepcraft.llm.reply import Refused, is_cut_off, reply_text
 from stepcraft.llm.resources import Resources
-from stepcraft.llm.usage import usage_of
+from stepcraft.llm.usage import OPTIONAL_INPUTS, usage_of
 from stepcraft.models.resolve import aresolve_model, model_name, resolve_model
 from stepcraft.progress import emit, emit_answer
 from stepcraft.secrets import without_secrets
@@ -287,7 +287,7 @@ def published(graph: str, state: State, update: Update) -> Update:
     """
     emit_answer(graph, update["answer"])
     forget(state)
-    left = {key: state[key] for key in ("draft", "resources", "kind") if state.get(key)}
+    left = {key: state[key] for key in OPTIONAL_INPUTS if state.get(key)}
     messages = {"messages": [AIMessage(update["answer"])]} if state.get("messages") else {}
     return {**update, **messages, "left": left}
 

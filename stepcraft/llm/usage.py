@@ -60,6 +60,10 @@ def add_warnings(left: list[str], right: list[str]) -> list[str]:
     return list(dict.fromkeys([*left, *right]))
 
 
+OPTIONAL_INPUTS = ("draft", "resources", "kind")
+"""Inputs that a run may have beside its question."""
+
+
 class RunState(TypedDict):
     """The keys of every graph's state that hold its warnings, its usage and its limits."""
 
@@ -72,6 +76,7 @@ class RunState(TypedDict):
     settings: NotRequired[dict[str, Any]]
     """The settings that the run began with, which hold where it is resumed without a context."""
     began: NotRequired[dict[str, str]]
-    """The question of the thread's last run, and the id of the last human message then."""
+    """The input of the thread's last run: its question, the id of the last human message, and the
+    optional inputs."""
     left: NotRequired[dict[str, str]]
     """The optional inputs as that run left them."""

@@ -11,7 +11,7 @@ from langgraph.types import Overwrite
 from stepcraft.contexts.base import CheckSettings, PartQuerySettings
 from stepcraft.errors import BadInput
 from stepcraft.llm.resources import Resources
-from stepcraft.llm.usage import no_usage
+from stepcraft.llm.usage import OPTIONAL_INPUTS, no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
 from stepcraft.retrieval.target import Searched
@@ -83,7 +83,11 @@ class Begin:
             "evidence": [],
             **initial,
             "question": question,
-            "began": {"question": question, "message": str(human.id) if human else ""},
+            "began": {
+                "question": question,
+                "message": str(human.id) if human else "",
+                **{key: str(state.get(key) or "") for key in OPTIONAL_INPUTS},
+            },
             "run": uuid4().hex,
             "settings": settings.model_dump(mode="json", exclude_unset=True),
             "warnings": Overwrite([*warnings, *initial.get("warnings", [])]),
@@ -117,8 +121,8 @@ def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[s
 def of_this_run(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the state of a thread less what an earlier run's input left there.
 
-    A human message that has come since is the question of this run; a draft and the like belong to
-    the question that they came with.
+    A human message that has come since is the question of this run. A draft and the like belong to
+    the question that they came with; what a run wrote itself is none.
 
     Raises:
         BadInput: As `asked_question`.
@@ -129,10 +133,10 @@ def of_this_run(state: Mapping[str, Any]) -> dict[str, Any]:
     human = _last_human(state.get("messages") or [])
     if human and str(human.id) != began["message"] and own.get("question") == began["question"]:
         own["question"] = ""
-    if asked_question(own) != began["question"]:
-        own |= {
-            key: "" for key, value in (state.get("left") or {}).items() if own.get(key) == value
-        }
+    is_another = asked_question(own) != began["question"]
+    for key, value in (state.get("left") or {}).items():
+        if own.get(key) == value and (is_another or not began.get(key)):
+            own[key] = ""
     return own
 
 

@@ -331,12 +331,22 @@ def test_a_turn_that_failed_leaves_no_question_to_the_next() -> None:
     assert "Quandt" in graph.invoke(by_message("Who was mayor?"), THREAD)["answer"]
 
 
+def test_a_question_that_is_asked_again_is_answered_anew() -> None:
+    replies = ["Oster has arches.", "NO CHANGE", "Oster has four arches.", "NO CHANGE"]
+    graph, _ = scripted("rat", replies=replies, checkpointer=InMemorySaver())
+    answers = [graph.invoke(by_question("What of Oster?"), THREAD)["answer"] for _ in range(2)]
+    assert answers == replies[::2]
+
+
 def test_what_came_with_a_question_is_not_the_next_ones() -> None:
     graph, model = scripted(
-        "rat", replies=["NO CHANGE", *TURNS["rat"][2:], "NO CHANGE"], checkpointer=InMemorySaver()
+        "rat",
+        replies=["NO CHANGE", "NO CHANGE", *TURNS["rat"][2:], "NO CHANGE"],
+        checkpointer=InMemorySaver(),
     )
     given = {"question": "What of Oster?", "draft": "Oster has arches."}
-    graph.invoke(given, THREAD)
+    for _ in range(2):
+        assert graph.invoke(given, THREAD)["answer"] == given["draft"]
     assert "Quandt" in graph.invoke(by_question("Who was mayor?"), THREAD)["answer"]
     assert graph.invoke(given, THREAD)["answer"] == given["draft"]
     aag, model = scripted(
