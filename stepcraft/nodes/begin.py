@@ -127,17 +127,17 @@ def of_this_run(state: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         BadInput: As `asked_question`.
     """
-    began, own = state.get("began"), dict(state)
+    began, values = state.get("began"), dict(state)
     if not began:
-        return own
+        return values
     human = _last_human(state.get("messages") or [])
-    if human and str(human.id) != began["message"] and own.get("question") == began["question"]:
-        own["question"] = ""
-    is_another = asked_question(own) != began["question"]
+    if human and str(human.id) != began["message"] and values.get("question") == began["question"]:
+        values["question"] = ""
+    is_another = asked_question(values) != began["question"]
     for key, value in (state.get("left") or {}).items():
-        if own.get(key) == value and (is_another or not began.get(key)):
-            own[key] = ""
-    return own
+        if values.get(key) == value and (is_another or not began.get(key)):
+            values[key] = ""
+    return values
 
 
 def asked_question(state: Mapping[str, Any]) -> str:
