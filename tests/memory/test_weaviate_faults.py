@@ -145,7 +145,12 @@ def test_a_server_killed_and_started_again(own_weaviate: WeaviateServer, url: st
         with fails_soon("cannot be reached|failed"):
             asyncio.run(memory.as_retriever().ainvoke("dish 7"))
         own_weaviate.start()
-        assert memory.search("dish 7", 5) == before
+        after = memory.search("dish 7", 5)
+        assert [hit.procedure for hit in after] == [hit.procedure for hit in before]
+        # The words of what it reads from its log again weigh a little more or less.
+        assert [hit.score for hit in after] == pytest.approx(
+            [hit.score for hit in before], rel=0.01
+        )
         assert len({item.id for item in memory}) == memory.count() == 3000
         assert len(first) == 1000
         assert memory.search(next(procedures(1)).text(), 1, alpha=1)[0].procedure.output == "dish 0"
