@@ -1,18 +1,15 @@
 """`python -m stepcraft_papers`: tables of the papers, and scores that their protocols need."""
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from typer import Argument, Option
 
-from stepcraft.errors import StepcraftError
 from stepcraft.evals.progress import Progress
 from stepcraft_papers.ablations import Protocol, Row, aag_rows, ablate, score_rows
+from stepcraft_papers.console import print_table, run, say
 from stepcraft_papers.mauve import GPT2, mauve_scores
 from stepcraft_papers.published import FIGURES, RAT_ABLATIONS, RPG_ABLATIONS, Figure
 from stepcraft_papers.trueskill import ratings
@@ -89,7 +86,7 @@ def aag_ablations(
     settings |= {"memory": memory} if memory else {}
     settings |= {"embeddings": embeddings} if embeddings else {}
     protocol = Protocol(into, data, limit, 1, concurrency, allow_keyless, settings, _note)
-    _print("ablation", "score", "ours", "paper", rows=aag_rows(benchmark, protocol, judges))
+    print_table("ablation", "score", "ours", "paper", rows=aag_rows(benchmark, protocol, judges))
 
 
 @app.command()
@@ -100,7 +97,7 @@ def figures(
     if benchmark not in FIGURES:
         raise typer.BadParameter(f"the papers report nothing for {benchmark!r}")
     rows = [(f.label, f.method, f.score, f"{f.value}") for f in FIGURES[benchmark]]
-    _print("paper", "ours", "score", "value", rows=rows)
+    print_table("paper", "ours", "score", "value", rows=rows)
 
 
 @app.command()
@@ -111,7 +108,7 @@ def trueskill(directory: Directory) -> None:
         for judge, rated in ratings(directory).items()
         for rating in rated
     ]
-    _print("judge", "method", "TrueSkill", "±", rows=rows)
+    print_table("judge", "method", "TrueSkill", "±", rows=rows)
 
 
 @app.command()
@@ -121,33 +118,22 @@ def mauve(
 ) -> None:
     """Print the MAUVE of an evaluation's methods (RPG §4)."""
     rows = [(method, f"{score:.3f}") for method, score in mauve_scores(directory, features).items()]
-    _print("method", f"MAUVE with {features}", rows=rows)
+    print_table("method", f"MAUVE with {features}", rows=rows)
 
 
 def _note(progress: Progress) -> None:
     text = f"{progress.done} of {progress.total} done, {progress.failed} failed"
-    Console(stderr=True).print(text, end="\r" if progress.done < progress.total else "\n")
+    say(text, end="\r" if progress.done < progress.total else "\n")
 
 
 def _print_scores(table: Sequence[Figure], benchmark: str, protocol: Protocol) -> None:
     rows: list[Row] = score_rows(table, ablate(table, benchmark, protocol))
-    _print("ablation", "score", "ours (95 %)", "paper", rows=rows)
-
-
-def _print(*columns: str, rows: Iterable[Sequence[str]]) -> None:
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    print_table("ablation", "score", "ours (95 %)", "paper", rows=rows)
 
 
 def main() -> None:
     """Run the command line; a failure is one line."""
-    try:
-        app(prog_name="python -m stepcraft_papers")
-    except StepcraftError as error:
-        Console(stderr=True).print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
+    run(app, "stepcraft_papers")
 
 
 if __name__ == "__main__":

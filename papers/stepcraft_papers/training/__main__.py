@@ -1,20 +1,18 @@
 """`python -m stepcraft_papers.training`: make samples, train on them, serve and compare models."""
 
 import json
-import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from typer import Argument, Option
 
-from stepcraft.errors import BadInput, StepcraftError
+from stepcraft.errors import BadInput
 from stepcraft.sources import open_source
+from stepcraft_papers.console import print_table, run, say
 from stepcraft_papers.published import RPG_ABLATIONS
 from stepcraft_papers.training.build import Build, Report
 from stepcraft_papers.training.records import READERS
@@ -59,15 +57,15 @@ def build(
         *((f"left out: {reason}", count) for reason, count in report.left_out.most_common()),
         *((f"failed: {id_}: {reason}", 1) for id_, reason in report.failed.items()),
     ]
-    _print("", "number", rows=[(name, f"{count:,}") for name, count in rows])
+    print_table("", "number", rows=[(name, f"{count:,}") for name, count in rows])
     if report.stopped:
-        _say(f"stopped at --max-calls {max_calls}; the same command with more goes on")
+        say(f"stopped at --max-calls {max_calls}; the same command with more goes on")
 
 
 @app.command()
 def schema() -> None:
     """Print the JSON schema of a training sample."""
-    _say(json.dumps(TrainingSample.model_json_schema(), indent=1), err=False)
+    say(json.dumps(TrainingSample.model_json_schema(), indent=1), err=False)
 
 
 @app.command()
@@ -83,7 +81,7 @@ def show(
         raise BadInput(f"{samples} has {len(every)} samples, and none with the number {number}")
     for each in examples(every[number - 1]):
         prompt = "\n\n".join(message.text for message in each.messages)
-        _say(f"== {each.task}\n{prompt}\n-- is answered with\n{each.reply}\n", err=False)
+        say(f"== {each.task}\n{prompt}\n-- is answered with\n{each.reply}\n", err=False)
 
 
 @app.command()
@@ -141,8 +139,8 @@ def train(
     record = fit(base, learned, held_back, into, recipe)
     losses = record["losses"].items()
     rows = [(task, f"{loss['before']:.3f}", f"{loss['after']:.3f}") for task, loss in losses]
-    _print("loss of a token", "before", "after", rows=rows)
-    _say(
+    print_table("loss of a token", "before", "after", rows=rows)
+    say(
         f"{record['examples']:,} examples, {record['too_long']:,} too long, "
         f"{record['tokens_per_second']:,.0f} tokens a second; {into}"
     )
@@ -154,8 +152,8 @@ def serve(folder: Folder) -> None:
     with _train_extra():
         from stepcraft_papers.training.model import vllm_command
 
-    _say(vllm_command(folder), err=False)
-    _say('then: node_models={"plan": "openai:plan", "answer": "openai:answer"} for rpg_paper')
+    say(vllm_command(folder), err=False)
+    say('then: node_models={"plan": "openai:plan", "answer": "openai:answer"} for rpg_paper')
 
 
 @app.command()
@@ -185,7 +183,7 @@ def ablations(
     rows = compare(
         base, learned, recipe, into, benchmark=benchmark, data=data, limit=limit, sizes=sizes or ()
     )
-    _print("trained", "score", "ours (95 %)", "paper", rows=rows)
+    print_table("trained", "score", "ours (95 %)", "paper", rows=rows)
 
 
 @contextmanager
@@ -204,28 +202,12 @@ def _train_extra() -> Generator[None]:
 
 
 def _note(report: Report) -> None:
-    _say(f"{report.kept} made, {report.calls} calls, {len(report.failed)} failed", end="\r")
-
-
-def _say(text: str, *, err: bool = True, end: str = "\n") -> None:
-    console = Console(stderr=err)
-    console.print(text, end=end, markup=False, highlight=False, soft_wrap=True)
-
-
-def _print(*columns: str, rows: Iterable[Sequence[str]]) -> None:
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    say(f"{report.kept} made, {report.calls} calls, {len(report.failed)} failed", end="\r")
 
 
 def main() -> None:
     """Run the command line; a failure is one line."""
-    try:
-        app(prog_name="python -m stepcraft_papers.training")
-    except StepcraftError as error:
-        _say(f"error: {error}")
-        sys.exit(2)
+    run(app, "stepcraft_papers.training")
 
 
 if __name__ == "__main__":
