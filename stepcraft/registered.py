@@ -1,8 +1,12 @@
-"""The names that a deployment registers, which are all that the context of a run may name."""
+"""The names that a deployment and installed distributions register.
+
+Those of the deployment are all that the context of a run may name.
+"""
 
 import os
 import re
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 from typing import TypeVar
 
 from stepcraft.errors import BadInput
@@ -59,3 +63,22 @@ def chosen(kind: str, name: str, names: Mapping[str, T], how: str) -> T:
             f"a run may not name the {kind} {excerpt(name)}: {listed} ({how} registers more)"
         )
     return names[name]
+
+
+def installed_names(group: str) -> list[str]:
+    """Return the names that installed distributions register as entry points of a group."""
+    return sorted(entry_points(group=group).names)
+
+
+def installed(group: str, name: str, kind: type[T]) -> T | None:
+    """Return what an installed distribution registers under a name; None where none does.
+
+    Raises:
+        BadInput: It is of another kind.
+    """
+    for entry in entry_points(group=group, name=name):
+        loaded = entry.load()
+        if not isinstance(loaded, kind):
+            raise BadInput(f"the entry point {entry.value} of {name!r:.80} is no {kind.__name__}")
+        return loaded
+    return None

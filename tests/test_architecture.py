@@ -18,7 +18,6 @@ LAYERS = [
     "retrieval",
     "sources",
     "memory",
-    "rerank",
     "models",
     "contexts",
     "index",

@@ -98,9 +98,10 @@ def test_servers_serve_the_graphs_of_the_registry() -> None:
         served = json.loads(read(file))["graphs"]
         assert served.keys() == {"aag", "rat", "rpg", "chat", "direct", "rag", "react"}
         for name, entry in served.items():
-            attribute = name if GRAPHS[name].module == "baselines" else "graph"
+            module, _, builder = GRAPHS[name].builder.partition(":")
+            attribute = builder.removeprefix("build_") if module.endswith("baselines") else "graph"
             assert entry == {
-                "path": f"stepcraft.graphs.{GRAPHS[name].module}:{attribute}",
+                "path": f"{module}:{attribute}",
                 "description": f"{GRAPHS[name].sentence}.",
             }
 

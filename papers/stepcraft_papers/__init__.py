@@ -1,1 +1,1 @@
-"""The benchmarks and ablation tables of the papers that Stepcraft implements."""
+"""The algorithms, benchmarks and ablation tables of the papers that Stepcraft implements."""

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from papers.training_tests.made import SAMPLES
-from stepcraft.contexts.paper import RpgPaperContext
-from stepcraft.graphs.paper.rpg import build_rpg_paper
+from stepcraft_papers.contexts import RpgPaperContext
+from stepcraft_papers.graphs.rpg import build_rpg_paper
 from stepcraft_papers.training.examples import (
     COMPLETE,
     IGNORED,

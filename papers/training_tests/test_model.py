@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from papers.tests.official import OFFICIAL
 from papers.training_tests.made import SAMPLES
 from stepcraft.errors import BadInput
-from stepcraft.graphs.paper.rpg import build_rpg_paper
+from stepcraft_papers.graphs.rpg import build_rpg_paper
 from stepcraft_papers.training.__main__ import app
 from stepcraft_papers.training.ablations import compare
 from stepcraft_papers.training.examples import TASKS

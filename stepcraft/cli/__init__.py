@@ -164,7 +164,7 @@ def rpg(
 @app.command()
 @unpacked
 def run(graph: Graph, question: Question, using: Using = "", **options: Unpack[RunOptions]) -> None:
-    """Run any graph: a method, as its paper has it, a baseline, or the chat, which picks one."""
+    """Run any graph: a method, a baseline, the chat, which picks one, or an installed graph."""
     from stepcraft.cli.run import run_graph
 
     run_graph(graph, question, options, {"resources": using})
@@ -173,10 +173,10 @@ def run(graph: Graph, question: Question, using: Using = "", **options: Unpack[R
 @app.command()
 def graphs() -> None:
     """List the graphs, one per line."""
-    from stepcraft.graphs.registry import GRAPHS
+    from stepcraft.graphs.registry import graph_info, graph_names
 
-    for name, graph in GRAPHS.items():
-        say(f"{name:<9} {graph.sentence}")
+    for name in graph_names():
+        say(f"{name:<9} {graph_info(name).sentence}")
 
 
 @app.command()

@@ -43,7 +43,7 @@ def run(
     ],
     methods: Annotated[
         str,
-        Option(help="Methods with their settings: rag:k=10,rat:rounds=1,self_refinement."),
+        Option(help="Methods with their settings: rag:k=10,rat:rounds=1."),
     ] = "rag,rat,rpg",
     directory: Annotated[Path, Option("--into", help="The directory of the evaluation.")] = Path(
         "eval"
@@ -139,11 +139,12 @@ def _settings(loaded: "Mapping[str, Any]", chosen: "Mapping[str, Any]") -> "dict
 
     The passages of a file are not searched where the user names a memory.
     """
-    from stepcraft.graphs.registry import GRAPHS
+    from stepcraft.graphs.registry import graph_names
 
+    graphs = graph_names()
     settings = {
         name: {key: each for key, each in value.items() if key not in chosen}
-        if name in GRAPHS
+        if name in graphs
         else value
         for name, value in loaded.items()
         if name != "sources" or "memory" not in chosen
@@ -285,14 +286,12 @@ def _sample_lines(pair: "Pair") -> "Iterable[str]":
 def list_() -> None:
     """List the methods and the installed benchmarks, one per line."""
     from stepcraft.evals.benchmark import benchmark_names, get_benchmark
-    from stepcraft.evals.methods import SELF_REFINEMENT
-    from stepcraft.graphs.registry import GRAPHS
+    from stepcraft.evals.methods import method_names
 
-    names = ", ".join([*GRAPHS, SELF_REFINEMENT])
-    say(f"methods: {names} (`stepcraft graphs` says more)\n")
+    say(f"methods: {', '.join(method_names())} (`stepcraft graphs` says more)\n")
     for name in benchmark_names():
         benchmark = get_benchmark(name)
         cited = f"; {benchmark.citation}" if benchmark.citation else ""
         about = f"from {benchmark.source}, licence: {benchmark.licence}{cited}"
         say(f"{name:<19} {benchmark.description}; {about}")
-    say("\nbenchmarks of papers: pip install stepcraft-papers")
+    say("\nmethods and benchmarks of papers: pip install stepcraft-papers")

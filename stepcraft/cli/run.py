@@ -16,7 +16,7 @@ from stepcraft.cli.options import RunOptions, builder_options, check_writable, s
 from stepcraft.cli.output import note, one_line, print_json, say, show_diff
 from stepcraft.cli.review import ask_for_review, check_can_review
 from stepcraft.errors import BadInput
-from stepcraft.graphs.registry import GRAPHS, get_graph
+from stepcraft.graphs.registry import get_graph, graph_info
 from stepcraft.report import StepTime, page
 from stepcraft.text.clean import clean
 
@@ -76,7 +76,7 @@ def run_graph(
         check_can_review(arguments)
     check_writable(options["html"])
     texts = {key: clean(text) for key, text in inputs.items() if text}
-    for key in texts.keys() - GRAPHS[name].inputs:
+    for key in texts.keys() - graph_info(name).inputs:
         raise BadInput(f"{name} takes no {key}; leave it out")
     texts["question"] = clean(question)
     graph = get_graph(name, checkpointer=InMemorySaver() if pauses else None, **arguments)

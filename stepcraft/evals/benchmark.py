@@ -11,7 +11,6 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from stepcraft.errors import BadInput
 from stepcraft.evals.samples import Sample, read_samples
 from stepcraft.evals.scoring import Scorer, default_scores
+from stepcraft.registered import installed, installed_names
 
 GROUP = "stepcraft.benchmarks"
 _DATA = Path(str(files("stepcraft.evals") / "data"))
@@ -67,7 +67,7 @@ class Benchmark:
 
 def benchmark_names() -> list[str]:
     """Return the names of the installed benchmarks, those of this package first."""
-    return [*_LGSTEP, *sorted(entry_points(group=GROUP).names)]
+    return [*_LGSTEP, *installed_names(GROUP)]
 
 
 def get_benchmark(name: str) -> Benchmark:
@@ -76,12 +76,8 @@ def get_benchmark(name: str) -> Benchmark:
     Raises:
         BadInput: No installed package has a benchmark with this name.
     """
-    if name in _LGSTEP:
-        return _LGSTEP[name]
-    for entry in entry_points(group=GROUP, name=name):
-        benchmark = entry.load()
-        if not isinstance(benchmark, Benchmark):
-            raise BadInput(f"the entry point {entry.value} of {name!r:.80} is no Benchmark")
+    benchmark = _LGSTEP.get(name) or installed(GROUP, name, Benchmark)
+    if benchmark is not None:
         return benchmark
     near = difflib.get_close_matches(name, benchmark_names(), 1)
     hint = (

@@ -1,12 +1,17 @@
-"""The methods of an evaluation: our graphs by name with settings, and anybody's graphs."""
+"""The methods of an evaluation: graphs by name with settings, and anybody's graphs.
+
+A distribution registers a method that is more than a graph with settings as an entry point of the
+group `stepcraft.methods`: a function with the parameters of `method_of` beside the graph.
+"""
 
 import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from importlib.resources import files
+from types import FunctionType
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -17,17 +22,16 @@ from pydantic import ValidationError
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evals.samples import Sample
-from stepcraft.graphs.registry import GRAPHS, context_of, get_graph
+from stepcraft.graphs.registry import context_of, get_graph, graph_info, graph_names
 from stepcraft.llm.resources import BuilderOptions, Resources
-from stepcraft.memory.local import LocalMemory
 from stepcraft.models.resolve import model_name, resolve_model
+from stepcraft.registered import installed, installed_names
 from stepcraft.secrets import excerpt
 
-SELF_REFINEMENT = "self_refinement"
-"""The paper's draft, critic and edits with an empty memory: what the memory has to beat."""
-_REFINED = "aag_paper"
-_SEARCHED = ("memory", "sources", "embeddings")
-_OPTIONS = ("model", "node_models", *_SEARCHED)
+_GROUP = "stepcraft.methods"
+SEARCHED = ("memory", "sources", "embeddings")
+"""What a method searches, and with what."""
+_OPTIONS = ("model", "node_models", *SEARCHED)
 """What goes to the builder of a graph: who evaluates may name what no run's context may."""
 _PACKAGE = str(files("stepcraft"))
 _NOT_SCORED = ("messages", "usage", "warnings", "__interrupt__")
@@ -46,7 +50,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Method:
-    """A graph of this package with its settings."""
+    """A graph with its settings."""
 
     name: str
     """As it was written, such as `rat:rounds=1`."""
@@ -108,7 +112,7 @@ class Method:
         question, resources = sample["question"], sample.get("resources")
         if not resources:
             return {"question": question}
-        if "resources" in GRAPHS[self.graph].inputs:
+        if "resources" in graph_info(self.graph).inputs:
             return {"question": question, "resources": resources}
         return {"question": f"{question} (with {resources})"}
 
@@ -180,7 +184,7 @@ def _result(result: object, output: Mapping[str, Any]) -> Result:
 
 
 def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
-    """Read methods such as `rag:k=10,rat:rounds=1:model=openai:gpt-5,self_refinement`.
+    """Read methods such as `rag:k=10,rat:rounds=1:model=openai:gpt-5`.
 
     Args:
         text: The methods, separated by commas, each with its settings behind colons; a value may
@@ -204,21 +208,34 @@ def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
         if name in methods:
             raise BadInput(f"the method {name!r:.80} is named twice; name each once")
         pairs = (setting.split("=", 1) for setting in settings)
-        methods[name] = _method(name, graph, {key: value.strip() for key, value in pairs}, fields)
+        chosen = {key: value.strip() for key, value in pairs}
+        make: Any = installed(_GROUP, graph, FunctionType) or partial(method_of, graph)
+        methods[name] = make(name, chosen, fields)
         methods[name].context()
     if not methods:
-        raise BadInput(f"no method is named; name some of {', '.join([*GRAPHS, SELF_REFINEMENT])}")
+        raise BadInput(f"no method is named; name some of {', '.join(method_names())}")
     return list(methods.values())
 
 
-def _method(
-    name: str, graph: str, settings: Mapping[str, Any], fields: Mapping[str, Any]
+def method_names() -> list[str]:
+    """Return the names of the graphs and of the installed methods."""
+    return [*graph_names(), *installed_names(_GROUP)]
+
+
+def method_of(
+    graph: str, name: str, settings: Mapping[str, Any], fields: Mapping[str, Any]
 ) -> Method:
-    if graph == SELF_REFINEMENT:
-        shared = {key: value for key, value in fields.items() if key not in _SEARCHED}
-        method = _method(name, _REFINED, {"questions": False, **settings}, shared)
-        memory = LocalMemory(":memory:", embeddings="none")
-        return replace(method, options={**method.options, "memory": memory})
+    """Return a graph as a method.
+
+    Args:
+        graph: The name of the graph.
+        name: The method as it was written.
+        settings: Its own settings.
+        fields: Those of all methods, as `read_methods` takes them.
+
+    Raises:
+        BadInput: There is no graph of this name.
+    """
     names = set(context_of(graph).model_fields)
     names |= {"embeddings"} if "memory" in names else set()
     shared = {**fields, **(fields.get(graph) or {})}

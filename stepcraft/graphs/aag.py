@@ -2,7 +2,7 @@
 
 What has to be looked up is listed first; the steps are drafted from the procedures that are found
 for the goal and for each query, then checked against what is found for each step. The paper's
-algorithm is `stepcraft.graphs.paper.aag`.
+algorithm is `stepcraft_papers.graphs.aag`.
 """
 
 from collections.abc import Mapping, Sequence

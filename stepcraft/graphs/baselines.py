@@ -1,9 +1,9 @@
 """The baselines that the methods are compared with, all with one input and output.
 
-They are direct, cot, rag, few_shot and react.
+They are direct, rag and react. Others, such as those of `stepcraft_papers`, are built with
+`baseline_builder` and `one_call_builder`.
 """
 
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,21 +11,14 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
 
-from stepcraft.contexts.baselines import (
-    CotContext,
-    DirectContext,
-    FewShotContext,
-    RagContext,
-    ReactContext,
-)
-from stepcraft.evidence import Evidence
+from stepcraft.contexts.baselines import DirectContext, RagContext, ReactContext
 from stepcraft.llm.node import ModelNode, published
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, S, compiled
 from stepcraft.llm.usage import RunState
 from stepcraft.nodes.agent import NAME as AGENT
 from stepcraft.nodes.agent import Agent
-from stepcraft.nodes.answer import answer, answer_by_thinking
-from stepcraft.nodes.begin import Begin, asked_question, store_of_run
+from stepcraft.nodes.answer import answer
+from stepcraft.nodes.begin import Begin, asked_question
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.state import Answer, Finding, Messages, Part
 from stepcraft.retrieval.target import Searched
@@ -60,7 +53,8 @@ def _initial(
     return {"queries": [asked_question(state)], "findings": [], "parts": []}
 
 
-def _begun(resources: Resources[S], *nodes: str, searches: bool = True) -> Builder:
+def baseline_builder(resources: Resources[S], *nodes: str, searches: bool = True) -> Builder:
+    """Return a builder with the first node of a baseline; `nodes` are those that ask a model."""
     builder: Builder = StateGraph(
         State, resources.settings_type, input_schema=BaselineInput, output_schema=Answer
     )
@@ -69,11 +63,12 @@ def _begun(resources: Resources[S], *nodes: str, searches: bool = True) -> Build
     return builder
 
 
-def _one_call(
+def one_call_builder(
     graph: str, settings_type: type[S], node: ModelNode, options: BuilderOptions
 ) -> Builder:
+    """Return a baseline of one node, which asks a model and searches nothing."""
     resources = Resources.of(graph, settings_type, options)
-    builder = _begun(resources, node.name, searches=False)
+    builder = baseline_builder(resources, node.name, searches=False)
     builder.add_node("answer", node.bound(resources))
     builder.add_edge("begin", "answer")
     builder.add_edge("answer", END)
@@ -82,18 +77,13 @@ def _one_call(
 
 def direct_builder(**options: Unpack[BuilderOptions]) -> Builder:
     """Return the baseline of one call without evidence."""
-    return _one_call("direct", DirectContext, answer, options)
-
-
-def cot_builder(**options: Unpack[BuilderOptions]) -> Builder:
-    """Return the baseline that thinks step by step, then answers, in one call."""
-    return _one_call("cot", CotContext, answer_by_thinking, options)
+    return one_call_builder("direct", DirectContext, answer, options)
 
 
 def rag_builder(**options: Unpack[BuilderOptions]) -> Builder:
     """Return the baseline that searches once with the question; `k=5` is RAG-5."""
     resources = Resources.of("rag", RagContext, options)
-    builder = _begun(resources, "answer")
+    builder = baseline_builder(resources, "answer")
     builder.add_node("retrieve", Retrieve(resources, alone=1))
     builder.add_node("answer", answer.bound(resources))
     builder.add_edge("begin", "retrieve")
@@ -102,46 +92,13 @@ def rag_builder(**options: Unpack[BuilderOptions]) -> Builder:
     return builder
 
 
-def few_shot_builder(**options: Unpack[BuilderOptions]) -> Builder:
-    """Return the baseline that sees `k` random procedures of the memory, the same for a seed."""
-    resources = Resources.of("few_shot", FewShotContext, options, prefers_memory=True)
-    builder = _begun(resources, "answer")
-    builder.add_node("sample", resources.bind(sample))
-    builder.add_node("answer", answer.bound(resources))
-    builder.add_edge("begin", "sample")
-    builder.add_edge("sample", "answer")
-    builder.add_edge("answer", END)
-    return builder
-
-
-def sample(state: State, resources: Resources[FewShotContext]) -> dict[str, Any]:
-    """Return random procedures of the memory as evidence."""
-    settings = resources.settings(state)
-    memory = resources.target.memory(settings, store_of_run())
-    procedures = sorted(memory, key=lambda procedure: procedure.id)
-    chosen = random.Random(settings.sample_seed).sample(  # noqa: S311 - examples, no secret
-        procedures, min(settings.k, len(procedures))
-    )
-    evidence = [
-        Evidence(
-            id=procedure.id,
-            title=procedure.output,
-            text=procedure.text(),
-            source=procedure.source,
-            score=0.0,
-        )
-        for procedure in chosen
-    ]
-    return {"evidence": evidence}
-
-
 def react_builder(**options: Unpack[BuilderOptions]) -> Builder:
     """Return the agent with a search tool.
 
     Where it gives no answer, a call without tools writes it.
     """
     resources = Resources.of("react", ReactContext, options)
-    builder = _begun(resources, AGENT, "answer")
+    builder = baseline_builder(resources, AGENT, "answer")
     builder.add_node(AGENT, Agent(resources))
     builder.add_node("answer", answer.bound(resources))
     builder.add_node("finish", resources.bind(finish))
@@ -166,19 +123,9 @@ def build_direct(**options: Unpack[GraphOptions]) -> Graph:
     return compiled(direct_builder, "direct", options)
 
 
-def build_cot(**options: Unpack[GraphOptions]) -> Graph:
-    """Build and compile the chain-of-thought baseline."""
-    return compiled(cot_builder, "cot", options)
-
-
 def build_rag(**options: Unpack[GraphOptions]) -> Graph:
     """Build and compile RAG."""
     return compiled(rag_builder, "rag", options)
-
-
-def build_few_shot(**options: Unpack[GraphOptions]) -> Graph:
-    """Build and compile the few-shot baseline."""
-    return compiled(few_shot_builder, "few_shot", options)
 
 
 def build_react(**options: Unpack[GraphOptions]) -> Graph:
@@ -186,7 +133,6 @@ def build_react(**options: Unpack[GraphOptions]) -> Graph:
     return compiled(react_builder, "react", options)
 
 
-direct, cot, rag = build_direct(), build_cot(), build_rag()
-few_shot, react = build_few_shot(), build_react()
+direct, rag, react = build_direct(), build_rag(), build_react()
 """The baselines with everything from the context, the environment and the defaults, for servers and
 Studio."""

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, create_model
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput, StepcraftError
 from stepcraft.graphs.chat import sources_below, warnings_below
-from stepcraft.graphs.registry import GRAPHS
+from stepcraft.graphs.registry import graph_info, graph_names
 from stepcraft.secrets import excerpt
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -117,7 +117,7 @@ def _optional_fields(
 
 
 def _description(graph: str) -> str:
-    sentence = GRAPHS[graph].sentence if graph in GRAPHS else "Answers a question"
+    sentence = graph_info(graph).sentence if graph in graph_names() else "Answers a question"
     return (
         f"{sentence}. It sees nothing of this conversation: "
         "the question has to say all that it needs."

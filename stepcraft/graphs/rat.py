@@ -1,7 +1,7 @@
 """RAT, retrieval-augmented thoughts: write, look up every part, change what is wrong (RAT §3).
 
 A draft that comes in is checked as it is: "check this answer against my documents". The paper's
-algorithm, thought by thought, is `stepcraft.graphs.paper.rat`.
+algorithm, thought by thought, is `stepcraft_papers.graphs.rat`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,15 @@
-"""The graphs by name, each imported when it is first used."""
+"""The graphs by name, each imported when it is first used.
+
+Other distributions, such as `stepcraft-papers`, register theirs as entry points of the group
+`stepcraft.graphs`; each loads a `GraphInfo`:
+
+    [project.entry-points."stepcraft.graphs"]
+    rat_paper = "stepcraft_papers.graphs:RAT_PAPER"
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from langgraph.graph.state import CompiledStateGraph
@@ -11,15 +18,21 @@ from typing_extensions import Unpack
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput
 from stepcraft.llm.resources import GraphOptions
+from stepcraft.registered import installed, installed_names
 from stepcraft.secrets import excerpt
+
+_GROUP = "stepcraft.graphs"
+_OF_PAPERS = {"aag_paper", "cot", "few_shot", "rat_paper", "rpg_paper", "self_refinement"}
 
 
 @dataclass(frozen=True)
 class GraphInfo:
-    """A graph of the package."""
+    """Where a graph is, and what it is for."""
 
-    module: str
-    """The module below `stepcraft.graphs`."""
+    builder: str
+    """The function that builds it: `package.module:build_graph`."""
+    settings: str
+    """The class of its settings: `package.module:GraphContext`."""
     sentence: str
     """What it is for, for people who choose and for models that call it as a tool."""
     inputs: tuple[str, ...] = ("question",)
@@ -28,54 +41,70 @@ class GraphInfo:
 
 GRAPHS: Mapping[str, GraphInfo] = {
     "aag": GraphInfo(
-        "aag",
+        "stepcraft.graphs.aag:build_aag",
+        "stepcraft.contexts.aag:AagContext",
         "For a goal: the steps that reach it, "
         "written by analogy with remembered procedures and checked",
         ("question", "resources"),
     ),
     "rat": GraphInfo(
-        "rat",
+        "stepcraft.graphs.rat:build_rat",
+        "stepcraft.contexts.rat:RatContext",
         "For a draft, or a question that takes reasoning: "
         "every part is looked up, and what is wrong is changed",
         ("question", "draft"),
     ),
     "rpg": GraphInfo(
-        "rpg",
+        "stepcraft.graphs.rpg:build_rpg",
+        "stepcraft.contexts.rpg:RpgContext",
         "For an answer from documents: "
         "what has to be looked up is planned, and each sentence is traced to its evidence",
         ("question", "kind"),
     ),
     "chat": GraphInfo(
-        "chat",
+        "stepcraft.graphs.chat:build_chat",
+        "stepcraft.contexts.chat:ChatContext",
         "For a conversation: each message is answered by the graph that fits it, with sources",
     ),
-    "direct": GraphInfo("baselines", "For talk and what needs no sources: one reply of the model"),
-    "cot": GraphInfo(
-        "baselines",
-        "For arithmetic and logic: the model thinks step by step, then answers, in one call",
+    "direct": GraphInfo(
+        "stepcraft.graphs.baselines:build_direct",
+        "stepcraft.contexts.baselines:DirectContext",
+        "For talk and what needs no sources: one reply of the model",
     ),
     "rag": GraphInfo(
-        "baselines",
+        "stepcraft.graphs.baselines:build_rag",
+        "stepcraft.contexts.baselines:RagContext",
         "For one fact from the sources: one search for the question, one answer from it",
     ),
-    "few_shot": GraphInfo(
-        "baselines", "For a goal, in one call: written after the pattern of random procedures"
-    ),
     "react": GraphInfo(
-        "baselines", "For a fact that is found by trying: an agent that searches as it sees fit"
-    ),
-    "rat_paper": GraphInfo("paper.rat", "RAT as its paper has it: thought by thought"),
-    "rpg_paper": GraphInfo(
-        "paper.rpg",
-        "RPG as its paper has it: plan, select and answer in a loop",
-        ("question", "kind"),
-    ),
-    "aag_paper": GraphInfo(
-        "paper.aag",
-        "AAG as its paper has it: questions, answers, critic and edits",
-        ("question", "resources"),
+        "stepcraft.graphs.baselines:build_react",
+        "stepcraft.contexts.baselines:ReactContext",
+        "For a fact that is found by trying: an agent that searches as it sees fit",
     ),
 }
+"""The graphs of this package."""
+
+
+def graph_names() -> list[str]:
+    """Return the names of the graphs, those of this package first, then the installed ones."""
+    return [*GRAPHS, *installed_names(_GROUP)]
+
+
+def graph_info(name: str) -> GraphInfo:
+    """Return where a graph is and what it is for, by its name.
+
+    Raises:
+        BadInput: There is no graph of this name.
+    """
+    graph = GRAPHS.get(name) or installed(_GROUP, name, GraphInfo)
+    if graph is not None:
+        return graph
+    if name in _OF_PAPERS:
+        raise BadInput(
+            f"{name} is part of stepcraft-papers, which is not installed: "
+            "pip install stepcraft-papers"
+        )
+    raise BadInput(f"there is no graph {excerpt(name)}; there are {', '.join(graph_names())}")
 
 
 def get_graph(
@@ -86,7 +115,7 @@ def get_graph(
     Raises:
         BadInput: There is no graph of this name, or an option is of another kind than it has to be.
     """
-    graph: CompiledStateGraph[Any, Any, Any, Any] = getattr(_module(name), f"build_{name}")(
+    graph: CompiledStateGraph[Any, Any, Any, Any] = resolve_name(graph_info(name).builder)(
         **options
     )
     return graph
@@ -98,12 +127,5 @@ def context_of(name: str) -> type[Settings]:
     Raises:
         BadInput: There is no graph of this name.
     """
-    words = (part.capitalize() for part in name.split("_"))
-    settings: type[Settings] = getattr(_module(name), f"{''.join(words)}Context")
+    settings: type[Settings] = resolve_name(graph_info(name).settings)
     return settings
-
-
-def _module(name: str) -> Any:
-    if name not in GRAPHS:
-        raise BadInput(f"there is no graph {excerpt(name)}; there are {', '.join(GRAPHS)}")
-    return import_module(f"stepcraft.graphs.{GRAPHS[name].module}")

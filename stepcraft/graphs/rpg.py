@@ -1,7 +1,7 @@
 """RPG, retrieve-plan-generate: plan what to look up, write from it, check every part (RPG §3).
 
 Questions of several hops need no loop: the draft says in words what is missing, and the check
-searches by these words. The paper's loop is `stepcraft.graphs.paper.rpg`.
+searches by these words. The paper's loop is `stepcraft_papers.graphs.rpg`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from stepcraft.text.markdown import fences, replaced
+from stepcraft.text.markdown import fences
 
 _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), 127))
 _UNSAFE = re.compile(
@@ -44,9 +44,6 @@ SPACELESS_STOPS = "\u3002\uff01\uff1f"
 _TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 _ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 
-_MARKER = re.compile(
-    r"(?<![A-Za-z0-9_)\]\"'])\[\[[ \t]*((?:(?!\[\[).)*?)[ \t]*\]\](?!\])", re.DOTALL
-)
 _OPENER = re.compile(
     r"\A\s*+(?:(?:sure|certainly|of course|absolutely|okay|great)\b[^\n]{0,200}[:!.]"
     r"|(?:here(?:['\u2019]s| is| are)|below (?:is|are))\b[^\n]{0,200}:)[ \t]*\n\s*+(?=\S)",
@@ -91,14 +88,6 @@ def stems(text: str) -> frozenset[str]:
 def tokens(text: str) -> int:
     """Estimate the number of tokens: one for four bytes of UTF-8."""
     return len(text.encode("utf-8", "replace")) // 4
-
-
-def without_markers(text: str) -> str:
-    """Return the text, cleaned, without the `[[` and `]]` around what its writer doubts (AAG §3.2).
-
-    Brackets of code spans and blocks stay, and `[[` that continues a name (`table[["a", "b"]]`).
-    """
-    return replaced(clean(text), _MARKER, lambda marked: marked[1])
 
 
 def unfenced(text: str) -> str:

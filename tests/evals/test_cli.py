@@ -48,7 +48,7 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path, options: str, problem: s
 
 def test_the_list() -> None:
     names = re.findall(r"[\w-]+", stepcraft("list").stdout)
-    assert {"rat", "self_refinement", "lgstep-val", "stepcraft-papers"} <= {*names}
+    assert {"rat", "lgstep-val", "stepcraft-papers"} <= {*names}
 
 
 def test_each_answer_has_a_seed(tmp_path: Path) -> None:

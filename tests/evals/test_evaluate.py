@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.summary import summarise
 from tests.evals.asked import COUNT, number_in, samples
-from tests.evals.judged import JudgeModel
 from tests.evals.runs import DIRECT, WARM, run
 from tests.scripted import ScriptedModel
 
@@ -254,24 +252,6 @@ def test_methods_take_what_they_have() -> None:
     assert settings == {"rounds": 1, "finish": "code"}
     assert methods[3].input(FLOUR) == {"question": "bake", "resources": "flour"}
     assert methods[2].input(FLOUR) == {"question": "bake (with flour)"}
-
-
-def test_the_seed_of_a_sample_is_for_what_takes_one() -> None:
-    [method] = read_methods("few_shot:seed=1", {})
-    drawing = method.context(seed=3).model_dump(include={"seed", "sample_seed"})
-    assert drawing == {"seed": 1, "sample_seed": 3}
-    taking = replace(method, options={"model": JudgeModel([])})
-    assert (taking.context(seed=3).seed, taking.context().seed) == (3, 1)
-
-
-def test_self_refinement_is_without_the_memory_that_others_search() -> None:
-    [method] = read_methods(
-        "self_refinement:k=1", {"memory": "a.jsonl", "sources": ["web"], "model": "x"}
-    )
-    assert (method.graph, method.settings["questions"]) == ("aag_paper", False)
-    assert method.options["model"] == "x"
-    assert list(method.options["memory"]) == []  # type: ignore[arg-type] # a memory that is listed
-    assert "sources" not in method.options
 
 
 def test_what_is_there_twice(tmp_path: Path) -> None:

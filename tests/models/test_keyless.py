@@ -22,7 +22,7 @@ from stepcraft.building.nodes import ask_for_procedures, read_procedures, succes
 from stepcraft.building.settings import DuplicatesContext, ExtractContext
 from stepcraft.building.threads import transcript
 from stepcraft.contexts.aag import AagContext
-from stepcraft.contexts.baselines import CotContext, DirectContext
+from stepcraft.contexts.baselines import DirectContext
 from stepcraft.contexts.chat import ChatContext
 from stepcraft.contexts.rat import RatContext
 from stepcraft.contexts.rpg import RpgContext
@@ -33,7 +33,7 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import prompt
 from stepcraft.memory.procedure import Procedure
 from stepcraft.models.keyless.model import REPLIES, ExtractiveModel
-from stepcraft.nodes.answer import answer, answer_by_thinking
+from stepcraft.nodes.answer import answer
 from stepcraft.nodes.draft import draft, draft_steps
 from stepcraft.nodes.finish import finish
 from stepcraft.nodes.generate import generate
@@ -157,7 +157,6 @@ NODES: dict[str, tuple[ModelNode, dict[str, Any], Any, str, object]] = {
         "```\nprint(1)\nprint(2)\n\n```",
     ),
     "reply, nothing found": (answer, state(evidence=[]), DirectContext(), "answer", NOTHING),
-    "reasoned": (answer_by_thinking, state(), CotContext(), "answer", NOTHING),
     "success": (
         success,
         {

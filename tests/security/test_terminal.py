@@ -49,7 +49,7 @@ COMMANDS: dict[str, list[str]] = {
     "import of a bad record": ["memory", "import", "half.jsonl", "-m", "new.db"],
     "a name": ["memory", "count", "-m", "no\x1b[2J\x9b\u202esuch.jsonl"],
     "corpus": ["source", "check", "corpus:corpus", "rye"],
-    "few_shot": ["run", "few_shot", "rye", "--memory", "memory.jsonl"],
+    "rag": ["run", "rag", "rye", "--memory", "memory.jsonl"],
     "rat": ["rat", HOSTILE.replace("\0", ""), "--from", "corpus:corpus", "--show-changes"],
 }
 

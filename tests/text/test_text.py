@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.text.clean import clean, normalised, terms, unfenced, without_markers
+from stepcraft.text.clean import clean, normalised, terms, unfenced
 from stepcraft.text.sentences import sentences
 
 ANY = st.text(st.characters())  # lone surrogates included
@@ -59,27 +59,6 @@ def test_terms_are_the_words_that_matter() -> None:
 )
 def test_sentences(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[[ Add salt. ]]", "Add salt."),
-        ("1. [[Boil]] it [[ twice ]].", "1. Boil it twice."),
-        ("[[ a ]]\n   [[ b ]]", "a\n   b"),
-        ("混合[[可能]]。", "混合可能。"),
-        ("[[2 eggs]] ([[or three]])", "2 eggs (or three)"),
-        ("[[a[0]]]", "a[0]"),
-        ("[[over\ntwo lines]]", "over\ntwo lines"),
-        ("[\u202e[ hidden ]\x00]", "hidden"),
-        ("a  b [0]", "a  b [0]"),
-        ('df[["a", "b"]]', 'df[["a", "b"]]'),
-        ("Run `if [[ -f x ]]; then` in bash.", "Run `if [[ -f x ]]; then` in bash."),
-        ("```\n[[package]]\nname = 1\n```", "```\n[[package]]\nname = 1\n```"),
-    ],
-)
-def test_markers_go_and_their_text_stays(text: str, expected: str) -> None:
-    assert without_markers(text) == expected
 
 
 @pytest.mark.parametrize(

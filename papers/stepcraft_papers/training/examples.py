@@ -12,11 +12,11 @@ from typing import Any, Literal, TypedDict
 from langchain_core.messages import BaseMessage
 from transformers import PreTrainedTokenizerBase
 
-from stepcraft.contexts.paper import RpgPaperContext
 from stepcraft.evidence import Evidence
-from stepcraft.nodes.paper.plan_segment import ask_for_plan
-from stepcraft.nodes.paper.state import Selected
-from stepcraft.nodes.paper.write_segment import ask_for_segment
+from stepcraft_papers.contexts import RpgPaperContext
+from stepcraft_papers.nodes.plan_segment import ask_for_plan
+from stepcraft_papers.nodes.state import Selected
+from stepcraft_papers.nodes.write_segment import ask_for_segment
 from stepcraft_papers.training.samples import Segment, TrainingSample
 
 Task = Literal["plan", "answer"]

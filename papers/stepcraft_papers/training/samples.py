@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from stepcraft.contexts.paper import Kind
 from stepcraft.errors import BadInput
 from stepcraft.records import records
+from stepcraft_papers.contexts import Kind
 
 
 class _Strict(BaseModel):

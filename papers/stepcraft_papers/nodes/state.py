@@ -1,0 +1,155 @@
+"""The keys of the states of the papers' graphs."""
+
+import operator
+from typing import Annotated, Literal, TypeAlias
+
+from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
+
+from stepcraft.llm.usage import RunState
+from stepcraft.nodes.draft import shown_passages
+from stepcraft.nodes.state import Answer, Finding, Part, passages_of
+from stepcraft.nodes.trace import TracedSentence
+from stepcraft.schema import described
+from stepcraft.text.sections import Section
+from stepcraft_papers.contexts import Kind
+
+Prompt: TypeAlias = list[BaseMessage]
+
+
+class PaperState(Answer, RunState):
+    """The keys that the papers' graphs share."""
+
+    question: str
+    """The question, or the goal."""
+    parts: list[Part]
+    """Empty: what is searched for stands in `queries`."""
+    queries: list[str]
+    """What is searched for now."""
+    findings: list[Finding]
+    """What each query found."""
+
+
+def sections(**texts: str) -> list[Section | None]:
+    """Return a section for each text that is not empty."""
+    return [Section(name, "", text.strip()) for name, text in texts.items() if text.strip()]
+
+
+def passages_found(state: PaperState) -> list[int]:
+    """Return the numbers of the passages for the queries, without those left out of a prompt."""
+    numbers = {number for query in state["queries"] for number in passages_of(state, query)}
+    return [number for number in shown_passages(state) if number in numbers]
+
+
+@described
+class ThoughtRevision(TypedDict):
+    """The outcome for one thought."""
+
+    step: int
+    """The number of the thought, from 1."""
+    query: str
+    """What was searched for."""
+    evidence: list[str]
+    """The ids of the passages that were found."""
+    before: str
+    """The text so far, with the thought at its end."""
+    after: str
+    """The same text after the revision."""
+    skipped: str
+    """Why the thought was not checked, "" if it was."""
+
+
+class RatPaperState(PaperState):
+    """The state of the paper's RAT."""
+
+    draft: str
+    thoughts: list[str]
+    """The draft, split."""
+    step: int
+    """The number of the thought that is looked up, from 1."""
+    thought: str
+    """That thought as it was drafted."""
+    text: str
+    """The text so far: the revised thoughts, and that thought at its end."""
+    reason: str
+    """Why nothing may have been found for it."""
+    revisions: list[ThoughtRevision]
+
+
+@described
+class Selected(TypedDict):
+    """A sentence that was selected for a plan (RPG §3.2)."""
+
+    passage: str
+    """The id of its passage among the evidence."""
+    title: str
+    """The title of the passage."""
+    text: str
+    """The sentence."""
+    score: float
+    """How well it fits the plan; higher is better."""
+
+
+@described
+class Segment(TypedDict):
+    """One part of an answer."""
+
+    plan: str
+    """The topic that was planned for it."""
+    sentences: list[Selected]
+    """The sentences that it was written from, in the order of the passages and of their texts."""
+    text: str
+    """What was written."""
+    evidence: list[str]
+    """The ids of the passages of its sentences, each once, in order."""
+    unsupported: bool
+    """Whether no sentence fitted well enough, so that it was written without evidence."""
+
+
+class RpgPaperState(PaperState):
+    """The state of the paper's RPG."""
+
+    kind: Kind
+    plans: list[str]
+    """The plans so far; the last is that of the segment that is written next."""
+    complete: bool
+    """Whether nothing more has to be looked up; without a plan, nothing at all."""
+    selected: list[Selected]
+    """The sentences for the last plan."""
+    segments: list[Segment]
+    sentences: list[TracedSentence]
+
+
+@described
+class Answered(TypedDict):
+    """A question that was looked up."""
+
+    question: str
+    """What was asked."""
+    answer: str
+    """The answer, "" where the procedures have none."""
+    evidence: list[str]
+    """The ids of the procedures that were found for it."""
+
+
+@described
+class Critique(TypedDict):
+    """The edits that the critic asked for, and their outcome."""
+
+    edits: list[str]
+    """Empty when the critic is content."""
+    status: Literal["content", "open", "unverified", "verified", "skipped"]
+    """`open`: not applied; `unverified`: applied, and the critic has not seen the result;
+    `verified`: applied, and the critic has seen the result; `skipped`: could not be applied."""
+
+
+class AagPaperState(PaperState):
+    """The state of the paper's AAG."""
+
+    resources: str
+    draft: str
+    """The drafted steps, with `[[ ]]` around what their writer doubts."""
+    steps: list[str]
+    """The steps as they stand, without such marks."""
+    questions: Annotated[list[Answered], operator.add]
+    critiques: list[Critique]

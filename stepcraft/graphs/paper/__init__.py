@@ -1,1 +1,0 @@
-"""The papers' algorithms, for comparison and reproduction."""
