@@ -64,20 +64,13 @@ class SearchSettings(Settings):
 
 
 CHECK_INSTRUCTIONS = """\
-You check a draft against evidence before it goes to a reader. Under each part of the draft stand
-the passages that were found for it. A passage counts only where it speaks of the same thing as the
-part, not of another product, version or case.
-Ask for a change wherever
-- the evidence contradicts a statement of the draft, whichever part the passage was found for;
-- the draft leaves open, guesses, or says not to know a name, call, option or value that the
-  evidence has;
-- the question asks for something that the draft lacks and the evidence has, or a reader would have
-  to stop for want of an import, a default or an example that the evidence has;
-- a sentence is cut off or doubled, code plainly cannot run, or another change makes a statement
-  wrong.
-Where the evidence is silent, the draft stays as it is. Add nothing that nobody asked for. Where
-passages contradict each other about what is asked, let the text name both. The reader sees the text
-alone: it does not speak of evidence, passages or parts."""
+You check a text against evidence before it goes to a reader. The text is split into numbered parts.
+Under each part are the passages that were found for it. A passage counts for every part, but only
+for the same product, version and case as the part.
+Judge by the passages alone, every number, name, condition and exception included. A statement is
+supported if a passage says the same, in whatever words. It is contradicted if a passage says
+otherwise. It is not found if no passage says either, for the whole of it or for a detail.
+The reader sees the text alone: it does not mention evidence, passages or parts."""
 
 TO_QUERY_INSTRUCTIONS = """\
 Each part of a text is looked up in a web search. Write one search query for each part that would
@@ -94,18 +87,18 @@ in the order in which the answer needs them."""
 class CheckSettings(SearchSettings):
     """The settings of graphs that look up every part of a draft and change what is wrong."""
 
-    rounds: int = in_nodes(2, "revise", "critic", ge=1, le=5)
-    """How often the draft is checked at most; a further round looks up what the last one
-    changed."""
-    parts_per_call: int | None = in_nodes(None, "revise", "critic", ge=1)
-    """Parts that one call checks, the calls side by side; by default all that fit the model's
-    input."""
+    rounds: int = in_nodes(1, "revise", "critic", ge=1, le=5)
+    """Rounds of checks at most; a further round checks the parts that the last one changed."""
 
 
 class PartQuerySettings(CheckSettings):
     """The settings of graphs in which a model can write what a part is looked up by."""
 
-    query: Literal["auto", "part", "model"] = in_nodes("auto", "split", "to_query")
-    """What a part is looked up by: its own words (part), a query that the model writes (model), or
-    the latter for web searches alone (auto)."""
+    query: Literal["auto", "claims", "model"] = in_nodes("auto", "split", "to_query")
+    """What a part is looked up by: each of its statements (claims), one query that the model writes
+    (model), or the latter for web searches alone (auto)."""
+    scope: Literal["correct", "complete"] | None = in_nodes(None, "revise")
+    """Whether the check corrects what the evidence contradicts (correct), or also adds what the
+    question asks for and the evidence has (complete). By default a draft that comes in is
+    corrected, and one that the graph writes is completed."""
     to_query_instructions: str = instructions("to_query", TO_QUERY_INSTRUCTIONS)

@@ -10,7 +10,6 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Send
 from typing_extensions import TypedDict, Unpack
 
 from stepcraft.access import check_may_remember
@@ -25,7 +24,7 @@ from stepcraft.nodes.plan import look_up
 from stepcraft.nodes.remember import remember
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.review import Review, check_can_pause, review
-from stepcraft.nodes.revise import check_calls, critic
+from stepcraft.nodes.revise import after_check, critic
 from stepcraft.nodes.split import split_into_steps
 from stepcraft.nodes.state import Answer, CheckState, Messages, Revision
 from stepcraft.retrieval.target import Searched
@@ -107,8 +106,8 @@ def finish(state: State, resources: Resources[AagContext]) -> dict[str, Any]:
     return published(resources.graph, state, {"answer": state["answer"]})
 
 
-def after_retrieve(state: State, resources: Resources[AagContext]) -> str | list[Send]:
-    return check_calls(state, "critic", resources) if state["parts"] else "no draft yet"
+def after_retrieve(state: State) -> str:
+    return "draft to check" if state["parts"] else "no draft yet"
 
 
 def after_edit(state: State, resources: Resources[AagContext]) -> str:
@@ -150,12 +149,14 @@ def aag_builder(
     builder.add_edge("to_query", "retrieve")
     builder.add_conditional_edges(
         "retrieve",
-        resources.bind(after_retrieve),
-        {"no draft yet": "draft", "critic": "critic"},
+        after_retrieve,
+        {"no draft yet": "draft", "draft to check": "critic"},
     )
     builder.add_edge("draft", "split")
     builder.add_edge("split", "retrieve")
-    builder.add_edge("critic", "edit")
+    builder.add_conditional_edges(
+        "critic", after_check, {"parts are left": "critic", "all parts": "edit"}
+    )
     builder.add_conditional_edges(
         "edit", resources.bind(after_edit), {"changed": "retrieve", "checked": "check_names"}
     )

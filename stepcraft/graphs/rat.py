@@ -9,7 +9,6 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Send
 from typing_extensions import TypedDict, Unpack
 
 from stepcraft.contexts.rat import RatContext
@@ -20,9 +19,9 @@ from stepcraft.nodes.draft import draft
 from stepcraft.nodes.edit import edit_text, needs_another_round
 from stepcraft.nodes.finish import finish
 from stepcraft.nodes.retrieve import Retrieve
-from stepcraft.nodes.revise import check_calls, revise
+from stepcraft.nodes.revise import after_check, revise
 from stepcraft.nodes.split import split_into_thoughts
-from stepcraft.nodes.state import Answer, CheckState, Messages, Revision
+from stepcraft.nodes.state import Answer, Check, CheckState, Messages, Revision
 from stepcraft.nodes.to_query import QUERIES, after_split, to_query
 from stepcraft.retrieval.target import Searched
 from stepcraft.schema import described
@@ -49,6 +48,8 @@ class RatOutput(Answer):
 
     draft: str
     """The draft before the checks."""
+    checks: list[Check]
+    """What the evidence says of the draft, statement by statement."""
     revisions: list[Revision]
     """What the checks changed, by part and round."""
 
@@ -73,6 +74,8 @@ def _initial(
         "queries": [] if text else [asked_question(state)],
         "draft": text,
         "answer": text,
+        "scope": settings.scope or ("correct" if text else "complete"),
+        "by_claim": bool(text),
     }
 
 
@@ -80,8 +83,8 @@ def after_begin(state: State) -> str:
     return "with a draft" if state["draft"] else "question alone"
 
 
-def after_retrieve(state: State, resources: Resources[RatContext]) -> str | list[Send]:
-    return check_calls(state, "revise", resources) if state["parts"] else "no draft yet"
+def after_retrieve(state: State) -> str:
+    return "draft to check" if state["parts"] else "no draft yet"
 
 
 def after_edit(state: State, resources: Resources[RatContext]) -> str:
@@ -116,10 +119,12 @@ def rat_builder(
     builder.add_edge("to_query", "retrieve")
     builder.add_conditional_edges(
         "retrieve",
-        resources.bind(after_retrieve),
-        {"no draft yet": "draft", "revise": "revise"},
+        after_retrieve,
+        {"no draft yet": "draft", "draft to check": "revise"},
     )
-    builder.add_edge("revise", "edit")
+    builder.add_conditional_edges(
+        "revise", after_check, {"parts are left": "revise", "all parts": "edit"}
+    )
     builder.add_conditional_edges(
         "edit", resources.bind(after_edit), {**QUERIES, "checked": "finish"}
     )

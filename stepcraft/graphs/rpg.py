@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Send
 from typing_extensions import TypedDict, Unpack
 
 from stepcraft.contexts.rpg import RpgContext
@@ -20,9 +19,9 @@ from stepcraft.nodes.edit import edit_text, needs_another_round
 from stepcraft.nodes.generate import generate
 from stepcraft.nodes.plan import plan
 from stepcraft.nodes.retrieve import Retrieve
-from stepcraft.nodes.revise import check_calls, revise
+from stepcraft.nodes.revise import after_check, revise
 from stepcraft.nodes.split import split_into_blocks
-from stepcraft.nodes.state import Answer, CheckState, Messages, Revision
+from stepcraft.nodes.state import Answer, Check, CheckState, Messages, Revision
 from stepcraft.nodes.to_query import QUERIES, after_split, to_query
 from stepcraft.nodes.trace import TracedSentence, trace
 from stepcraft.retrieval.target import Searched
@@ -59,6 +58,8 @@ class RpgOutput(Answer):
     """The form of the answer: long or short."""
     draft: str
     """The answer before the checks."""
+    checks: list[Check]
+    """What the evidence says of the draft, statement by statement."""
     revisions: list[Revision]
     """What the checks changed, by part and round."""
 
@@ -81,8 +82,8 @@ def _initial(
     return {**empty_check(settings, searched), "kind": kind, "sentences": []}
 
 
-def after_retrieve(state: State, resources: Resources[RpgContext]) -> str | list[Send]:
-    return check_calls(state, "revise", resources) if state["parts"] else "no draft yet"
+def after_retrieve(state: State) -> str:
+    return "draft to check" if state["parts"] else "no draft yet"
 
 
 def after_edit(state: State, resources: Resources[RpgContext]) -> str:
@@ -114,13 +115,15 @@ def rpg_builder(
     builder.add_edge("plan", "retrieve")
     builder.add_conditional_edges(
         "retrieve",
-        resources.bind(after_retrieve),
-        {"no draft yet": "generate", "revise": "revise"},
+        after_retrieve,
+        {"no draft yet": "generate", "draft to check": "revise"},
     )
     builder.add_edge("generate", "split")
     builder.add_conditional_edges("split", after_split, QUERIES)
     builder.add_edge("to_query", "retrieve")
-    builder.add_edge("revise", "edit")
+    builder.add_conditional_edges(
+        "revise", after_check, {"parts are left": "revise", "all parts": "edit"}
+    )
     builder.add_conditional_edges(
         "edit", resources.bind(after_edit), {**QUERIES, "checked": "trace"}
     )

@@ -104,17 +104,21 @@ class Begin:
 
 def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[str, Any]:
     """Return the keys of `CheckState` as a run begins with them."""
-    query = settings.query if isinstance(settings, PartQuerySettings) else "part"
+    query = settings.query if isinstance(settings, PartQuerySettings) else "claims"
     for_web = query == "auto" and any(each.is_web for each in searched)
     return {
         "queries": [],
         "findings": [],
         "draft": "",
         "parts": [],
-        "changes": Overwrite([]),
+        "pending": [],
+        "changes": [],
+        "checks": [],
         "revisions": [],
         "rounds": 0,
         "model_queries": query == "model" or for_web,
+        "scope": "complete",
+        "by_claim": False,
     }
 
 

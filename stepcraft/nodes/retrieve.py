@@ -52,7 +52,7 @@ class Retrieve(Runnable[Any, dict[str, Any]]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
         """Search and return the state update."""
-        queries, settings = open_queries(input), self.resources.settings(input)
+        queries, settings = pending_queries(input), self.resources.settings(input)
         if not queries:
             return {}
         self._announce(queries)
@@ -66,7 +66,7 @@ class Retrieve(Runnable[Any, dict[str, Any]]):
         self, input: Any, config: RunnableConfig | None = None, **_: Any
     ) -> dict[str, Any]:
         """As `invoke`, without blocking the event loop."""
-        queries, settings = open_queries(input), self.resources.settings(input)
+        queries, settings = pending_queries(input), self.resources.settings(input)
         if not queries:
             return {}
         self._announce(queries)
@@ -96,7 +96,8 @@ class Retrieve(Runnable[Any, dict[str, Any]]):
     ) -> dict[str, Any]:
         labels = [f"{each.label}: " for each in searched] if len(searched) > 1 else [""]
         evidence: list[Evidence] = list(state["evidence"])
-        numbers = {passage["text"]: number for number, passage in enumerate(evidence, 1)}
+        numbers = {_key(passage): number for number, passage in enumerate(evidence, 1)}
+        ids = {passage["id"] for passage in evidence}
         findings: list[Finding] = list(state["findings"])
         warnings, before = list[str](), len(evidence)
         for query, of_query in zip(queries, zip(*outcomes, strict=True), strict=True):
@@ -108,10 +109,12 @@ class Retrieve(Runnable[Any, dict[str, Any]]):
                     )
             places: list[int] = []
             for document in _interleaved(of_query):
-                if document.page_content not in numbers:
-                    evidence.append(_evidence(document, {passage["id"] for passage in evidence}))
-                    numbers[document.page_content] = len(evidence)
-                places.append(numbers[document.page_content])
+                passage = _evidence(document, ids)
+                if _key(passage) not in numbers:
+                    evidence.append(passage)
+                    ids.add(passage["id"])
+                    numbers[_key(passage)] = len(evidence)
+                places.append(numbers[_key(passage)])
                 warnings += [str(note) for note in document.metadata.get(NOTES, ())]
             findings.append(Finding(query=query, passages=list(dict.fromkeys(places))))
         emit(
@@ -122,12 +125,13 @@ class Retrieve(Runnable[Any, dict[str, Any]]):
         return {"evidence": evidence, "findings": findings, "warnings": warnings}
 
 
-def open_queries(state: Mapping[str, Any]) -> list[str]:
+def pending_queries(state: Mapping[str, Any]) -> list[str]:
     """Return the queries that have not been searched for.
 
-    They are those of the parts, or before there are any, those of the plan.
+    They are those of the pending parts, or before there are any, those of the plan.
     """
-    queries = [part["query"] for part in state["parts"]] or state["queries"]
+    parts = [state["parts"][number - 1] for number in state["pending"]]
+    queries = [query for part in parts for query in part["queries"]] or state["queries"]
     done = {each["query"] for each in state["findings"]}
     return [query for query in dict.fromkeys(queries) if query and query not in done]
 
@@ -180,6 +184,11 @@ def _interleaved(outcomes: Sequence[Outcome]) -> list[Document]:
     ]
 
 
+def _key(passage: Evidence) -> tuple[str, str, str]:
+    """Return what tells a passage from others: equal words of two places are two passages."""
+    return passage["title"], passage["source"], passage["text"]
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError) and not str(error):
         return "it took longer than the deadline allows"
@@ -194,11 +203,20 @@ def _evidence(document: Document, taken: set[str]) -> Evidence:
     facts, text = document.metadata, document.page_content
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     id_ = str(document.id or facts.get("id") or digest[:32])
-    score = float(facts.get("score") or facts.get("relevance_score") or 0.0)
+    score = _number(facts.get("score") or facts.get("relevance_score"))
     return Evidence(
         id=f"{id_}-{digest[:8]}" if id_ in taken else id_,
         title=str(facts.get("title") or ""),
         text=text,
         source=str(facts.get("source") or facts.get("url") or ""),
-        score=round(score, 4) if math.isfinite(score) else 0.0,
+        score=score,
     )
+
+
+def _number(score: Any) -> float:
+    """Return a score as a number; 0.0 where it is none."""
+    try:
+        number = float(score)
+    except (TypeError, ValueError):
+        return 0.0
+    return round(number, 4) if math.isfinite(number) else 0.0

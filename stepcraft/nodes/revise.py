@@ -1,15 +1,16 @@
-"""Check all parts of the draft against their passages in one call that writes the changes alone.
+"""Check the draft against the evidence: a verdict on every statement, changes where it is wrong.
 
-All parts and all evidence stand in one prompt, so that a change may follow from any passage, and a
-change of one part may ask for another (RAT §3.3, its causality). Related: RARR (Gao et al., arXiv
-2210.08726) and Chain-of-Verification (Dhuliawala et al., arXiv 2309.11495).
+All parts and their evidence are in one prompt, so that a change may follow from any passage, and a
+change of one part may call for another (RAT §3.3, its causality). Parts that do not fit one prompt
+are checked in the next call. Related: RARR (Gao et al., arXiv 2210.08726) and Chain-of-Verification
+(Dhuliawala et al., arXiv 2309.11495).
 """
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import BaseMessage
-from langgraph.types import Send
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.base import UNCHANGED
@@ -17,39 +18,76 @@ from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
-from stepcraft.llm.resources import Resources
-from stepcraft.models.resolve import resolve_model
-from stepcraft.nodes.state import passages_of
+from stepcraft.nodes.state import Check, Part, Verdict, passages_of
 from stepcraft.progress import counted, quoted
-from stepcraft.text.changes import misplaced, read_changes
-from stepcraft.text.citations import marks
+from stepcraft.text.changes import Change, Problem, apply_changes, read_changes
+from stepcraft.text.citations import marks, with_marks_of
+from stepcraft.text.claims import claims, with_numbers, without_numbers
 from stepcraft.text.clean import is_unchanged, tokens
 from stepcraft.text.sections import Section
 
-_FORMAT = f"""\
-Exactly {UNCHANGED}, or one block for each change and nothing else.
-To put other words in place of some:
-PART <number>
-OLD: <the words of that part that are wrong, copied exactly, as few as possible>
-NEW: <what stands in their place>
-To add something at the end of a part:
-PART <number>
-ADD: <the sentences or lines>"""
+_VERDICTS = """\
+First one line for each {unit}, with its number, its verdict and the passages that decide:
+{first} supported p2
+{second} contradicted p2 p5
+{third} not found
+Behind "not found", quote the words in question if the rest is supported:
+{third} not found "within two days"
+"""
+_CHANGES = """\
+<<<<<<< PART <number>
+words copied exactly from one place of the part, enough of them to occur only once in it
+=======
+the words that replace them
+>>>>>>> END"""
+_NUMBERS = "\nThe numbers in \u27e6 \u27e7 are not part of the text: leave them out of the blocks."
+_APPEND = "\nNothing above ======= adds the words below it to the end of the part."
 _STEP_FORMAT = f"""\
-{_FORMAT}
-To add a step behind one:
-PART <number>
-AFTER: <the step, without a number>"""
-_OVERHEAD = 2_000
-"""Tokens that are left for the instructions and the reply where a model's input is limited."""
+Exactly {UNCHANGED}, or one block for each change and nothing else:
+{_CHANGES}
+Nothing above ======= adds the words below it to the end of the step. To insert a step:
+<<<<<<< AFTER <number>
+=======
+the step, without a number
+>>>>>>> END"""
+
+CORRECT = """\
+Correct only what the evidence contradicts, by changing the words that are wrong and no others. Add
+nothing, complete nothing, and leave everything that is supported or was not found as it is."""
+COMPLETE = """\
+Change what the evidence contradicts. Fill in what the text leaves open, guesses or says not to know
+and the evidence says. Add what the question asks for, or what code needs to run, if the text lacks
+it and the evidence has it. Mend what is cut off, doubled, or no longer right after another change.
+Leave everything else as it is, and add nothing that the question does not ask for."""
+
+_PROMPT_TOKENS = 2_000
+"""Tokens for the instructions and the reply where a model's input is limited."""
+_VERDICT = re.compile(
+    r"^[\W_]{0,6}(?:PART|STATEMENT|CLAIM)?[ \t#\u27e6]*(?P<numbers>\d{1,4}(?:\.\d{1,4})?"
+    r"(?:[ \t]*(?:,|-|\u2013|and|to)[ \t]*\d{1,4}(?:\.\d{1,4})?)*+)[\u27e7 \t:.)|*_\u2013-]*"
+    r"(?P<verdict>supported|contradicted|not[ _-]?found)\b(?P<rest>[^\n]*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PASSAGE = re.compile(r"\bp(\d{1,4})\b", re.IGNORECASE)
+_MOST_NAMED = 100
+"""Numbers in a range."""
+_QUOTED = re.compile('["\u201c\u201e\u00ab](.+)["\u201d\u201c\u00bb]')
 
 
 def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
-    """Show the question and the parts, each with the passages found for it or cited by it."""
-    instructions = settings.revise_instructions
+    """Show the question and the pending parts, each with the passages found for it."""
+    rules = [settings.revise_instructions, CORRECT if state["scope"] == "correct" else COMPLETE]
     if isinstance(settings, RpgContext):
-        instructions = f"{instructions}\n{MARKS} A missing number alone is no reason for a change."
-    return prompt(instructions, _FORMAT, "changes", [*asked(state["question"]), *_material(state)])
+        rules.append(MARKS)
+    if state["by_claim"]:
+        lines = _VERDICTS.format(unit="statement", first="1.1", second="1.2", third="2.1")
+    else:
+        lines = _VERDICTS.format(unit="part", first="1", second="2", third="3")
+    form = f"{lines}Then one block for each change, and nothing else:\n{_CHANGES}"
+    form += _APPEND if state["scope"] == "complete" else ""
+    form += _NUMBERS if state["by_claim"] else ""
+    sections = [*asked(state["question"]), *_material(state)]
+    return prompt("\n".join(rules), form, "changes", sections)
 
 
 def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
@@ -57,9 +95,7 @@ def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
     sections = [*asked(state["question"], state["resources"]), *_material(state)]
     instructions = settings.critic_instructions
     if state["reason"]:
-        instructions += (
-            "\nA person has rejected the steps; ask for the changes that mend what they say."
-        )
+        instructions += "\nA person has rejected the steps: make the changes that they ask for."
         sections.append(Section("reason", "", state["reason"]))
     return prompt(instructions, _STEP_FORMAT, "changes", sections)
 
@@ -67,48 +103,197 @@ def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
 def _material(state: Any) -> list[Section | None]:
     """Return the parts of this call, each above its passages.
 
-    A passage stands under the first part that has it.
+    A passage is shown under the first part that it was found for, or that cites it.
     """
     sections: list[Section | None] = []
     shown = set(state.get("left_out", ()))
-    for number in state.get("group") or range(1, len(state["parts"]) + 1):
-        part = state["parts"][number - 1]
-        cited = [mark for mark in sorted(marks(part["text"])) if mark <= len(state["evidence"])]
-        fresh = [each for each in [*cited, *passages_of(state, part["query"])] if each not in shown]
-        shown.update(fresh)
+    for number in _group(state):
+        part: Part = state["parts"][number - 1]
+        text = part["text"].strip("\n")
+        evidence = [each for each in _evidence(state, part) if each not in shown]
+        shown.update(evidence)
         sections += [
-            Section("part", str(number), part["text"].strip("\n")),
-            *passages(state["evidence"], list(dict.fromkeys(fresh))),
+            Section("part", str(number), with_numbers(text, number) if state["by_claim"] else text),
+            *passages(state["evidence"], evidence),
         ]
     return sections
 
 
-def read_changes_of(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
-    """Return the changes that the reply asks for.
+def _evidence(state: Any, part: Part) -> list[int]:
+    """Return the numbers of the passages that a part cites, then of those found for it."""
+    cited = [each for each in sorted(marks(part["text"])) if each <= len(state["evidence"])]
+    return list(dict.fromkeys([*cited, *passages_of(state, part["queries"])]))
+
+
+def _group(state: Any) -> list[int]:
+    """Return the pending parts that one call checks: all that fit the model's input."""
+    limit = state.get("input_limit")
+    room = max(limit // 2, limit - _PROMPT_TOKENS) if limit else 0
+    group: list[int] = []
+    shown: set[int] = set()
+    for number in state["pending"]:
+        part = state["parts"][number - 1]
+        evidence = {*_evidence(state, part)} - shown
+        room -= tokens(part["text"])
+        room -= sum(tokens(state["evidence"][each - 1]["text"]) for each in evidence)
+        if limit and room < 0 and group:
+            break
+        group.append(number)
+        shown |= evidence
+    return group
+
+
+def read_check(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
+    """Return the verdicts of a reply and the changes that it asks for.
 
     Raises:
-        UnreadableReply: It asks for none and does not say so, or some old words stand in no part.
+        UnreadableReply: It has neither, a change cannot be made, or a statement that is
+            contradicted stays as it is.
     """
-    changes = read_changes(reply)
-    if not changes:
-        if is_unchanged(reply.strip()) or UNCHANGED in reply.upper():
-            return {"changes": []}
-        raise UnreadableReply(
-            f'there was neither {UNCHANGED} nor a block that begins with "PART <number>".'
-        )
-    lost = misplaced(changes, [part["text"] for part in state["parts"]])
-    if lost:
-        words = "; ".join(f"PART {each['part']}, {quoted(each['old'])}" for each in lost[:5])
-        raise UnreadableReply(
-            f"these OLD words stand in no part, or the part does not exist: {words}.",
-            update={"changes": [change for change in changes if change not in lost]},
-        )
-    return {"changes": changes}
+    return _read(reply, state, has_verdicts=True)
 
 
-def no_changes(_state: Any, reason: str) -> dict[str, Any]:
+def read_critique(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
+    """Return the changes of the steps that the reply asks for.
+
+    Raises:
+        UnreadableReply: It asks for none and does not say so, or a change cannot be made.
+    """
+    return _read(reply, state, has_verdicts=False)
+
+
+def _read(reply: str, state: Any, *, has_verdicts: bool) -> dict[str, Any]:
+    parts = [part["text"] for part in state["parts"]]
+    changes, problems, remarks = read_changes(reply, parts)
+    for change in changes:
+        change["old"], change["new"] = map(without_numbers, (change["old"], change["new"]))
+    group = _group(state)
+    verdicts = _verdicts(remarks) if has_verdicts else {}
+    if not (changes or problems or verdicts or _says_unchanged(remarks)):
+        raise UnreadableReply("there was neither a verdict nor a change in it.")
+    checks, missing = _checks(verdicts, state, group)
+    if kept := state.get("kept"):
+        earlier = kept["checks"][len(state["checks"]) :]
+        checks = [*{(each["part"], each["text"]): each for each in [*earlier, *checks]}.values()]
+        changes += kept["changes"][len(state["changes"]) :]
+    edited = apply_changes(parts, changes, between="" if has_verdicts else "\n\n")
+    made, unasked = edited.made, list[Problem]()
+    if state["scope"] == "correct":
+        made, unasked = _corrections(made, checks)
+    problems += [*edited.refused, *unasked]
+    update: dict[str, Any] = {
+        "changes": [*state["changes"], *made],
+        "checks": [*state["checks"], *checks],
+        "pending": [number for number in state["pending"] if number not in group],
+    }
+    if missing and state["by_claim"] and not kept:
+        missed = counted(missing, "statement")
+        update["warnings"] = [f"revise: the check gave no verdict on {missed}"]
+    changed = {each["part"] for each in [*made, *(problem.change for problem in problems)]}
+    reasons = [
+        f"PART {each['part']}, {quoted(each['old'] or each['new'])}: {reason}"
+        for each, reason in problems
+    ] + [
+        f"{quoted(each['text'])} is contradicted, and no block changes it"
+        for each in checks
+        if each["verdict"] == "contradicted" and each["part"] not in changed
+    ]
+    if reasons:
+        raise UnreadableReply("; ".join(reasons[:8]) + ".", update=update)
+    return update
+
+
+def _says_unchanged(remarks: str) -> bool:
+    """Tell whether a reply says that nothing has to be changed."""
+    return any(map(is_unchanged, remarks.splitlines()))
+
+
+def _corrections(
+    changes: Sequence[Change], checks: Sequence[Check]
+) -> tuple[list[Change], list[Problem]]:
+    """Split changes into those that correct a contradicted statement, and all others."""
+    judged = {each["part"] for each in checks}
+    wrong = {each["part"] for each in checks if each["verdict"] == "contradicted"}
+    made: list[Change] = []
+    problems: list[Problem] = []
+    for change in changes:
+        if change["kind"] != "replace":
+            problems.append(Problem(change, "this check corrects, and adds nothing"))
+        elif change["part"] in judged - wrong:
+            problems.append(Problem(change, "nothing in this part is contradicted"))
+        else:
+            made.append(change)
+    return made, problems
+
+
+class _Said(NamedTuple):
+    """What a reply says of a statement."""
+
+    verdict: Verdict
+    passages: list[int]
+    quoted: str
+    """The words that were not found, "" for the whole statement."""
+
+
+def _verdicts(remarks: str) -> dict[str, list[_Said]]:
+    """Return the verdicts of a reply by the number of their statement or part."""
+    verdicts: dict[str, list[_Said]] = {}
+    for line in _VERDICT.finditer(remarks):
+        quotation = _QUOTED.search(line["rest"])
+        rest = line["rest"].replace(quotation[0], "") if quotation else line["rest"]
+        verdict = cast("Verdict", re.sub("not[ _-]?found", "not found", line["verdict"].lower()))
+        numbers = [int(number) for number in _PASSAGE.findall(rest)]
+        for name in _named(line["numbers"]):
+            said = _Said(verdict, numbers, quotation[1] if quotation else "")
+            verdicts.setdefault(name, []).append(said)
+    return verdicts
+
+
+def _named(numbers: str) -> Iterator[str]:
+    """Yield the numbers in "1.1, 1.2" or "1.1-1.3"."""
+    for piece in re.split(r",|and", numbers):
+        ends = [end.rpartition(".") for end in re.findall(r"[\d.]+", piece)]
+        part, dot, first = ends[0]
+        for number in range(int(first), min(int(ends[-1][2]), int(first) + _MOST_NAMED) + 1):
+            yield f"{part}{dot}{number}"
+
+
+def _checks(
+    verdicts: Mapping[str, list[_Said]], state: Any, group: Sequence[int]
+) -> tuple[list[Check], int]:
+    """Return the verdicts on the statements of these parts, and how many statements have none."""
+    checks: list[Check] = []
+    missing = 0
+    for number in group:
+        text = state["parts"][number - 1]["text"].strip("\n")
+        spans = claims(text) if state["by_claim"] else []
+        statements = {
+            f"{number}.{place}": text[start:stop] for place, (start, stop) in enumerate(spans, 1)
+        }
+        for name, statement in (statements or {str(number): text}).items():
+            said = verdicts.get(name) or verdicts.get(str(number)) or []
+            missing += not said
+            checks += [_check(each, state, number, statement) for each in said]
+    return checks, missing
+
+
+def _check(said: _Said, state: Any, part: int, statement: str) -> Check:
+    text = with_marks_of(statement, ())
+    ids = [each["id"] for each in state["evidence"]]
+    return Check(
+        round=state["rounds"] + 1,
+        part=part,
+        text=said.quoted if said.quoted and said.quoted in text else text,
+        verdict=said.verdict,
+        evidence=[ids[each - 1] for each in said.passages if 0 < each <= len(ids)],
+    )
+
+
+def no_changes(state: Any, reason: str) -> dict[str, Any]:
     """Leave the draft as it is; the warning says that it was not checked."""
-    return {"changes": [], "warnings": [f"the draft is unchecked, in part or in whole: {reason}"]}
+    pending = [number for number in state["pending"] if number not in _group(state)]
+    warning = f"the draft is unchecked, in part or in whole: {reason}"
+    return {"pending": pending, "warnings": [warning]}
 
 
 def without_evidence(state: Any, _settings: Any) -> dict[str, Any] | None:
@@ -116,71 +301,39 @@ def without_evidence(state: Any, _settings: Any) -> dict[str, Any] | None:
     if state["evidence"]:
         return None
     return {
-        "changes": [],
+        "pending": [],
         "warnings": ["nothing was found for any part, so the draft is unchecked"],
     }
 
 
-def _checked(_state: Any, update: dict[str, Any]) -> str:
-    changes = len(update["changes"])
-    return (
-        f"The check asks for {counted(changes, 'change')}."
-        if changes
-        else "Nothing has to be changed."
-    )
+def _finished(state: Any, update: dict[str, Any]) -> str:
+    changes = len(update.get("changes", [])) - len(state["changes"])
+    checks = update.get("checks", [])[len(state["checks"]) :]
+    wrong = sum(each["verdict"] == "contradicted" for each in checks)
+    judged = f"{wrong} of {counted(len(checks), 'statement')} contradicted; " if checks else ""
+    return f"{judged}{counted(changes, 'change')} to be made."
 
 
 revise = ModelNode(
     "revise",
     ask_for_changes,
-    read_changes_of,
+    read_check,
     no_changes,
     skip=without_evidence,
     keep_back=lambda settings: int(getattr(settings, "finish", "text") != "text"),
-    started="Checking every part against what was found.",
-    finished=_checked,
+    started="Checking every statement against what was found.",
+    finished=_finished,
 )
 critic = ModelNode(
     "critic",
     ask_critic,
-    read_changes_of,
+    read_critique,
     no_changes,
     started="Checking the steps against what was found.",
-    finished=_checked,
+    finished=_finished,
 )
 
 
-def check_calls(state: Any, node: str, resources: Resources[Any]) -> str | list[Send]:
-    """Return the check's node, or a `Send` for each group of parts if they do not fit one call."""
-    settings = resources.settings(state)
-    groups = _groups(state, settings.parts_per_call, _input_limit(node, settings, resources))
-    if len(groups) == 1:
-        return node
-    shared = {
-        key: value for key, value in state.items() if key not in {"warnings", "changes", "messages"}
-    }
-    return [Send(node, {**shared, "group": group}) for group in groups]
-
-
-def _input_limit(node: str, settings: Any, resources: Resources[Any]) -> int | None:
-    model = resolve_model(resources.choice(node, settings))
-    limit: int | None = settings.max_input_tokens or (model.profile or {}).get("max_input_tokens")
-    return limit and max(limit // 2, limit - _OVERHEAD)
-
-
-def _groups(state: Any, most: int | None, limit: int | None) -> list[list[int]]:
-    """Group the parts' numbers, each group as large as the limits on parts and tokens allow."""
-    groups: list[list[int]] = [[]]
-    size = 0
-    for number, part in enumerate(state["parts"], 1):
-        numbers: Sequence[int] = passages_of(state, part["query"])
-        added = tokens(part["text"]) + sum(
-            tokens(state["evidence"][each - 1]["text"]) for each in numbers
-        )
-        full = (most and len(groups[-1]) >= most) or (limit and size + added > limit)
-        if full and groups[-1]:
-            groups.append([])
-            size = 0
-        groups[-1].append(number)
-        size += added
-    return groups
+def after_check(state: Any) -> str:
+    """Go on with the parts that did not fit the last call, if there are any."""
+    return "parts are left" if state["pending"] else "all parts"

@@ -6,13 +6,15 @@ from typing import Any
 
 from stepcraft.nodes.state import Part
 from stepcraft.text.citations import with_marks_of
+from stepcraft.text.claims import claims
+from stepcraft.text.lists import read_steps
 from stepcraft.text.markdown import lines
 from stepcraft.text.thoughts import split_thoughts
 
 BLOCK = 250
 """Characters after which a block ends at the next list item, heading or blank line."""
 LONGEST_QUERY = 1_500
-"""Characters of a part that are searched for."""
+"""Characters of a query."""
 
 _BEGINS = re.compile(r"\s{0,3}(?:\d{1,3}[.)]|[-*+]|#{1,6})\s")
 
@@ -29,9 +31,25 @@ def split_blocks(text: str) -> list[str]:
     return [*blocks, block] if block.strip() or not blocks else [*blocks[:-1], blocks[-1] + block]
 
 
-def as_parts(texts: Sequence[str], *, model_queries: bool) -> list[Part]:
-    """Return texts as parts, each its own query unless the model writes the queries."""
-    return [Part(text=text, query="" if model_queries else part_query(text)) for text in texts]
+def as_parts(
+    texts: Sequence[str], *, model_queries: bool = False, question: str = "", by_claim: bool = True
+) -> list[Part]:
+    """Return texts as parts with their queries.
+
+    A part is looked up by each of its statements, alone and with the question in front. It has no
+    query yet where the model writes the queries.
+
+    Args:
+        texts: The texts of the parts.
+        model_queries: Whether the model writes the queries.
+        question: The question that the text answers.
+        by_claim: Whether a part is looked up by its statements, or as a whole.
+    """
+    if model_queries:
+        return [Part(text=text, queries=[]) for text in texts]
+    if not by_claim:
+        return [Part(text=text, queries=[part_query(text)]) for text in texts]
+    return [Part(text=text, queries=claim_queries(text, question)) for text in texts]
 
 
 def part_query(text: str) -> str:
@@ -39,18 +57,36 @@ def part_query(text: str) -> str:
     return with_marks_of(text, ())[:LONGEST_QUERY]
 
 
+def claim_queries(text: str, question: str) -> list[str]:
+    """Return what the statements of a part are looked up by."""
+    statements = [part_query(text[start:stop]) for start, stop in claims(text)]
+    queries = [
+        query for each in statements for query in (each, f"{question} {each}"[:LONGEST_QUERY])
+    ]
+    return list(dict.fromkeys(queries)) or [part_query(text)]
+
+
 def split_into_thoughts(state: Any) -> dict[str, Any]:
     """Return the thoughts of the draft as its parts."""
-    texts = split_thoughts(state["draft"])
-    return {"parts": as_parts(texts, model_queries=state["model_queries"])}
+    return _parts(state, split_thoughts(state["draft"]))
 
 
 def split_into_blocks(state: Any) -> dict[str, Any]:
     """Return the blocks of the draft as its parts."""
-    texts = split_blocks(state["draft"])
-    return {"parts": as_parts(texts, model_queries=state["model_queries"])}
+    return _parts(state, split_blocks(state["draft"]))
 
 
 def split_into_steps(state: Any) -> dict[str, Any]:
-    """Return the drafted steps as the parts."""
-    return {"parts": as_parts(state["steps"], model_queries=state["model_queries"])}
+    """Return the steps of the draft as its parts, each looked up as a whole."""
+    steps = read_steps(state["draft"]) or [state["draft"]]
+    return {"steps": steps, **_parts(state, steps, by_claim=False)}
+
+
+def _parts(state: Any, texts: Sequence[str], *, by_claim: bool = True) -> dict[str, Any]:
+    parts = as_parts(
+        texts,
+        model_queries=state["model_queries"],
+        question=state["question"],
+        by_claim=by_claim,
+    )
+    return {"parts": parts, "pending": [*range(1, len(parts) + 1)]}

@@ -1,8 +1,7 @@
 """The keys of the state that the nodes of RAT, RPG and AAG share."""
 
-import operator
-from collections.abc import Mapping
-from typing import Annotated, Any, NotRequired
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
@@ -30,11 +29,32 @@ class Finding(TypedDict):
 
 
 class Part(TypedDict):
-    """A part of the draft: what is looked up and changed as one."""
+    """A part of the draft: what is checked and changed as one."""
 
     text: str
-    query: str
-    """What it is looked up by; "" until the model has written a query."""
+    queries: list[str]
+    """What it is looked up by; empty until the model has written a query."""
+
+
+Verdict = Literal["supported", "contradicted", "not found"]
+
+
+@described
+class Check(TypedDict):
+    """What the evidence says of a statement of the draft."""
+
+    round: int
+    """The round of checks, from 1."""
+    part: int
+    """The number of the part that the statement is in, from 1."""
+    text: str
+    """The statement as it was checked: a sentence of the part, the words of it that were not found,
+    or the whole part."""
+    verdict: Verdict
+    """`supported`: the evidence says the same. `contradicted`: it says otherwise. `not found`: it
+    does not say."""
+    evidence: list[str]
+    """The ids of the passages that decide."""
 
 
 @described
@@ -50,7 +70,7 @@ class Revision(TypedDict):
     after: str
     """Its text after them."""
     evidence: list[str]
-    """The ids of the passages that were found for it."""
+    """The ids of the passages that contradict it, or else of those that were found for it."""
 
 
 @described
@@ -93,16 +113,25 @@ class CheckState(Answer, RunState):
     """The draft as it was written or came in."""
     parts: list[Part]
     """The parts of the text as it stands; empty until the draft is split."""
-    changes: Annotated[list[Change], operator.add]
+    pending: list[int]
+    """The numbers of the parts that are still to be checked in this round."""
+    changes: list[Change]
     """The changes that the check of this round asks for."""
+    checks: list[Check]
+    """The verdicts on the statements of the draft, by round and part."""
     revisions: list[Revision]
     """The changes that were made, by part and round."""
     rounds: int
     """The rounds of checks that are done."""
     model_queries: bool
     """Whether the model writes the queries of the parts."""
+    scope: Literal["correct", "complete"]
+    """Whether the check corrects the draft alone, or completes it too."""
+    by_claim: bool
+    """Whether each statement has a verdict, or each part."""
 
 
-def passages_of(state: Mapping[str, Any], query: str) -> list[int]:
-    """Return the numbers of the passages that a query found."""
-    return next((each["passages"] for each in state["findings"] if each["query"] == query), [])
+def passages_of(state: Mapping[str, Any], queries: Sequence[str]) -> list[int]:
+    """Return the numbers of the passages that queries found, each once."""
+    found = {each["query"]: each["passages"] for each in state["findings"]}
+    return list(dict.fromkeys(number for query in queries for number in found.get(query, ())))

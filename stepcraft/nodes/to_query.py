@@ -23,7 +23,7 @@ def ask_for_queries(state: Any, settings: PartQuerySettings) -> list[BaseMessage
     parts = [
         Section("part", str(number), part["text"])
         for number, part in enumerate(state["parts"], 1)
-        if not part["query"]
+        if not part["queries"]
     ]
     return prompt(
         settings.to_query_instructions, _FORMAT, "queries", [*asked(state["question"]), *parts]
@@ -53,8 +53,8 @@ def _with_queries(state: Any, queries: dict[int, str]) -> dict[str, Any]:
     return {
         "parts": [
             part
-            if part["query"]
-            else {**part, "query": queries.get(number) or part_query(part["text"])}
+            if part["queries"]
+            else {**part, "queries": [queries.get(number) or part_query(part["text"])]}
             for number, part in enumerate(state["parts"], 1)
         ]
     }
@@ -79,5 +79,4 @@ QUERIES: dict[Any, str] = {
 
 def after_split(state: Any) -> str:
     """Return the way in which the parts are looked up."""
-    model, parts = map(str, QUERIES)
-    return model if state["model_queries"] else parts
+    return "model writes the queries" if state["model_queries"] else "parts are the queries"

@@ -14,7 +14,7 @@ from stepcraft.models.keyless.material import Material
 from stepcraft.models.keyless.procedures import write_steps
 from stepcraft.models.keyless.prose import (
     begin,
-    change,
+    check,
     draft,
     look_up,
     plan,
@@ -34,7 +34,7 @@ REPLIES: dict[str, Callable[[Material], str]] = {
     "short": write_shortly,
     "plan": plan,
     "queries": look_up,
-    "changes": change,
+    "changes": check,
     "article": write_article,
     "code": write_code,
     "route": route,

@@ -1,12 +1,15 @@
 """Replies of the keyless model in prose: plans, queries, drafts, answers and their changes."""
 
 import re
+from collections.abc import Iterator
 
 from stepcraft.contexts.base import UNCHANGED
 from stepcraft.models.keyless.material import Material, best, nearest, statements
 from stepcraft.models.keyless.procedures import missing_steps
 from stepcraft.text.citations import with_marks_of
+from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import stems, terms
+from stepcraft.text.names import has_word
 from stepcraft.text.sentences import sentences
 
 _NOTHING = "No evidence was found for this."
@@ -28,6 +31,10 @@ _REFERS = re.compile(
     r"|^\W{0,3}(?:and|but|or|so|then|why|what about|how about)\b|\A\W*+(?:\S++\s*+){1,3}\Z"
 )
 _PERSON = re.compile(r"(?m)^Person: (.+)")
+_NUMBERED = re.compile("\u27e6([\\d.]+)\u27e7\\s?([^\u27e6]*)")
+_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+_SHARED = 0.7
+"""The least share of the words of a statement that a passage has to have to support it."""
 _CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
 
 
@@ -76,17 +83,45 @@ def write_shortly(material: Material) -> str:
     return f"{text}\n\nAnswer: {answer[0]}"
 
 
-def change(material: Material) -> str:
-    """Add what the parts lack, each to the part that fits best, or as a step behind it."""
+def check(material: Material) -> str:
+    """Judge each statement by the words that it shares with passages, and append what is missing.
+
+    What is missing goes to the part that fits best, or becomes a step behind it.
+    """
     parts = [part for part in material.named("part") if "Answer:" not in part.text]
-    texts = [part.text for part in parts]
-    label, added = "ADD", _missing(material, material.text("part"))
-    if any(f" {statement}" in material.text("part") for statement in material.statements):
-        added = []  # a statement that begins no paragraph was added by an earlier check
-    if "AFTER:" in material.form:
-        label, added = "AFTER", missing_steps(material, texts)
-    blocks = [f"PART {parts[nearest(text, texts)].id}\n{label}: {text}" for text in added if parts]
-    return "\n\n".join(blocks) or UNCHANGED
+    texts = [without_numbers(part.text) for part in parts]
+    added: list[str] = []
+    label = "AFTER" if "<<<<<<< AFTER" in material.form else "PART"
+    if label == "AFTER":
+        added = missing_steps(material, texts)
+    elif "adds the words" in material.form:
+        known = "\n".join(texts)
+        added = _missing(material, known)
+        if any(f" {statement}" in known for statement in material.statements):
+            added = []  # a statement that begins no paragraph was added by an earlier check
+    blocks = [
+        f"<<<<<<< {label} {parts[nearest(text, texts)].id}\n=======\n{text}\n>>>>>>> END"
+        for text in added
+        if parts
+    ]
+    verdicts = "\n".join(_verdicts(material)) if label == "PART" else ""
+    return "\n\n".join(filter(None, [verdicts, *blocks])) or UNCHANGED
+
+
+def _verdicts(material: Material) -> Iterator[str]:
+    passages = [
+        (f"p{passage.id.strip('p')}", passage.text) for passage in material.named("passage")
+    ]
+    for part in material.named("part"):
+        for name, text in _NUMBERED.findall(part.text) or [(part.id, part.text)]:
+            words = stems(with_marks_of(text, ()))
+            alike = [
+                id_
+                for id_, passage in passages
+                if len(words & stems(passage)) >= _SHARED * len(words)
+                and all(has_word(passage, number) for number in _FIGURE.findall(text))
+            ]
+            yield f"{name} supported {' '.join(alike[:2])}" if alike else f"{name} not found"
 
 
 def _missing(material: Material, text: str) -> list[str]:

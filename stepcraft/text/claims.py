@@ -1,0 +1,54 @@
+"""The statements of a Markdown text: what a check gives a verdict on."""
+
+import re
+
+from stepcraft.text.markdown import code_blocks
+from stepcraft.text.sentences import pieces
+
+_OPENING = re.compile(r"[ \t>\n]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)*")
+_RULE = re.compile(r"[|:\- \t]+")
+_NO_CLAIM = re.compile(r"#{1,6}[ \t].*|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?|\W*", re.DOTALL)
+"""A heading, a rule, or anything else that cannot be true or false."""
+_MARK = re.compile(r"\u27e6\d{1,4}\.\d{1,4}\u27e7[ ]?")
+
+
+def claims(text: str) -> list[tuple[int, int]]:
+    """Return the offsets (start, stop) of the statements of a text, in order.
+
+    A statement is a sentence, a row of a table or a block of code. List bullets and blanks around
+    it are not part of it.
+    """
+    spans: list[tuple[int, int]] = []
+    end = 0
+    for block in code_blocks(text):
+        spans += _sentences(text, end, block.start)
+        spans.append((block.start, block.stop))
+        end = block.stop
+    return spans + _sentences(text, end, len(text))
+
+
+def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    split = pieces(text[start:stop])
+    for piece, below in zip(split, [*split[1:], ""], strict=True):
+        opening = _OPENING.match(piece)
+        begin = start + (opening.end() if opening else 0)
+        start += len(piece)
+        end = begin + len(text[begin:start].rstrip())
+        is_head = "|" in piece and "-" in below and _RULE.fullmatch(below.strip())
+        if not is_head and not _NO_CLAIM.fullmatch(text[begin:end]):
+            spans.append((begin, end))
+    return spans
+
+
+def with_numbers(text: str, part: int) -> str:
+    """Return a part with the number of each of its statements in front of it, such as ⟦3.1⟧."""
+    for number, (start, _) in reversed([*enumerate(claims(text), 1)]):
+        glue = "\n" if text.startswith(("`", "~"), start) and "\n" in text[start:] else " "
+        text = f"{text[:start]}\u27e6{part}.{number}\u27e7{glue}{text[start:]}"
+    return text
+
+
+def without_numbers(text: str) -> str:
+    """Return a text without the numbers of statements."""
+    return _MARK.sub("", text)
