@@ -26,7 +26,7 @@ from benchmarks.timing import looped_in_turns
 from stepcraft import get_graph
 from tests.kitchen import CHANGE, LOOK_UP, small_memory
 from tests.kitchen import DRAFT as STEPS
-from tests.scripted import ScriptedModel
+from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, Shelf
 
 CALL_S = 0.1
@@ -34,11 +34,11 @@ RUNS = 200
 REPEAT = 15
 THOUGHTS = "\n\n".join(f"Haldruvin built the Oster bridge number {number}." for number in range(12))
 REPLIES = {
-    "rat": {"draft": THOUGHTS, "revise": "PART 1\nADD: In 1873."},
+    "rat": {"draft": THOUGHTS, "revise": block(1, new="In 1873.")},
     "rpg": {
         "plan": "KIND: long\n- Oster",
         "generate": "It has arches [1].",
-        "revise": "PART 1\nADD: Four.",
+        "revise": block(1, new="Four."),
     },
     "aag": {"to_query": LOOK_UP, "draft": STEPS, "critic": CHANGE},
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 from stepcraft import Procedure
 from stepcraft.memory.local import LocalMemory
+from tests.scripted import block
 
 GOAL = {"question": "bake a rye bread", "resources": "rye flour, a sourdough starter"}
 
@@ -28,7 +29,7 @@ CLOCK = Procedure("a clock", "wind a clock", ("Turn the key with `wind_up`.",))
 
 LOOK_UP = "- feed a sourdough starter\n- knead bread"
 DRAFT = "1. Mix the rye flour with water.\n2. Let it rise.\n3. Bake it with `oven.heat()`."
-CHANGE = "PART 1\nOLD: with water\nNEW: with water and the sourdough starter"
+CHANGE = block(1, "with water", "with water and the sourdough starter")
 STEPS = [
     "Mix the rye flour with water and the sourdough starter.",
     "Let it rise.",

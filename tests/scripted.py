@@ -151,6 +151,12 @@ class ToolModel(ScriptedModel):
         return self.bind(tools=[tool.name for tool in tools], **kwargs)
 
 
+def block(part: int, old: str = "", new: str = "", kind: str = "PART") -> str:
+    """A change as a check writes it: `old` becomes `new`; without `old`, `new` is added."""
+    halves = [f"{half}\n" if half else "" for half in (old, new)]
+    return f"<<<<<<< {kind} {part}\n{halves[0]}=======\n{halves[1]}>>>>>>> END"
+
+
 def searching(*queries: str) -> AIMessage:
     """A turn that calls for searches."""
     calls = [{"name": "search", "args": {"query": query}, "id": f"{query}!"} for query in queries]

@@ -18,7 +18,7 @@ from stepcraft import (
 )
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import small_memory
-from tests.scripted import ScriptedModel, ToolModel, searching
+from tests.scripted import ScriptedModel, ToolModel, block, searching
 from tests.shelf import Shelf
 
 TASK: Any = {"messages": [("human", "bake a white bread")]}
@@ -105,7 +105,7 @@ def test_nothing_is_offered_where_nothing_was_learned(
 
 WRONG = "Haldruvin built the Oster bridge in 1884."
 RIGHT = "Haldruvin built the Oster bridge in 1873."
-CHANGE = "PART 1\nOLD: 1884\nNEW: 1873"
+CHANGE = block(1, "1884", "1873")
 
 
 def checked(replies: list[Any], check: list[Any], **shelf: Any) -> tuple[list[Any], ToolModel]:

@@ -130,7 +130,7 @@ def pending_queries(state: Mapping[str, Any]) -> list[str]:
 
     They are those of the pending parts, or before there are any, those of the plan.
     """
-    parts = [state["parts"][number - 1] for number in state["pending"]]
+    parts = [state["parts"][number - 1] for number in state.get("pending", ())]
     queries = [query for part in parts for query in part["queries"]] or state["queries"]
     done = {each["query"] for each in state["findings"]}
     return [query for query in dict.fromkeys(queries) if query and query not in done]

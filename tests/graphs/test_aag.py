@@ -11,7 +11,7 @@ from langgraph.types import Command
 from stepcraft import AagContext, BadInput, build_aag
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import CHANGE, DRAFT, GOAL, LOOK_UP, STEPS, cook, small_memory
-from tests.scripted import ScriptedModel
+from tests.scripted import ScriptedModel, block
 from tests.shelf import THREAD, Shelf, ids, shown
 
 
@@ -48,13 +48,15 @@ def test_the_draft_sees_what_was_found_for_the_goal_and_for_each_query() -> None
 
 
 def test_the_critic_adds_and_removes_steps() -> None:
-    change = "PART 2\nAFTER: Heat the oven.\nPART 3\nOLD: Bake it with `oven.heat()`.\nNEW:"
+    change = (
+        f"{block(2, new='Heat the oven.', kind='AFTER')}\n{block(3, 'Bake it with `oven.heat()`.')}"
+    )
     result, _ = run(LOOK_UP, DRAFT, change, "NO CHANGE")
     assert result["steps"] == ["Mix the rye flour with water.", "Let it rise.", "Heat the oven."]
 
 
 def test_rounds_are_at_most_two() -> None:
-    again = "PART 2\nOLD: rise\nNEW: rise again"
+    again = block(2, "rise", "rise again")
     _, model = run(LOOK_UP, DRAFT, CHANGE, again, "never asked")
     assert model.nodes == ["to_query", "draft", "critic", "critic"]
     _, model = run(LOOK_UP, DRAFT, CHANGE, rounds=1)

@@ -26,13 +26,18 @@ from stepcraft import (
 from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, context_of
 from tests.kitchen import CHANGE, DRAFT, LOOK_UP, small_memory
-from tests.scripted import ScriptedModel
+from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, THREAD, Shelf
 from tests.sources import own
 
 REPLIES = {
-    "rat": ["Haldruvin built it.", "PART 1\nADD: In 1873.", "NO CHANGE"],
-    "rpg": ["KIND: long\n- Oster", "It has arches [1].", "PART 1\nADD: Four of them.", "NO CHANGE"],
+    "rat": ["Haldruvin built it.", block(1, new="In 1873."), "NO CHANGE"],
+    "rpg": [
+        "KIND: long\n- Oster",
+        "It has arches [1].",
+        block(1, new="Four of them."),
+        "NO CHANGE",
+    ],
     "aag": [LOOK_UP, DRAFT, CHANGE, "NO CHANGE"],
 }
 
@@ -215,7 +220,7 @@ def decided(kind: str) -> Any:
 
 
 QUERIES = "PART 1: builder"
-MORE = "PART 1\nADD: More."
+MORE = block(1, new="More.")
 WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
     "rat": [
         (["NO CHANGE"], {"draft": "Haldruvin."}, {}, []),
@@ -263,7 +268,7 @@ def test_settings_without_a_context_are_the_builders_and_a_parents_are_not_ours(
 
         rounds: int = 5
 
-    model = ScriptedModel(["Haldruvin built it.", "PART 1\nADD: In 1873.", "PART 1\nADD: Twice."])
+    model = ScriptedModel(["Haldruvin built it.", block(1, new="In 1873."), block(1, new="Twice.")])
     graph = build_rat(model=model, sources=Shelf(), settings=RatContext(rounds=1))
     parent = parent_of(graph, ParentContext)
     parent.invoke({"messages": [("human", "Who built Oster?")]}, context=ParentContext())

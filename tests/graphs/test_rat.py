@@ -11,16 +11,16 @@ from langgraph.types import RetryPolicy
 
 from stepcraft import BadInput, NoAnswer, RatContext, build_rat
 from stepcraft.graphs.rat import RatInput, RatOutput
-from tests.scripted import ScriptedModel
+from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, Shelf, ids, shown
 
 DRAFT = "Haldruvin built the Oster bridge in 1837.\n\nIts mayor was unknown (to be looked up)."
-CHANGES = """PART 1
-OLD: in 1837
-NEW: in 1873
-PART 2
-OLD: Its mayor was unknown (to be looked up).
-NEW: The mayor in 1873 was Ilse Quandt."""
+CHANGES = "\n\n".join(
+    [
+        block(1, "in 1837", "in 1873"),
+        block(2, "Its mayor was unknown (to be looked up).", "The mayor in 1873 was Ilse Quandt."),
+    ]
+)
 ANSWER = "Haldruvin built the Oster bridge in 1873.\n\nThe mayor in 1873 was Ilse Quandt."
 
 
@@ -115,7 +115,7 @@ def test_parts_that_do_not_fit_one_call_take_several_side_by_side() -> None:
 
 
 def test_old_words_that_stand_nowhere_are_handed_back_once() -> None:
-    wrong = CHANGES.replace("OLD: in 1837", "OLD: in 1999")
+    wrong = CHANGES.replace("in 1837", "in 1999")
     result, model = run(DRAFT, wrong, CHANGES, "NO CHANGE")
     assert result["answer"] == ANSWER
     assert "in 1999" in model.calls[2].messages[-1].text
@@ -168,7 +168,7 @@ def test_without_a_draft_there_is_no_answer() -> None:
 
 def test_tags_of_the_prompt_in_a_draft_come_back_as_they_were() -> None:
     draft = "Write `<part>` and `<conversation>` around it; Haldruvin says so."
-    change = "PART 1\nOLD: `\u2039part>`\nNEW: `<question>`"
+    change = block(1, "`\u2039part>`", "`<question>`")
     result, model = run(change, "NO CHANGE", given={**QUESTION, "draft": draft})
     assert "`\u2039part>` and `<conversation>`" in model.calls[0].prompt
     assert result["answer"] == draft.replace("<part>", "<question>")

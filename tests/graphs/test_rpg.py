@@ -8,7 +8,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import BadInput, RpgContext, build_rpg
-from tests.scripted import ScriptedModel
+from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, THREAD, Shelf, ids, shown
 
 PLAN = "KIND: long\n- works of Haldruvin\n- mayor in 1873"
@@ -42,7 +42,7 @@ def test_marks_are_numbered_by_first_use_and_point_to_the_cited_evidence() -> No
 
 
 def test_the_check_sees_what_a_part_cites_and_its_changes_keep_marks() -> None:
-    change = "PART 1\nOLD: in 1873 [3]\nNEW: in 1873 with four arches [1]"
+    change = block(1, "in 1873 [3]", "in 1873 with four arches [1]")
     result, model, _ = run(PLAN, LONG, change, "NO CHANGE")
     assert model.nodes == ["plan", "generate", "revise", "revise"]
     assert len(shown(model.calls[2].prompt, "passage")) == 2  # those that it cites

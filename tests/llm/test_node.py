@@ -15,7 +15,7 @@ from stepcraft import ModelFailure, NoAnswer, RatContext, RpgContext, build_rat,
 from stepcraft.contexts.baselines import RagContext
 from stepcraft.graphs.baselines import build_rag
 from stepcraft.llm.limits import forget
-from tests.scripted import ScriptedModel
+from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, THREAD, Shelf, shown
 
 PLAN = "KIND: long\n- Oster"
@@ -29,7 +29,11 @@ def asked(model: ScriptedModel, **context: Any) -> Any:
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_calls_are_limited_and_the_call_of_the_answer_is_left(most: int) -> None:
-    replies = {"plan": [PLAN], "generate": ["It has arches [1]."], "revise": ["PART 1\nADD: More."]}
+    replies = {
+        "plan": [PLAN],
+        "generate": ["It has arches [1]."],
+        "revise": [block(1, new="More.")],
+    }
     model = ScriptedModel(replies)
     graph = build_rpg(model=model, sources=Shelf())
     result = graph.invoke(QUESTION, context=RpgContext(max_calls=most))
