@@ -15,7 +15,6 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
-from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
 
@@ -110,7 +109,7 @@ class Placer:
         question = json.dumps([name, contents, self.settings.model_dump(mode="json")])
         answer = self.ledger.verdict(question) if self.ledger else None
         if not answer:
-            state: Any = {"first": contents[0], "second": contents[1], "run": uuid4().hex}
+            state: Any = {"first": contents[0], "second": contents[1]}
             result = await self._graph.ainvoke(state, context=self.settings)
             answer = {name: result[name] for name in Verdict.__annotations__}
             if self.ledger and answer["same"] is not None:

@@ -5,8 +5,9 @@ searches by these words. The paper's loop is `stepcraft.graphs.paper.rpg`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from langgraph.channels import EphemeralValue
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
@@ -39,9 +40,9 @@ KINDS = ("auto", "long", "short")
 class RpgInput(TypedDict, total=False):
     """A question, or messages."""
 
-    question: str
-    """The question."""
-    kind: Literal["auto", "long", "short"]
+    question: Annotated[str, EphemeralValue]
+    """The question; without one, it is the last human message."""
+    kind: Annotated[Literal["auto", "long", "short"], EphemeralValue]
     """The form of the answer; `auto` leaves it to the plan. The setting of that name comes
     first."""
     messages: Messages
@@ -55,18 +56,19 @@ class RpgOutput(Answer):
     """The sentences of the answer, each with the ids of the passages that it cites."""
     queries: list[str]
     """What was looked up before the answer was written."""
-    kind: str
+    form: str
     """The form of the answer: long or short."""
-    draft: str
+    first_draft: str
     """The answer before the checks."""
     revisions: list[Revision]
     """What the checks changed, by part and round."""
 
 
-class State(CheckState):
+class State(CheckState, RpgInput):
     """The state of RPG."""
 
-    kind: str
+    form: str
+    """The form of the answer: long, short, or auto until it is planned."""
     sentences: list[TracedSentence]
 
 
@@ -78,7 +80,7 @@ def _initial(
         raise BadInput(
             f"kind={excerpt(kind)} cannot be used: it should be one of {', '.join(KINDS)}"
         )
-    return {**empty_check(settings, searched), "kind": kind, "sentences": []}
+    return {**empty_check(settings, searched), "form": kind, "sentences": []}
 
 
 def after_retrieve(state: State, resources: Resources[RpgContext]) -> str | list[Send]:

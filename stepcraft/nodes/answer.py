@@ -22,13 +22,13 @@ _LABEL = re.compile(r"^\W*answer\W*$", re.IGNORECASE | re.MULTILINE)
 
 def ask(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question and the evidence."""
-    sections = [*asked(state["question"]), *passages(state["evidence"], shown_passages(state))]
+    sections = [*asked(state["task"]), *passages(state["evidence"], shown_passages(state))]
     return prompt(settings.answer_instructions, _FORMAT, "reply", sections)
 
 
 def ask_for_thoughts(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question, and ask for thoughts before the answer."""
-    return prompt(settings.answer_instructions, _REASONED, "reasoned", asked(state["question"]))
+    return prompt(settings.answer_instructions, _REASONED, "reasoned", asked(state["task"]))
 
 
 def read(reply: str, _state: Any, _settings: Any) -> dict[str, Any]:

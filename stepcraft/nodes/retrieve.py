@@ -3,7 +3,6 @@
 The queries are those of the plan, then those of the parts of the draft.
 """
 
-import asyncio
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
@@ -11,12 +10,10 @@ from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
-from stepcraft.concurrency import within
-from stepcraft.errors import StepcraftError
 from stepcraft.evidence import NOTES, Evidence
+from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import store_of_run
@@ -33,7 +30,7 @@ ALONE = 5
 """A question that is the only query before a draft has to find more than one of several."""
 
 
-class Retrieve(Runnable[Any, dict[str, Any]]):
+class Retrieve(Node):
     """Searches all that the run names for every query that was not searched for yet, side by side.
 
     What several sources find for a query is interleaved by rank, as scores of different sources do
@@ -50,31 +47,32 @@ class Retrieve(Runnable[Any, dict[str, Any]]):
         self.resources = resources
         self.alone = alone
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
+    async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
         """Search and return the state update."""
-        queries, settings = open_queries(input), self.resources.settings(input)
+        queries, settings = open_queries(state), self.resources.settings(state)
         if not queries:
             return {}
         self._announce(queries)
-        seconds = limits_of(input).seconds_left(settings)
-        searched = self.resources.target.open(settings, store_of_run())
-        k = self._k(input, settings.k)
-        outcomes = [_search(each, queries, k, config, seconds) for each in searched]
-        return self._update(input, queries, searched, outcomes)
-
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **_: Any
-    ) -> dict[str, Any]:
-        """As `invoke`, without blocking the event loop."""
-        queries, settings = open_queries(input), self.resources.settings(input)
-        if not queries:
-            return {}
-        self._announce(queries)
-        seconds = limits_of(input).seconds_left(settings)
-        searched = await asyncio.to_thread(self.resources.target.open, settings, store_of_run())
-        k = self._k(input, settings.k)
-        searches = [_asearch(each, queries, k, config, seconds) for each in searched]
-        return self._update(input, queries, searched, await asyncio.gather(*searches))
+        limits = limits_of(state, settings)
+        target_open = partial(self.resources.target.open, settings, store_of_run())
+        try:
+            searched = await calls.function(target_open, limits.seconds_left())
+        except TimeoutError as failure:
+            warning = (
+                f"retrieve: nothing was searched, so its part is unchecked: {_reason(failure)}"
+            )
+            findings = [Finding(query=query, passages=[]) for query in queries]
+            found = [*state["findings"], *findings]
+            return {"findings": found, "warnings": [warning], "limits": limits}
+        options = {"k": self._k(state, settings.k)}
+        searches = [Call(each.retriever, query, options) for each in searched for query in queries]
+        results = await calls.all(searches, limits.seconds_left())
+        for result in results:
+            if isinstance(result, GraphBubbleUp):  # an `interrupt()` in a retriever
+                raise result
+        size = len(queries)
+        outcomes = [results[place : place + size] for place in range(0, len(results), size)]
+        return {**self._update(state, queries, searched, outcomes), "limits": limits}
 
     def _k(self, state: Mapping[str, Any], k: int) -> int:
         return max(k, self.alone) if not state["parts"] and len(state["queries"]) == 1 else k
@@ -130,45 +128,6 @@ def open_queries(state: Mapping[str, Any]) -> list[str]:
     queries = [part["query"] for part in state["parts"]] or state["queries"]
     done = {each["query"] for each in state["findings"]}
     return [query for query in dict.fromkeys(queries) if query and query not in done]
-
-
-def _search(
-    searched: Searched,
-    queries: list[str],
-    k: int,
-    config: RunnableConfig | None,
-    seconds: float | None,
-) -> list[Outcome]:
-    batch = partial(searched.retriever.batch, queries, config, return_exceptions=True, k=k)
-    try:
-        return _without_interrupts(within(seconds, batch))
-    except (TimeoutError, StepcraftError) as failure:
-        return [failure] * len(queries)
-
-
-async def _asearch(
-    searched: Searched,
-    queries: list[str],
-    k: int,
-    config: RunnableConfig | None,
-    seconds: float | None,
-) -> list[Outcome]:
-    try:
-        async with asyncio.timeout(seconds):
-            outcomes: list[Any] = await searched.retriever.abatch(
-                queries, config, return_exceptions=True, k=k
-            )
-    except (TimeoutError, StepcraftError) as failure:
-        return [failure] * len(queries)
-    return _without_interrupts(outcomes)
-
-
-def _without_interrupts(outcomes: list[Any]) -> list[Outcome]:
-    """Raise an `interrupt()` in a retriever, which `batch` returns as an outcome."""
-    for outcome in outcomes:
-        if isinstance(outcome, GraphBubbleUp):
-            raise outcome
-    return outcomes
 
 
 def _interleaved(outcomes: Sequence[Outcome]) -> list[Document]:

@@ -49,12 +49,12 @@ def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
     instructions = settings.revise_instructions
     if isinstance(settings, RpgContext):
         instructions = f"{instructions}\n{MARKS} A missing number alone is no reason for a change."
-    return prompt(instructions, _FORMAT, "changes", [*asked(state["question"]), *_material(state)])
+    return prompt(instructions, _FORMAT, "changes", [*asked(state["task"]), *_material(state)])
 
 
 def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
     """Show the goal, the steps with their passages, and why a person rejected them, if one did."""
-    sections = [*asked(state["question"], state["resources"]), *_material(state)]
+    sections = [*asked(state["task"], state["task_resources"]), *_material(state)]
     instructions = settings.critic_instructions
     if state["reason"]:
         instructions += (
@@ -164,7 +164,8 @@ def check_calls(state: Any, node: str, resources: Resources[Any]) -> str | list[
 
 def _input_limit(node: str, settings: Any, resources: Resources[Any]) -> int | None:
     model = resolve_model(resources.choice(node, settings))
-    limit: int | None = settings.max_input_tokens or (model.profile or {}).get("max_input_tokens")
+    profile = getattr(model, "profile", None) or {}
+    limit: int | None = settings.max_input_tokens or profile.get("max_input_tokens")
     return limit and max(limit // 2, limit - _OVERHEAD)
 
 

@@ -41,13 +41,13 @@ def part_query(text: str) -> str:
 
 def split_into_thoughts(state: Any) -> dict[str, Any]:
     """Return the thoughts of the draft as its parts."""
-    texts = split_thoughts(state["draft"])
+    texts = split_thoughts(state["first_draft"])
     return {"parts": as_parts(texts, model_queries=state["model_queries"])}
 
 
 def split_into_blocks(state: Any) -> dict[str, Any]:
     """Return the blocks of the draft as its parts."""
-    texts = split_blocks(state["draft"])
+    texts = split_blocks(state["first_draft"])
     return {"parts": as_parts(texts, model_queries=state["model_queries"])}
 
 

@@ -37,7 +37,7 @@ def test_a_question_takes_three_calls_for_any_number_of_thoughts() -> None:
     result, model = run(DRAFT, CHANGES, "NO CHANGE", shelf=shelf)
     assert model.nodes == ["draft", "revise", "revise"]
     assert result["answer"] == ANSWER
-    assert result["draft"] == DRAFT
+    assert result["first_draft"] == DRAFT
     changes = [
         (each["round"], each["part"], each["before"].strip()) for each in result["revisions"]
     ]

@@ -14,7 +14,6 @@ from langgraph.types import Command, interrupt
 from stepcraft import ModelFailure, NoAnswer, RatContext, RpgContext, build_rat, build_rpg
 from stepcraft.contexts.baselines import RagContext
 from stepcraft.graphs.baselines import build_rag
-from stepcraft.llm.limits import forget
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, THREAD, Shelf, shown
 
@@ -59,7 +58,7 @@ def test_a_deadline_ends_the_run_with_the_best_answer_so_far(way: str) -> None:
     else:
         result = asyncio.run(graph.ainvoke(question, context=context))
     assert result["answer"] == "Haldruvin built it."
-    assert "deadline of 1 s" in str(result["warnings"])
+    assert "its deadline has passed" in str(result["warnings"])
     assert model.calls[0].ended is None, "the call is not waited for"
 
 
@@ -103,7 +102,6 @@ def test_a_resumed_run_that_the_provider_refuses_keeps_what_it_has() -> None:
     options: Any = {"checkpointer": InMemorySaver(), "interrupt_before": ["revise"]}
     graph = build_rat(model=model, sources=Shelf(), **options)
     graph.invoke(QUESTION, THREAD)
-    forget(graph.get_state(THREAD).values)  # as another process begins
     result = graph.invoke(None, THREAD)
     assert result["answer"] == "Haldruvin built it."
     assert result["usage"]["calls"] == 2

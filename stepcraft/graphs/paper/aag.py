@@ -19,7 +19,7 @@ from stepcraft.contexts.paper import AagPaperContext
 from stepcraft.graphs.aag import AagInput
 from stepcraft.llm.node import Update, published
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
-from stepcraft.nodes.begin import Begin, asked_question, checked_text
+from stepcraft.nodes.begin import Begin, checked_text
 from stepcraft.nodes.paper.answer_question import answer_question
 from stepcraft.nodes.paper.ask_questions import ask_questions
 from stepcraft.nodes.paper.criticise_steps import criticise_steps
@@ -61,9 +61,9 @@ Graph = CompiledStateGraph[AagPaperState, AagPaperContext, AagInput, AagPaperOut
 def _initial(state: Mapping[str, Any], *_: object) -> Update:
     resources = checked_text("resources", state.get("resources") or "")
     return {
-        "resources": resources,
+        "task_resources": resources,
         "parts": [],
-        "queries": [goal_query({"question": asked_question(state), "resources": resources})],
+        "queries": [goal_query({"task": state["task"], "task_resources": resources})],
         "findings": [],
         "steps": [],
         "questions": Overwrite([]),

@@ -13,37 +13,26 @@ from typing import Any, get_args
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import Unpack
 
 from stepcraft.contexts.paper import Kind, RpgPaperContext
 from stepcraft.errors import BadInput
 from stepcraft.llm.node import Update
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
-from stepcraft.nodes.begin import Begin, asked_question
+from stepcraft.nodes.begin import Begin
 from stepcraft.nodes.paper.combine_segments import combine_segments
 from stepcraft.nodes.paper.plan_segment import plan_segment
 from stepcraft.nodes.paper.select_sentences import select_sentences
-from stepcraft.nodes.paper.state import RpgPaperState, Segment
+from stepcraft.nodes.paper.state import RpgPaperInput, RpgPaperState, Segment
 from stepcraft.nodes.paper.write_segment import write_segment
 from stepcraft.nodes.retrieve import Retrieve
-from stepcraft.nodes.state import Answer, Messages
+from stepcraft.nodes.state import Answer
 from stepcraft.nodes.trace import TracedSentence
 from stepcraft.rerank.hybrid import HybridReranker
 from stepcraft.schema import described
 from stepcraft.secrets import excerpt
 
 MODEL_NODES = (plan_segment, write_segment, combine_segments)
-
-
-@described
-class RpgPaperInput(TypedDict, total=False):
-    """A question, or messages."""
-
-    question: str
-    """The question."""
-    kind: Kind
-    """The form of the answer. The setting of that name comes first."""
-    messages: Messages
 
 
 @described
@@ -67,9 +56,9 @@ def _initial(state: Mapping[str, Any], settings: RpgPaperContext, _searched: obj
             f"kind={excerpt(kind)} cannot be used: it is one of {', '.join(get_args(Kind))}"
         )
     return {
-        "kind": kind,
+        "form": kind,
         "parts": [],
-        "queries": [asked_question(state)] * settings.retrieve,
+        "queries": [state["task"]] * settings.retrieve,
         "findings": [],
         "plans": [],
         "complete": False,
@@ -86,7 +75,7 @@ def after_plan(state: RpgPaperState) -> str:
 
 
 def after_answer(state: RpgPaperState, resources: Resources[RpgPaperContext]) -> str:
-    cycles = 1 if state["kind"] == "short" else resources.settings(state).max_cycles
+    cycles = 1 if state["form"] == "short" else resources.settings(state).max_cycles
     return "combine" if state["complete"] or len(state["plans"]) >= cycles else "plan"
 
 
