@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
-
 from stepcraft.building.compare import compare, comparison
 from stepcraft.building.ledger import Ledger
 from stepcraft.building.plan import Step, Verdict, Verdicts, plan_procedure, version_of
@@ -28,7 +26,7 @@ from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.models.resolve import model_name
+from stepcraft.models.resolve import ChatModel, model_name
 from stepcraft.text.clean import stems
 
 NEAREST = 5
@@ -63,7 +61,7 @@ class Placer:
     """
 
     memory: ProcedureMemory
-    model: BaseChatModel | str | None = None
+    model: ChatModel | str | None = None
     _: KW_ONLY
     ledger: Ledger | None = None
     settings: DuplicatesContext = field(default_factory=DuplicatesContext)

@@ -131,10 +131,9 @@ class AsyncCalls(Calls):
 
 def _blocks(runnable: Runnable[Any, Any]) -> bool:
     """Tell whether a runnable is a retriever that has no async search of its own."""
-    return (
-        isinstance(runnable, BaseRetriever)
-        and type(runnable)._aget_relevant_documents is BaseRetriever._aget_relevant_documents
-    )
+    search = "_aget_relevant_documents"
+    own = getattr(type(runnable), search, None)
+    return isinstance(runnable, BaseRetriever) and own is getattr(BaseRetriever, search)
 
 
 class Node(Runnable[Any, dict[str, Any]], ABC):

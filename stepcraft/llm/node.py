@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core import exceptions
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
 
@@ -28,13 +28,8 @@ from stepcraft.progress import emit, emit_answer
 from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import restored
 
-try:
-    from langchain_core.exceptions import ContextOverflowError
-except ImportError:  # langchain-core has it since 1.2
-
-    class ContextOverflowError(Exception):  # type: ignore[no-redef]
-        """Never raised."""
-
+_TOO_LONG: type[Exception] | tuple[()] = getattr(exceptions, "ContextOverflowError", ())
+"""What langchain-core from 1.2 on raises for a prompt that is too long."""
 
 State = Any
 """The input of a node: the state of its graph, or what a `Send` holds."""
@@ -182,7 +177,7 @@ class _Step:
             call = Call(prompt.model, [*prompt.messages, *problem], prompt.options)
             try:
                 reply: AIMessage = await calls.one(call, self.limits.seconds_left())
-            except ContextOverflowError:
+            except _TOO_LONG:
                 if not prompt.halve():
                     raise
                 continue
@@ -222,18 +217,15 @@ class _Prompt:
     def __init__(self, node: ModelNode, state: State, settings: Settings, model: ChatModel) -> None:
         self.model = model
         self._node, self._state, self._settings = node, state, settings
-        takes_seed = "seed" in getattr(type(model), "model_fields", ())
-        sampling = {
-            "temperature": settings.temperature,
-            "seed": settings.seed if takes_seed else None,
-        }
+        seed = settings.seed if hasattr(model, "seed") else None
+        sampling = {"temperature": settings.temperature, "seed": seed}
         self.options = {name: value for name, value in sampling.items() if value is not None}
         evidence: Sequence[Mapping[str, Any]] = state.get("evidence") or []
         numbers = range(1, len(evidence) + 1)
         self._order = sorted(numbers, key=lambda number: evidence[number - 1]["score"])
         self._left_out = 0
         self.messages = node.ask(state, settings)
-        profile = (isinstance(model, BaseChatModel) and model.profile) or {}
+        profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
         limit = settings.max_input_tokens or profile.get("max_input_tokens")
         while limit and prompt_tokens(self.messages) > limit and self._left_out < len(numbers):
             self._leave_out(max(1, 2 * self._left_out))

@@ -52,14 +52,16 @@ class Agent(Node):
         answer = ""
         try:
             if most > 0:
-                agent: Any = create_agent(
-                    await calls.model(self.resources.choice(NAME, settings)),  # type: ignore[arg-type]
+                model: Any = await calls.model(self.resources.choice(NAME, settings))
+                middleware: list[Any] = [
+                    ToolCallLimitMiddleware(run_limit=settings.max_searches),
+                    ModelCallLimitMiddleware(run_limit=most),
+                ]
+                agent = create_agent(
+                    model,
                     [searches.tool()],
                     system_prompt=settings.agent_instructions,
-                    middleware=[
-                        ToolCallLimitMiddleware(run_limit=settings.max_searches),
-                        ModelCallLimitMiddleware(run_limit=most),
-                    ],
+                    middleware=middleware,
                     name=NAME,
                 ).with_config(callbacks=[counter])
                 question = {"messages": [HumanMessage(state["task"])]}

@@ -133,7 +133,7 @@ class RpgPaperState(PaperState, RpgPaperInput):
 class Answered(TypedDict):
     """A question that was looked up."""
 
-    task: str
+    question: str
     """What was asked."""
     answer: str
     """The answer, "" where the procedures have none."""
